@@ -91,8 +91,12 @@ impl<'a> Comparison<'a> {
 
     /// Whether a block of the HTML also is on another surveyed page, or surrounds the content.
     pub fn is_surrounding(&self, text: &str) -> bool {
+        self.is_recurring(text) || self.surroundings.share(text) >= PRESENT
+    }
+
+    /// Whether another surveyed page has a block of the HTML, too.
+    pub fn is_recurring(&self, text: &str) -> bool {
         self.recurring.get(&words(text)).is_some_and(|count| *count > 1)
-            || self.surroundings.share(text) >= PRESENT
     }
 
     /// The blocks of prose that readers of the HTML see and the Markdown lacks, in order, and the number of

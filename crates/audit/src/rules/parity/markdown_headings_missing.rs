@@ -1,5 +1,7 @@
 //! The Markdown has the headings of the HTML.
 
+use std::collections::HashSet;
+
 use super::comparison::{Comparison, has_own_text};
 use crate::finding::Severity;
 use crate::markdown::{BlockKind, MarkdownPage};
@@ -30,31 +32,48 @@ pub(super) static RULE: Rule = Rule {
 /// The most headings of a page that are compared.
 const MAX_HEADINGS: usize = 500;
 
+/// The most words of a heading that is looked for in the text.
+const MAX_WORDS: usize = 20;
+
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let own: Vec<_> =
             headings(comparison.markdown).iter().map(|(_, text)| words(text).join(" ")).collect();
         let expected: Vec<_> = headings(&comparison.page.reference)
             .into_iter()
-            .filter(|(level, text)| *level > 1 && !comparison.is_surrounding(text))
+            .filter(|(level, text)| *level > 1 && !comparison.is_recurring(text))
             .collect();
         let is_missing = |text: &str| {
             let text = words(text).join(" ");
             !own.iter().any(|own| own.contains(&text) || text.contains(own))
         };
-        let missing: Vec<_> = expected.iter().filter(|(_, text)| is_missing(text)).collect();
         // A heading whose text is missing as well may belong to another part of the page.
-        let Some((_, first)) = missing.iter().find(|(_, text)| comparison.has(text)) else { continue };
-        let is_flat = expected.len() > 2 && missing.len() == expected.len();
+        let starts = starts(comparison.markdown);
+        let is_text = |text: &str| starts.contains(&words(text)[..]);
+        let missing: Vec<_> = expected.iter().filter(|(_, text)| is_missing(text) && is_text(text)).collect();
+        let Some((_, first)) = missing.first() else { continue };
+        let is_flat = missing.len() > 2 && own.len() < 2;
         let severity = if is_flat { Severity::Broken } else { Severity::Advice };
-        let evidence = [comparison.exchange, &comparison.page.html];
-        let message = format!(
-            "The Markdown has {} of {} headings below the title; “{first}” is there, but no heading",
-            expected.len() - missing.len(),
-            expected.len()
+        let (count, total) = (missing.len(), expected.len());
+        findings.report_as(
+            severity,
+            &[comparison.exchange, &comparison.page.html],
+            format!(
+                "{count} of {total} headings of the HTML are plain text in the Markdown, first “{first}”"
+            ),
         );
-        findings.report_as(severity, &evidence, message);
     }
+}
+
+/// The first words of each block that is no heading: all starts of at most [`MAX_WORDS`] words.
+fn starts(markdown: &MarkdownPage) -> HashSet<Vec<String>> {
+    let blocks =
+        markdown.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Prose | BlockKind::Html));
+    let starts = blocks.flat_map(|block| {
+        let words: Vec<_> = words(&block.text).into_iter().take(MAX_WORDS).collect();
+        (1..=words.len()).map(|length| words[..length].to_vec()).collect::<Vec<_>>()
+    });
+    starts.collect()
 }
 
 /// The first headings with letters or digits, and their levels. Linked headings are titles of other pages.
