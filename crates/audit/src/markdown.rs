@@ -29,8 +29,8 @@ pub struct MarkdownPage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextBlock {
     pub kind: BlockKind,
-    /// The text with single spaces, without the texts of images; of code, the content as written; of raw HTML,
-    /// the content without tags, but with comments.
+    /// The text with single spaces, without the texts of images. Of code, the content as written. Of raw
+    /// HTML, the content without tags but with comments.
     pub text: String,
     /// The number of letters and digits in links.
     pub linked: usize,
@@ -38,7 +38,7 @@ pub struct TextBlock {
     pub links: Vec<String>,
 }
 
-/// What a [`TextBlock`] is.
+/// The kind of a [`TextBlock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// A heading with its level, from 1 to 6.

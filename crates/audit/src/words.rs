@@ -47,16 +47,16 @@ impl PhraseSet {
         PhraseSet(phrases.map(hash).collect())
     }
 
-    /// The share of a text's phrases that occur here, from 0 to 1; 1 for a text without words. The phrases
-    /// have three words, or all words of a shorter text.
-    pub fn share(&self, text: &str) -> f64 {
+    /// The percentage of a text's phrases that occur here, from 0 to 100; 100 for a text without words. The
+    /// phrases have three words, or all words of a shorter text.
+    pub fn percentage(&self, text: &str) -> usize {
         let words = words(text);
         if words.is_empty() {
-            return 1.0;
+            return 100;
         }
         let phrases = words.windows(PHRASE.min(words.len()));
         let count = phrases.len();
-        phrases.filter(|phrase| self.0.contains(&hash(phrase))).count() as f64 / count as f64
+        phrases.filter(|phrase| self.0.contains(&hash(phrase))).count() * 100 / count
     }
 }
 
@@ -86,16 +86,16 @@ mod tests {
     }
 
     #[test]
-    fn a_share_counts_phrases_in_order() {
+    fn a_percentage_counts_phrases_in_order() {
         let phrases = PhraseSet::new(["One two three.", "four five"]);
         for (text, expected) in [
-            ("two three four", 1.0),
-            ("two, one", 0.0),
-            ("five", 1.0),
-            ("", 1.0),
-            ("one two three four six", 2.0 / 3.0),
+            ("two three four", 100),
+            ("two, one", 0),
+            ("five", 100),
+            ("", 100),
+            ("one two three four six", 66),
         ] {
-            assert!((phrases.share(text) - expected).abs() < 1e-9, "{text}");
+            assert_eq!(phrases.percentage(text), expected, "{text}");
         }
     }
 

@@ -16,14 +16,14 @@ use crate::rule::Group;
 /// A path that no site has.
 const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
-/// The most links that are requested of `llms.txt`, of the content of the HTML pages, of their Markdown, and of
-/// the sitemap.
+/// The most links that are requested of `llms.txt`, of the content of the HTML pages, of their Markdown, and
+/// of the sitemap.
 const MAX_LLMS: usize = 3;
 const MAX_PAGES: usize = 3;
 const MAX_MARKDOWN: usize = 2;
 const MAX_SITEMAP: usize = 2;
 
-/// What the requests of the group links found. Each address is requested once, for the first list that has it.
+/// The links that were followed. Each address is requested once, for the first list that has it.
 #[derive(Default)]
 pub struct LinksSurvey {
     pub llms: Vec<Probe>,
@@ -220,7 +220,7 @@ fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
     links
 }
 
-/// The first link of a page's head that matches a selector.
+/// The links of a page that match a selector, with their `hreflang` in lower case.
 fn head_links(page: &Page, css: &str) -> Vec<(Url, String)> {
     let links = page.select(css).into_iter().filter_map(|link| {
         let language = link.attribute("hreflang").unwrap_or_default().to_ascii_lowercase();

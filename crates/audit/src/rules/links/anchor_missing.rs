@@ -38,8 +38,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The fragments of links to the page itself, encoded as in URLs. Top of the page, text fragments and the routes of
-/// scripts need no element.
+/// The fragments of links to the page itself, encoded as in URLs. The top of the page, text fragments and the
+/// routes of scripts need no element.
 fn fragments(page: &Page) -> Vec<String> {
     let links = page.select("main a[href*='#'], article a[href*='#']").into_iter();
     let fragments = links.filter_map(|link| {

@@ -1,5 +1,7 @@
 //! The canonical address is of the same host.
 
+use frontdesk_convert::Url;
+
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -24,9 +26,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let Some(canonical) = canonical(page) else { continue };
-        let host = |url: &frontdesk_convert::Url| {
-            url.host_str().map(|host| host.trim_start_matches("www.").to_owned())
-        };
+        let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
         if host(&canonical) != host(&page.url) {
             findings.report(
                 &[&page.html],

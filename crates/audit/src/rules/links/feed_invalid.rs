@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with a feed; a clause.
+/// The fault of a feed; a clause.
 fn fault(response: &Response) -> Option<String> {
     let text = response.text();
     let text = text.trim_start_matches('\u{feff}').trim_start();

@@ -3,7 +3,7 @@
 use http::header;
 
 use crate::finding::Severity;
-use crate::page::parse_link_header;
+use crate::page::{LinkValue, parse_link_header};
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
 
@@ -24,8 +24,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let links = parse_link_header(&page.response().header(header::LINK));
-        let is_twin =
-            |link: &&crate::page::LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
+        let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
         let in_field: Vec<_> =
             links.iter().filter(is_twin).filter_map(|link| page.url.join(&link.target).ok()).collect();
         let elements = page.select("link[rel~=alternate][type='text/markdown'][href]");

@@ -1,4 +1,4 @@
-//! What `llms.txt` and the sitemap say, for the rules that judge them.
+//! Reads `llms.txt` and the sitemap for the rules that judge them.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ fn whole_text(exchange: &Exchange) -> Option<String> {
     is_text.then(|| response.text().trim_start_matches('\u{feff}').trim_start().to_owned())
 }
 
-/// The part of a URL's path that is the same for a page and its Markdown: without `index.html`, `.md` and the like,
-/// and without a slash at its end.
+/// The part of a URL's path that is the same for a page and its Markdown: without `index.html`, `.md` and the
+/// like, and without a slash at its end.
 pub(super) fn page_path(path: &str) -> &str {
     let path = path.trim_end_matches('/');
     let endings = [".mdx", ".md", ".markdown", ".txt", ".html", ".htm", "/index"];

@@ -4,6 +4,7 @@ use crate::exchange::{Representation, Response};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
+use crate::survey::links::Probe;
 
 pub(super) static RULE: Rule = Rule {
     id: "llms-link-not-markdown",
@@ -24,7 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let has_markdown =
         survey.basis.pages.iter().any(|page| page.markdown.is_some() || page.twin_markdown.is_some());
     let Some(llms) = survey.basis.llms.as_ref().filter(|_| has_markdown) else { return };
-    let probes: Vec<_> = survey.links.llms.iter().map(|probe| probe.last()).collect();
+    let probes: Vec<_> = survey.links.llms.iter().map(Probe::last).collect();
     let is_html = |response: &Response| response.representation() == Representation::Html;
     let html: Vec<_> = probes.iter().filter(|exchange| exchange.success().is_some_and(is_html)).collect();
     if let Some(first) = html.first() {

@@ -1,6 +1,6 @@
 //! Redirects keep the representation.
 
-use crate::exchange::Representation;
+use crate::exchange::{Representation, Response};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(probe) = survey.links.slash.as_ref().filter(|probe| probe.chain.len() > 1) else { return };
     let last = probe.last();
-    let is_html = |response: &crate::exchange::Response| response.representation() == Representation::Html;
+    let is_html = |response: &Response| response.representation() == Representation::Html;
     if last.success().is_some_and(is_html) {
         findings.report(
             &[&probe.chain[0], last],

@@ -11,12 +11,12 @@ const MIN_LETTERS: usize = 8;
 /// The most lines of a page that are compared.
 const MAX_LINES: usize = 1000;
 
-/// The lines of code of the HTML, in order, with what became of them.
+/// The lines of code of the HTML, in order, with their states.
 pub(super) struct Code<'a> {
     pub lines: Vec<(&'a str, LineState)>,
 }
 
-/// What became of a line of code.
+/// The state of a line of code in the Markdown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineState {
     Found,

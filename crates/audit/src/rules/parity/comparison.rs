@@ -9,11 +9,12 @@ use frontdesk_convert::HtmlElement;
 use crate::exchange::Exchange;
 use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
 use crate::page::Page;
+use crate::rule::{Fix, Platform};
 use crate::survey::Survey;
 use crate::words::{PhraseSet, words};
 
-/// From this share of its phrases on, a block counts as present in another text.
-const PRESENT: f64 = 0.5;
+/// From this percentage of its phrases on, a block counts as present in another text.
+pub(super) const PRESENT: usize = 50;
 
 /// The least number of words in a sentence that counts as prose.
 const SENTENCE: usize = 8;
@@ -28,11 +29,17 @@ const NAMED_SURROUNDINGS: &str = "[class*=comment], [id*=comment], [class*=relat
     [class*=share], [class*=feedback], [class*=breadcrumb], [class*=sidebar], [class*=pagination], \
     [class*=meta], [class*=byline], [class*=toc]";
 
-/// If [`NAMED_SURROUNDINGS`] have more than this share of the content, their names mean something else.
-const MAX_NAMED: f64 = 0.5;
+/// If [`NAMED_SURROUNDINGS`] have more than this percentage of the content, their names mean something else.
+const MAX_NAMED: usize = 50;
 
 /// The most bytes of text that are read of the elements that surround the content.
 const MAX_SURROUNDING_BYTES: usize = 4 << 20;
+
+/// The fix that all rules of the group share.
+pub(super) const CONVERT: Fix = Fix {
+    platform: Platform::Frontdesk,
+    text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
+};
 
 /// A page with Markdown that can be compared with its HTML.
 pub(super) struct Comparison<'a> {
@@ -65,7 +72,9 @@ impl<'a> Comparison<'a> {
             let mut blocks: Vec<_> = page.reference.blocks.iter().map(|block| words(&block.text)).collect();
             blocks.sort();
             blocks.dedup();
-            blocks.into_iter().for_each(|block| *recurring.entry(block).or_default() += 1);
+            for block in blocks {
+                *recurring.entry(block).or_default() += 1;
+            }
         }
         let recurring = Rc::new(recurring);
         let compared = pages.iter().filter_map(|page| {
@@ -86,12 +95,12 @@ impl<'a> Comparison<'a> {
 
     /// Whether the Markdown has a text, wherever it is.
     pub fn has(&self, text: &str) -> bool {
-        self.phrases.share(text) >= PRESENT
+        self.phrases.percentage(text) >= PRESENT
     }
 
     /// Whether a block of the HTML also is on another surveyed page, or surrounds the content.
     pub fn is_surrounding(&self, text: &str) -> bool {
-        self.is_recurring(text) || self.surroundings.share(text) >= PRESENT
+        self.is_recurring(text) || self.surroundings.percentage(text) >= PRESENT
     }
 
     /// Whether another surveyed page has a block of the HTML, too.
@@ -122,7 +131,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// The words of the paragraphs and list items in elements of which the Markdown has another one with a
-    /// sentence. What the author of a page wrote stands together; notices and lists of other pages stand apart.
+    /// sentence. The author's text stands together; notices and lists of other pages stand apart.
+    #[expect(clippy::mutable_key_type, reason = "elements are compared by their number, which never changes")]
     fn neighbors(&self) -> HashSet<Vec<String>> {
         let mut by_parent: HashMap<HtmlElement<'_>, Vec<(String, bool)>> = HashMap::new();
         for element in self.page.select("p, li, dd") {
@@ -177,8 +187,8 @@ pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&
     })
 }
 
-/// Whether a block consists of sentences: at least [`SENTENCE`] words with punctuation at the end, or 20 words, and less
-/// than half of it in links.
+/// Whether a block consists of sentences: at least [`SENTENCE`] words with punctuation at the end, or 20
+/// words, and less than half of it in links.
 pub(super) fn is_prose(block: &TextBlock, words: usize) -> bool {
     let is_sentence = block.text.ends_with(['.', '!', '?', '。', '！', '？', ':', ')']);
     block.kind == BlockKind::Prose && words >= if is_sentence { SENTENCE } else { 20 } && has_own_text(block)
@@ -203,14 +213,14 @@ fn surroundings(page: &Page) -> PhraseSet {
         let elements =
             elements.filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
         // Elements in others are read several times.
-        let texts = elements.map(|element| element.text()).take_while(|text| {
+        let texts = elements.map(HtmlElement::text).take_while(|text| {
             left = left.saturating_sub(text.len());
             left > 0
         });
         texts.collect()
     };
     let (mut found, named) = (texts(SURROUNDINGS), texts(NAMED_SURROUNDINGS));
-    if PhraseSet::new(named.iter().map(String::as_str)).share(&page.reference.text) <= MAX_NAMED {
+    if PhraseSet::new(named.iter().map(String::as_str)).percentage(&page.reference.text) <= MAX_NAMED {
         found.extend(named);
     }
     PhraseSet::new(found.iter().map(String::as_str))

@@ -1,7 +1,7 @@
 //! The code in the Markdown is that of the HTML.
 
 use super::code::{Code, LineState};
-use super::comparison::Comparison;
+use super::comparison::{CONVERT, Comparison};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -21,10 +21,7 @@ pub(super) static RULE: Rule = Rule {
             text: "Convert code without escaping, filters of typography or templates: between \
                    fences, all characters stand for themselves.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

@@ -1,7 +1,7 @@
 //! The Markdown has the code of the HTML.
 
 use super::code::{Code, LineState};
-use super::comparison::Comparison;
+use super::comparison::{CONVERT, Comparison};
 use crate::finding::Severity;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -21,10 +21,7 @@ pub(super) static RULE: Rule = Rule {
             text: "Write code as fenced blocks, also code that a component includes from a file or \
                    shows in tabs.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

@@ -1,6 +1,6 @@
 //! The Markdown of a page is complete.
 
-use super::comparison::{cut_block, markdown_of};
+use super::comparison::{CONVERT, cut_block, markdown_of};
 use crate::exchange::MAX_BODY;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -21,10 +21,7 @@ pub(super) static RULE: Rule = Rule {
             text: "Raise the limit of the size in the converter or the proxy, and compute `Content- \
                    Length` from the final body.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

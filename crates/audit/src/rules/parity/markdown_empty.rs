@@ -1,6 +1,6 @@
 //! The Markdown of a page with text has text.
 
-use super::comparison::{is_empty, markdown_of};
+use super::comparison::{CONVERT, is_empty, markdown_of};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -18,10 +18,7 @@ pub(super) static RULE: Rule = Rule {
             platform: Platform::Any,
             text: "Serve HTML to all clients until the Markdown has the text of the page.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

@@ -26,12 +26,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Below this share of its phrases in the HTML, a block is extra text.
-const SEEN: f64 = 0.3;
+/// Below this percentage of its phrases in the HTML, a block is extra text.
+const SEEN: usize = 30;
 
-/// Extra text that instructs nobody is reported from this number of words and this share of the prose on.
+/// Extra text without instructions is reported from this number of words on, if it is a tenth of the text.
 const EXTRA_WORDS: usize = 40;
-const EXTRA_SHARE: f64 = 0.1;
 
 /// Phrases of texts that direct an agent, as words in lower case.
 const INSTRUCTIONS: [&str; 12] = [
@@ -66,7 +65,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let extra: Vec<_> = counted
             .iter()
             .filter(is_text)
-            .filter(|(block, _)| visible.share(&block.text) < SEEN && !is_notice(&block.text))
+            .filter(|(block, _)| visible.percentage(&block.text) < SEEN && !is_notice(&block.text))
             .collect();
         let evidence = [comparison.exchange, &comparison.page.html];
         if let Some((block, _)) = extra.iter().find(|(block, _)| is_instruction(&block.text)) {
@@ -80,9 +79,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         // The fields of a form may be described in words.
         let has_form = !comparison.page.select("form").is_empty();
         let count: usize = extra.iter().map(|(_, count)| count).sum();
-        if let Some((block, _)) = extra
-            .first()
-            .filter(|_| !has_form && count >= EXTRA_WORDS && count as f64 >= EXTRA_SHARE * total as f64)
+        if let Some((block, _)) =
+            extra.first().filter(|_| !has_form && count >= EXTRA_WORDS && count * 10 >= total)
         {
             let text = excerpt(&block.text, 14);
             findings.report_as(

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::comparison::{Comparison, has_own_text};
+use super::comparison::{CONVERT, Comparison, has_own_text};
 use crate::finding::Severity;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -21,10 +21,7 @@ pub(super) static RULE: Rule = Rule {
             platform: Platform::Any,
             text: "Write sections with `#` to `######`, also those that components make in the HTML.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

@@ -1,6 +1,6 @@
 //! The Markdown is free of the syntax of generators.
 
-use super::comparison::Comparison;
+use super::comparison::{CONVERT, Comparison};
 use crate::finding::Severity;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -21,15 +21,12 @@ pub(super) static RULE: Rule = Rule {
             text: "Write the Markdown after components, shortcodes and containers are rendered, or \
                    replace them by plain Markdown.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };
 
-/// Elements that Markdown does not need; `<details>`, `<kbd>`, `<br>` and the like have no Markdown of their own.
+/// Elements that Markdown does not need. Others, such as `<details>` and `<kbd>`, have no Markdown form.
 const MARKUP: [&str; 12] =
     ["div", "span", "section", "script", "style", "button", "svg", "iframe", "font", "center", "main", "nav"];
 

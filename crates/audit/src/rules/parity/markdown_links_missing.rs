@@ -3,7 +3,7 @@
 use frontdesk_convert::{HtmlTree, Selector};
 use std::collections::{BTreeSet, HashSet};
 
-use super::comparison::{Comparison, has_own_text};
+use super::comparison::{CONVERT, Comparison, has_own_text};
 use crate::finding::Severity;
 use crate::markdown::TextBlock;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -23,10 +23,7 @@ pub(super) static RULE: Rule = Rule {
             platform: Platform::Any,
             text: "Keep links in the Markdown: `[text](https://example.com/page/)`.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };
@@ -73,8 +70,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// A link without what may differ: the scheme, `www.`, the query, the fragment, a name such as `index.html`, and
-/// an ending such as `.md`.
+/// A link without the parts that may differ: the scheme, `www.`, the query, the fragment, a name such as
+/// `index.html`, and an ending such as `.md`.
 fn essence(link: &str) -> String {
     let link = link.split(['?', '#']).next().unwrap_or_default();
     let link = link.split_once("://").map_or(link, |(_, rest)| rest);

@@ -1,6 +1,6 @@
 //! The Markdown begins with its content.
 
-use super::comparison::{Comparison, has_own_text};
+use super::comparison::{CONVERT, Comparison, has_own_text};
 use crate::finding::Severity;
 use crate::markdown::{BlockKind, TextBlock};
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -19,10 +19,7 @@ pub(super) static RULE: Rule = Rule {
             platform: Platform::Any,
             text: "Convert only the main content, such as the element `<main>`, to Markdown.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

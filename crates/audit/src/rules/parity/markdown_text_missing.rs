@@ -1,6 +1,6 @@
 //! The Markdown has the text of the HTML.
 
-use super::comparison::{Comparison, is_prose, texts};
+use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, texts};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -20,18 +20,14 @@ pub(super) static RULE: Rule = Rule {
             text: "Generate the Markdown from the same source as the HTML, after includes, \
                    components and data are expanded.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };
 
-/// From this number of missing words with neighbors on, or [`BROKEN_SHARE`] of the prose, a finding is not only
-/// advice. Other missing text may be a notice, a comment or a list of related pages.
+/// From this number of missing words with neighbors on, or a tenth of the prose, a finding is broken. Other
+/// missing text may be a notice, a comment or a list of related pages.
 const BROKEN_WORDS: usize = 25;
-const BROKEN_SHARE: f64 = 0.1;
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
@@ -42,7 +38,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let all: usize = missing.iter().map(|lost| lost.words).sum();
         let certain: usize = missing.iter().filter(|lost| lost.has_neighbors).map(|lost| lost.words).sum();
         let is_broken = certain >= BROKEN_WORDS
-            || (certain > 0 && certain as f64 >= BROKEN_SHARE * total as f64)
+            || (certain > 0 && certain * 10 >= total)
             || (all * 10 > total * 9 && is_other(&comparison));
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
         let text = excerpt(&first.block.text, 14);
@@ -59,7 +55,7 @@ fn is_other(comparison: &Comparison<'_>) -> bool {
     let reference = PhraseSet::new(texts(&comparison.page.reference));
     let blocks = comparison.markdown.blocks.iter().map(|block| (block, words(&block.text).len()));
     let prose: Vec<_> = blocks.filter(|(block, count)| is_prose(block, *count)).collect();
-    let own = prose.iter().filter(|(block, _)| reference.share(&block.text) < 0.5).count();
+    let own = prose.iter().filter(|(block, _)| reference.percentage(&block.text) < PRESENT).count();
     let length = |text: &str| words(text).len();
     own * 2 > prose.len() || length(&comparison.markdown.text) * 10 < length(&comparison.page.reference.text)
 }

@@ -1,6 +1,6 @@
 //! The Markdown has the same title as the HTML.
 
-use super::comparison::Comparison;
+use super::comparison::{CONVERT, Comparison};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -20,10 +20,7 @@ pub(super) static RULE: Rule = Rule {
             text: "Take the first heading of the Markdown from the same field as `<h1>` or \
                    `<title>` of the page.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };

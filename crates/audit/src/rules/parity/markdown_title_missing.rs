@@ -1,6 +1,6 @@
 //! The Markdown begins with the title of the page.
 
-use super::comparison::Comparison;
+use super::comparison::{CONVERT, Comparison};
 use crate::finding::Severity;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -14,13 +14,7 @@ pub(super) static RULE: Rule = Rule {
              front matter.",
     matters: "An agent that has read several pages names them by their titles.",
     hurts: "Agents, which cannot name what they cite.",
-    fixes: &[
-        Fix { platform: Platform::Any, text: "Begin the Markdown with `# Title`." },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
-    ],
+    fixes: &[Fix { platform: Platform::Any, text: "Begin the Markdown with `# Title`." }, CONVERT],
     check,
 };
 

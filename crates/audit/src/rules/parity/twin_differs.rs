@@ -1,6 +1,7 @@
 //! The negotiated Markdown and that at its own address are the same.
 
-use super::comparison::{is_prose, texts};
+use super::comparison::{CONVERT, PRESENT, is_prose, texts};
+use crate::exchange::Exchange;
 use crate::finding::Severity;
 use crate::markdown::MarkdownPage;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -19,16 +20,10 @@ pub(super) static RULE: Rule = Rule {
             platform: Platform::Any,
             text: "Serve both addresses from one file, and purge both in caches when it changes.",
         },
-        Fix {
-            platform: Platform::Frontdesk,
-            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
-        },
+        CONVERT,
     ],
     check,
 };
-
-/// From this share of differing words on, a finding is not only advice.
-const BROKEN_SHARE: f64 = 0.1;
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
@@ -36,8 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some((twin, twin_markdown)) = page.twin.as_ref().zip(page.twin_markdown.as_ref()) else {
             continue;
         };
-        let is_whole =
-            |exchange: &crate::exchange::Exchange| exchange.response().is_some_and(|own| own.is_whole);
+        let is_whole = |exchange: &Exchange| exchange.response().is_some_and(|own| own.is_whole);
         if !is_whole(agent) || !is_whole(twin) {
             continue;
         }
@@ -49,7 +43,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             (None, Some((text, _))) => (text, "only the declared address has"),
             (None, None) => continue,
         };
-        let is_broken = count as f64 >= BROKEN_SHARE * lacks_total.max(has_total) as f64;
+        // A few differing sentences may be a change that a cache has not seen yet.
+        let is_broken = count * 10 >= lacks_total.max(has_total);
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
         let text = excerpt(text, 14);
         let message = format!("The Markdown of {} is another: {place} “{text}”", twin.url());
@@ -57,13 +52,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The blocks of prose in `markdown` that `other` lacks, with their numbers of words, and the number of words in
-/// all blocks of prose.
+/// The blocks of prose in `markdown` that `other` lacks, with their numbers of words, and the number of words
+/// in all blocks of prose.
 fn missing<'a>(markdown: &'a MarkdownPage, other: &MarkdownPage) -> (Vec<(&'a str, usize)>, usize) {
     let phrases = PhraseSet::new(texts(other));
     let counted = markdown.blocks.iter().map(|block| (block, words(&block.text).len()));
     let prose: Vec<_> = counted.filter(|(block, count)| is_prose(block, *count)).collect();
     let total = prose.iter().map(|(_, count)| count).sum();
-    let lost = prose.into_iter().filter(|(block, _)| phrases.share(&block.text) < 0.5);
+    let lost = prose.into_iter().filter(|(block, _)| phrases.percentage(&block.text) < PRESENT);
     (lost.map(|(block, count)| (&*block.text, count)).collect(), total)
 }
