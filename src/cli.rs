@@ -3,6 +3,7 @@
 //! Data goes to standard output, progress and diagnostics to standard error. The exit code is 0 for success,
 //! 1 if a command fails or finds problems, and 2 for incorrect usage.
 
+mod audit;
 mod backup;
 mod check;
 mod convert;
@@ -81,6 +82,11 @@ enum Command {
         #[arg(long, hide = true)]
         load_only: bool,
     },
+    /// Check from outside whether a site, on any server, is right for people, agents and caches
+    #[command(
+        after_help = "Exit codes: 0 without findings of severity `broken`, 1 with, 2 for incorrect usage"
+    )]
+    Audit(audit::AuditOptions),
     /// Print the Markdown of an HTML page, as agents receive it
     #[command(hide = true)]
     Convert(convert::ConvertOptions),
@@ -224,6 +230,10 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check { site, data_dir, json, drafts, .. } => {
             check::run(site.path(), &site::data_folder_flags(data_dir), json, drafts)
         }
+        Command::Audit(options) => match options.usage_error() {
+            Some(message) => exit_with_usage_error(message),
+            None => audit::run(&options),
+        },
         Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
         Command::Inbox { mut command, location, utc } => {

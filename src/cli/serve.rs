@@ -53,7 +53,12 @@ const COMPRESSED_AT_START: usize = 2 << 20;
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();
+    if options.isolated {
+        // The audit that started this server may be killed.
+        process::end_with_parent();
+    }
     let (config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
+    let config = options.isolate(config);
     let log = ServerLog::start(config.log);
     log.log_faults(&warnings);
     log.conclude(serve(folder, flags, options, config, &log, started))

@@ -278,6 +278,7 @@ class Page:
                 opened.add(node.attributes["href"][1:])
         skip = {node.mem_id for node in tree.css(without)} if without else set()
         skip |= {node.mem_id for node in tree.css("[data-pagefind-ignore]")}
+        skip |= {node.mem_id for node in tree.css("[data-markdown-ignore]") if not holds_main(node)}
         skip |= {node.mem_id for node in tables_of_contents(tree)}
         roots, is_explicit = find_roots(tree, main)
         if not is_explicit:
@@ -323,6 +324,11 @@ def tables_of_contents(tree):
         links = lists[0].css("a[href]") if lists else []
         if len(links) > 2 and all(link.attributes["href"].startswith("#") for link in links):
             yield from (title, lists[0])
+
+
+def holds_main(node):
+    """Whether a node is the main region of the page, or contains it."""
+    return any(it.tag == "main" or it.attributes.get("role") == "main" for it in node.traverse())
 
 
 def is_inside(node, tags):

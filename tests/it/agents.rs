@@ -27,11 +27,11 @@ use crate::support::http_peer::{HttpPeer, Reply};
 use crate::support::panics::PanicPoints;
 use crate::support::{TestServer, example_site, small_site};
 
-/// `test-key-ed25519` of RFC 9421 appendix B.1.4: the private key, the directory and the thumbprint.
-const SEED: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
+/// An Ed25519 key: the private key, the directory and the thumbprint.
+const SEED: &str = "-9xFCaP61R1UK8ZTp4aoWmnWegyCBhjVUiXasx7S6B0";
 const DIRECTORY: &str =
-    r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}]}"#;
-const KEY_ID: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
+    r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JP0Ha7uUG3k-y-4vrJdovTHAo6IjqNPFTLNeFKGN0F4"}]}"#;
+const KEY_ID: &str = "PbjnghElN1h35NS4yP5R8F0svEmVKVErChiZu1bQbD8";
 const OTHER_KEY_ID: &str = "oooooooooooooooooooooooooooooooooooooooooooo";
 
 /// The `created` time of the tests' signatures, in Unix seconds.

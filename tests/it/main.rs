@@ -5,9 +5,11 @@
 mod age;
 mod agents;
 mod architecture;
+mod audit;
 mod authoring;
 mod backup;
 mod balance;
+mod caches;
 mod channels;
 mod cli;
 mod connections;

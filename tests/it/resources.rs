@@ -140,13 +140,19 @@ fn robots_carry_the_operators_signals_and_the_sitemap() {
     let server = TestServer::with_example_site();
     let answer = server.get("/robots.txt", &[]);
     for expected in [
-        "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=yes\n",
+        "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=yes\n\
+         Content-Usage: search=y, ai-use=y, train-ai=y\n",
         "User-agent: GPTBot\n",
         "User-agent: Claude-User\n",
         &format!("Sitemap: http://{}/sitemap-index.xml\n", server.address),
     ] {
         assert!(answer.text().contains(expected), "{expected} is not in {}", answer.text());
     }
+    for path in ["/", "/index.md"] {
+        let page = server.get(path, &[]);
+        assert_eq!(page.header("content-usage"), Some("search=y, ai-use=y, train-ai=y"), "{path}");
+    }
+    assert_eq!(server.get("/nowhere/", &[]).header("content-usage"), None);
 }
 
 #[test]

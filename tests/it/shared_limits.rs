@@ -36,8 +36,8 @@ fn a_source_may_send_its_quota_and_gets_rate_limit_headers() {
             ]
         );
         // A source regains one request every fifteen seconds.
-        assert!((5..=15).contains(&statuses[0].reset_seconds), "{statuses:?}");
-        assert!((400..=450).contains(&statuses[1].reset_seconds), "{statuses:?}");
+        assert!((5..=15).contains(&statuses[0].effective_window_seconds), "{statuses:?}");
+        assert!((400..=450).contains(&statuses[1].effective_window_seconds), "{statuses:?}");
         for _ in 0..3 {
             assert!(is_allowed(take(source("192.0.2.1"))));
         }
@@ -664,8 +664,10 @@ fn assert_alike(ours: LimitDecision, theirs: LimitDecision) {
         (ours, theirs) => assert_eq!(ours, theirs),
     }
     assert_eq!(remaining(ours.statuses), remaining(theirs.statuses));
-    let reset = |decision: LimitDecision| decision.statuses.expect("it is limited").map(|s| s.reset_seconds);
-    for (ours, theirs) in reset(ours).into_iter().zip(reset(theirs)) {
+    let windows = |decision: LimitDecision| {
+        decision.statuses.expect("it is limited").map(|status| status.effective_window_seconds)
+    };
+    for (ours, theirs) in windows(ours).into_iter().zip(windows(theirs)) {
         assert!(ours.abs_diff(theirs) <= 1, "{ours} {theirs}");
     }
 }

@@ -149,6 +149,8 @@ test('robots.txt names the sitemap, the content signal and the crawlers of AI co
   for (const crawler of ['GPTBot', 'ClaudeBot']) if (!crawlers.includes(crawler)) problems.push(`no ${crawler}`);
   const signal = fields.find(([name]) => name === 'content-signal')?.[1] ?? '';
   if (!/^[a-z-]+=(yes|no)(\s*,\s*[a-z-]+=(yes|no))*$/.test(signal)) problems.push(`Content-Signal: ${signal || 'none'}`);
+  const usage = fields.find(([name]) => name === 'content-usage')?.[1] ?? '';
+  if (!/^[a-z-]+=[yn](, [a-z-]+=[yn])*$/.test(usage)) problems.push(`Content-Usage: ${usage || 'none'}`);
   const sitemaps = fields.filter(([name]) => name === 'sitemap').map(([, value]) => value);
   if (sitemaps[0] !== `${site.base}/sitemap-index.xml`) problems.push(`Sitemap: ${sitemaps}`);
   none(problems, 'robots.txt');

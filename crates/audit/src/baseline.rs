@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::finding::Finding;
+use crate::rule::Finding;
 
 /// The keys of known findings.
 #[derive(Clone, Debug, Default)]

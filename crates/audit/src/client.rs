@@ -13,16 +13,19 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clients::{PRODUCT_TOKEN, USER_AGENT};
-use crate::exchange::{Exchange, MAX_BODY, Request, Response};
+use crate::exchange::{Exchange, FRESH_QUERY, MAX_BODY, Request, Response};
+use crate::group::Group;
 use crate::options::{AuditError, Options};
 use crate::robots::Robots;
-use crate::rule::Group;
-
-/// The query that makes a URL one that no cache has seen. A number follows.
-pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 
 /// The most requests that are open at the same time.
 const PARALLEL: usize = 2;
+
+/// The audit ends when its responses have this many bytes together, decoded.
+const MAX_TOTAL_BYTES: usize = 64 << 20;
+
+/// The audit ends after this time for each request of the budget: five minutes for 60 requests.
+const TIME_PER_REQUEST: Duration = Duration::from_secs(5);
 
 /// The most redirects that are followed from one URL.
 const MAX_REDIRECTS: usize = 5;
@@ -40,7 +43,8 @@ const TIMEOUTS: FetchTimeouts = FetchTimeouts {
 pub enum Denial {
     /// The budget of requests is used up.
     Budget,
-    /// `robots.txt` forbids the URL to the audit.
+    /// `robots.txt` forbids the page to the audit. Does not apply to the operations of a described API: the
+    /// description invites programs, and sites forbid their addresses to keep them out of search results.
     Robots,
     /// The URL belongs to another site.
     OtherHost,
@@ -67,10 +71,14 @@ pub struct Client {
     options: Options,
     /// The host of the site, without `www.`; only this host and its `www.` are asked.
     host: String,
+    /// Whether the host has a public address.
+    is_public: bool,
     /// `robots.txt`, once it was fetched.
     robots: RefCell<Option<Rc<Robots>>>,
     permits: Semaphore,
     next_start: Cell<Option<Instant>>,
+    deadline: Instant,
+    bytes: Cell<usize>,
     sent: Cell<usize>,
     /// Makes each unused query different from those of earlier audits.
     seed: u64,
@@ -93,7 +101,7 @@ impl Client {
             .map_err(AuditError::Unreachable)?;
         let is_private = addresses.iter().all(|address| !is_public(*address));
         let user_agent = options.user_agent.clone().unwrap_or(HeaderValue::from_static(USER_AGENT));
-        let http = FetchClient::new(NameResolver::System, is_private, None, TIMEOUTS)
+        let http = FetchClient::new(NameResolver::System, is_private, options.extra_roots.as_ref(), TIMEOUTS)
             .with_user_agent(user_agent)
             .with_max_body(MAX_BODY);
         progress::begin("requests", options.max_requests as u64);
@@ -101,9 +109,13 @@ impl Client {
             http,
             options: options.clone(),
             host: site_host(target),
+            is_public: !is_private,
             robots: RefCell::default(),
             permits: Semaphore::new(PARALLEL),
             next_start: Cell::new(None),
+            deadline: Instant::now()
+                + TIME_PER_REQUEST * u32::try_from(options.max_requests).unwrap_or(u32::MAX),
+            bytes: Cell::new(0),
             sent: Cell::new(0),
             seed,
             fresh: Cell::new(0),
@@ -115,6 +127,11 @@ impl Client {
 
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Whether the site has a public address.
+    pub fn is_public(&self) -> bool {
+        self.is_public
     }
 
     /// Whether the URL belongs to the audited site: the same host, with or without `www.`.
@@ -152,14 +169,15 @@ impl Client {
             Ok(url) => {
                 let sending =
                     self.http.send(request.method.clone(), &url, headers, request.body.clone().into_bytes());
-                sending.await.map(Response::from_fetched).map_err(|error| error.sentence)
+                // The future of the HTTP client is large, and those of whole surveys contain it.
+                Box::pin(sending).await.map(Response::from_fetched).map_err(|error| error.sentence)
             }
             Err(error) => Err(error),
         };
         drop(permit);
         progress::advance(1);
         let exchange = Arc::new(Exchange { number, request, outcome });
-        self.note_refusal(&exchange);
+        self.note_response(&exchange);
         self.exchanges.borrow_mut().push(exchange.clone());
         Ok(exchange)
     }
@@ -238,11 +256,16 @@ impl Client {
             let robots = self.robots.borrow();
             robots.as_ref().is_some_and(|robots| !robots.permits(PRODUCT_TOKEN, url))
         };
-        let denial = if let Some(reason) = self.stopped.borrow().clone() {
+        let stopped = self.stopped.borrow().clone();
+        let denial = if let Some(reason) = stopped {
             Denial::Stopped(reason)
+        } else if Instant::now() > self.deadline {
+            Denial::Stopped("the site answered too slowly".to_owned())
+        } else if self.bytes.get() > MAX_TOTAL_BYTES {
+            Denial::Stopped("the site's responses have more than 64 MiB together".to_owned())
         } else if !self.is_same_site(url) {
             Denial::OtherHost
-        } else if is_forbidden() {
+        } else if group != Group::Forms && is_forbidden() {
             Denial::Robots
         } else if self.sent.get() >= self.options.max_requests {
             Denial::Budget
@@ -262,11 +285,17 @@ impl Client {
         sleep_until(start).await;
     }
 
-    /// Sends nothing more once the site asks for fewer requests.
-    fn note_refusal(&self, exchange: &Exchange) {
+    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests.
+    fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
+        self.bytes.set(self.bytes.get() + response.body.len());
+        // A firewall that refuses the name of another client does not refuse the audit.
+        let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
+        if has_other_name && response.status != 429 {
+            return;
+        }
         if let Some(challenge) = challenge(response) {
             *self.stopped.borrow_mut() = Some(challenge);
         } else if is_busy {

@@ -1,6 +1,6 @@
 //! The `Accept` headers that agents and browsers really send, gathered in November 2026.
 
-/// What a client must get at a page that exists as HTML and as Markdown.
+/// The representation that a client must get at a page that exists as HTML and as Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preferred {
     Html,
@@ -61,3 +61,37 @@ pub const PRODUCT_TOKEN: &str = "frontdesk-audit";
 /// The `User-Agent` of the audit, unless the operator sets another.
 pub const USER_AGENT: &str =
     concat!("frontdesk-audit/", env!("CARGO_PKG_VERSION"), " (+https://frontdesk.example.com/audit/)");
+
+/// The `User-Agent` of a browser, with the name of the audit, so that operators recognize it.
+pub const AS_BROWSER: &str = concat!(
+    "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0 frontdesk-audit/",
+    env!("CARGO_PKG_VERSION")
+);
+
+/// Product tokens of crawlers and agents, and their `User-Agent` with the name of the audit.
+pub const AS_CRAWLERS: [(&str, &str); 3] = [
+    (
+        "GPTBot",
+        concat!(
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
+             +https://openai.com/gptbot) frontdesk-audit/",
+            env!("CARGO_PKG_VERSION")
+        ),
+    ),
+    (
+        "ClaudeBot",
+        concat!(
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; \
+             +claudebot@anthropic.com) frontdesk-audit/",
+            env!("CARGO_PKG_VERSION")
+        ),
+    ),
+    (
+        "ChatGPT-User",
+        concat!(
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ChatGPT-User/1.0; \
+             +https://openai.com/bot) frontdesk-audit/",
+            env!("CARGO_PKG_VERSION")
+        ),
+    ),
+];

@@ -12,6 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 /// The most bytes of a response's body, as sent and after decoding. Longer ones are cut.
 pub(crate) const MAX_BODY: usize = 2 << 20;
 
+/// The query that makes a URL one that no cache has seen. A number follows.
+pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
+
 /// A request, before the client adds what all requests carry.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -74,7 +77,7 @@ impl Exchange {
         self.response().filter(|response| response.status == StatusCode::OK)
     }
 
-    /// What was asked and what came back, in a few words: `GET (Accept: text/markdown) → 200 text/html`.
+    /// The request and its outcome in a few words: `GET (Accept: text/markdown) → 200 text/html`.
     pub fn summary(&self) -> String {
         let sent: Vec<_> = self
             .request
@@ -93,6 +96,22 @@ impl Exchange {
     }
 }
 
+#[cfg(test)]
+impl Exchange {
+    /// A GET request with a response of status 200 without fields.
+    pub(crate) fn with_body(url: &str, body: &str) -> Exchange {
+        let fetched = FetchResponse {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: body.as_bytes().to_vec(),
+            is_whole: true,
+            time_to_header: Duration::ZERO,
+        };
+        let request = Request::get(&Url::parse(url).expect("a URL"));
+        Exchange { number: 1, request, outcome: Ok(Response::from_fetched(fetched)) }
+    }
+}
+
 /// The usual spelling of a field's name: `Accept-Encoding`.
 fn title_case(name: &HeaderName) -> String {
     let words = name.as_str().split('-').map(|word| {
@@ -102,7 +121,7 @@ fn title_case(name: &HeaderName) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// What a client got, by its bytes where there are any, otherwise by its `Content-Type`.
+/// The kind of a response, by its bytes where there are any, otherwise by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     Html,
@@ -184,8 +203,8 @@ impl Response {
         String::from_utf8_lossy(&self.body)
     }
 
-    /// What the client got. A body that begins as an HTML document is HTML, even if the `Content-Type` says
-    /// otherwise.
+    /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
+    /// says otherwise.
     pub fn representation(&self) -> Representation {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
         let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
@@ -199,19 +218,30 @@ impl Response {
         }
     }
 
+    /// The value of a directive of `Cache-Control` in lower case, without quotation marks; empty if it has
+    /// none, and `None` if the directive is missing. `name` is in lower case.
+    pub fn cache_directive(&self, name: &str) -> Option<String> {
+        let value = self.header(header::CACHE_CONTROL).to_ascii_lowercase();
+        let mut directives =
+            value.split(',').map(|directive| directive.split_once('=').unwrap_or((directive, "")));
+        let (_, value) = directives.find(|(own, _)| own.trim() == name)?;
+        Some(value.trim().trim_matches('"').to_owned())
+    }
+
+    /// Whether the body is an HTML document. False for plain text that is served as `text/html`.
+    pub fn is_page(&self) -> bool {
+        let start = self.body.iter().find(|byte| byte.is_ascii_graphic());
+        self.representation() == Representation::Html && start == Some(&b'<')
+    }
+
     /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
     /// may serve the response without asking. Zero if it must ask each time, `None` if nothing is said.
     pub fn shared_lifetime(&self) -> Option<u64> {
-        let value = self.header(header::CACHE_CONTROL).to_ascii_lowercase();
-        let directives: Vec<_> = value.split(',').map(str::trim).collect();
-        let has = |name: &str| directives.iter().any(|directive| directive.split('=').next() == Some(name));
+        let has = |name: &str| self.cache_directive(name).is_some();
         if has("no-store") || has("no-cache") || has("private") {
             return Some(0);
         }
-        let seconds = |name: &str| {
-            let mut pairs = directives.iter().filter_map(|directive| directive.split_once('='));
-            pairs.find(|(key, _)| key.trim() == name)?.1.trim().trim_matches('"').parse().ok()
-        };
+        let seconds = |name: &str| self.cache_directive(name)?.parse().ok();
         seconds("s-maxage").or_else(|| seconds("max-age"))
     }
 }
@@ -242,6 +272,14 @@ mod tests {
             let found = response(&[("content-type", kind)], body.as_bytes()).representation();
             assert_eq!(found, expected, "{kind} {body}");
         }
+    }
+
+    #[test]
+    fn a_page_begins_with_markup() {
+        let page = |body: &str| response(&[("content-type", "text/html")], body.as_bytes()).is_page();
+        assert!(page("\u{feff}\n<!DOCTYPE html>") && page("<p>x"));
+        assert!(!page("User-agent: *") && !page(""));
+        assert!(!response(&[("content-type", "text/plain")], b"<a>").is_page());
     }
 
     #[test]

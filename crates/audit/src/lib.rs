@@ -6,12 +6,15 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
+mod audit;
 mod baseline;
+mod cache_status;
 mod client;
 mod clients;
 mod exchange;
-mod finding;
+mod group;
 mod markdown;
+mod openapi;
 mod options;
 mod page;
 mod report;
@@ -19,14 +22,16 @@ mod robots;
 mod rule;
 mod rules;
 mod survey;
+mod usage;
 mod words;
 
+pub use audit::audit;
 pub use baseline::Baseline;
 pub use exchange::{Exchange, Representation, Request, Response};
-pub use finding::{Finding, Severity};
 pub use frontdesk_convert::Url;
+pub use frontdesk_fetch::ExtraRoots;
+pub use group::Group;
 pub use options::{AuditError, Options, parse_target};
 pub use report::{NotJudged, Report};
-pub use rule::{Fix, Group, Platform, Rule};
+pub use rule::{Finding, Fix, Platform, Rule, Severity};
 pub use rules::rules;
-pub use survey::audit;

@@ -1,8 +1,9 @@
-//! What an audit is asked to do, and why it can fail as a whole.
+//! The options of an audit, and the errors that end it.
 
 use std::time::Duration;
 
 use frontdesk_convert::Url;
+use frontdesk_fetch::ExtraRoots;
 use http::{HeaderName, HeaderValue};
 
 /// How an audit behaves.
@@ -16,6 +17,8 @@ pub struct Options {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Replaces the `User-Agent` of the audit.
     pub user_agent: Option<HeaderValue>,
+    /// Certificate authorities to trust in addition to the public ones, such as that of a staging site.
+    pub extra_roots: Option<ExtraRoots>,
     /// Whether to submit each form once with valid values. Otherwise only invalid requests are sent.
     pub submits: bool,
     /// The time between the starts of two requests. Zero for sites on this machine.
@@ -29,6 +32,7 @@ impl Default for Options {
             pages: 3,
             headers: Vec::new(),
             user_agent: None,
+            extra_roots: None,
             submits: false,
             pace: Duration::from_millis(150),
         }

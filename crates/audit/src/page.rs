@@ -14,6 +14,8 @@ pub struct Page {
     /// The response to a browser, with status 200 and HTML.
     pub html: Arc<Exchange>,
     pub tree: HtmlTree,
+    /// The address against which links are resolved: `<base href>`, or the page's own.
+    base: Url,
     /// The Markdown that frontdesk makes from the HTML.
     pub converted: Converted,
     /// `converted.markdown`, parsed.
@@ -36,11 +38,13 @@ impl Page {
         let text = response.text();
         let tree = HtmlTree::parse(&text);
         let converted = convert(&text, &Options { url: Some(url.clone()), ..Options::default() });
+        let base = read_base(&tree, &url);
         let reference = MarkdownPage::parse(&converted.markdown);
         Some(Page {
             url,
             html: html.clone(),
             tree,
+            base,
             converted,
             reference,
             agent: None,
@@ -73,18 +77,15 @@ impl Page {
         self.html.response().unwrap_or_else(|| unreachable!("checked when the page was read"))
     }
 
-    /// The elements that match a CSS selector.
+    /// The elements that match a CSS selector. Reads the whole page.
     pub fn select(&self, css: &str) -> Vec<HtmlElement<'_>> {
-        let selector = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));
-        self.tree.all(&selector)
+        self.tree.all(&selector(css))
     }
 
     /// Resolves a link of the page, also against `<base href>`; without the fragment. `None` for links that
     /// are not `http` or `https`.
     pub fn resolve(&self, link: &str) -> Option<Url> {
-        let base = self.select("base[href]").first().and_then(|base| base.attribute("href"));
-        let base = base.and_then(|href| self.url.join(href.trim()).ok());
-        let mut url = base.as_ref().unwrap_or(&self.url).join(link.trim()).ok()?;
+        let mut url = self.base.join(link.trim()).ok()?;
         url.set_fragment(None);
         matches!(url.scheme(), "http" | "https").then_some(url)
     }
@@ -101,6 +102,16 @@ impl Page {
             links.iter().find(is_twin).and_then(|link| self.url.join(&link.target).ok())
         })
     }
+}
+
+fn selector(css: &str) -> Selector {
+    Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+fn read_base(tree: &HtmlTree, url: &Url) -> Url {
+    let elements = tree.all(&selector("base[href]"));
+    let href = elements.first().and_then(|base| base.attribute("href"));
+    href.and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone())
 }
 
 /// A value of the field `Link` (RFC 8288).

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::finding::{Finding, Severity};
-use crate::rule::{Group, Rule};
+use crate::group::Group;
+use crate::rule::{Finding, Rule, Severity};
 
-/// What could not be judged, and why.
+/// A rule or a group that could not be judged, and the reason.
 #[derive(Clone, Debug)]
 pub struct NotJudged {
     pub group: Group,
     /// The rule, or `None` if requests of the group were not sent.
     pub rule: Option<&'static Rule>,
-    /// A clause.
+    /// A clause without a capital letter and a full stop.
     pub reason: String,
 }
 

@@ -13,6 +13,8 @@ pub struct Robots {
     pub sitemaps: Vec<String>,
     /// Lines that are neither a field, a comment nor blank, with their numbers.
     pub faulty_lines: Vec<usize>,
+    /// `Allow` and `Disallow` before the first `User-agent`, with their numbers: crawlers skip them.
+    pub stray_lines: Vec<usize>,
 }
 
 /// Consecutive lines for the same crawlers.
@@ -56,7 +58,11 @@ impl Robots {
                 _ => {
                     is_naming = false;
                     // A field before the first group belongs to no crawler.
-                    let Some(group) = robots.groups.last_mut() else { continue };
+                    let Some(group) = robots.groups.last_mut() else {
+                        let is_rule = matches!(&*name, "allow" | "disallow");
+                        robots.stray_lines.extend(is_rule.then_some(index + 1));
+                        continue;
+                    };
                     match &*name {
                         "allow" | "disallow" => {
                             // An empty pattern matches nothing.
@@ -103,7 +109,7 @@ impl Robots {
 }
 
 /// Whether a pattern with `*` for any characters and `$` for the end matches the start of a path.
-fn is_match(pattern: &str, path: &str) -> bool {
+pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
     let (pattern, is_anchored) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| path.strip_prefix(first)) else { return false };
@@ -150,6 +156,12 @@ mod tests {
         assert_eq!(robots.sitemaps, ["https://example.com/sitemap.xml"]);
         let fields = &robots.groups_for("any")[0].fields;
         assert_eq!(fields[..], [("content-signal".to_owned(), "search=yes".to_owned())]);
+    }
+
+    #[test]
+    fn rules_before_the_first_group_are_stray() {
+        let robots = Robots::parse("Sitemap: /a.xml\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n");
+        assert_eq!((robots.stray_lines, robots.groups.len()), (vec![2], 1));
     }
 
     #[test]

@@ -1,44 +1,28 @@
-//! The description of a rule.
+//! Rules: their descriptions, and what they find.
 
 use std::sync::Arc;
 
-use crate::exchange::Exchange;
-use crate::finding::{Finding, Severity};
+use serde_json::{Value, json};
+
+use crate::exchange::{Exchange, FRESH_QUERY};
+use crate::group::Group;
 use crate::survey::Survey;
 
-/// The parts of an audit, in the order of the report.
+/// How much a finding hurts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    Caches,
-    Negotiation,
-    Parity,
-    Links,
-    Files,
-    Forms,
-    Basics,
+pub enum Severity {
+    /// An agent, a browser or a cache gets the wrong thing.
+    Broken,
+    /// A change would help.
+    Advice,
 }
 
-impl Group {
-    pub const ALL: [Group; 7] = [
-        Group::Caches,
-        Group::Negotiation,
-        Group::Parity,
-        Group::Links,
-        Group::Files,
-        Group::Forms,
-        Group::Basics,
-    ];
-
-    /// The heading of the report, and the group's name in JSON.
-    pub fn title(self) -> &'static str {
+impl Severity {
+    /// The word of the report and of JSON.
+    pub fn word(self) -> &'static str {
         match self {
-            Group::Caches => "caches",
-            Group::Negotiation => "negotiation",
-            Group::Parity => "parity",
-            Group::Links => "links",
-            Group::Files => "files",
-            Group::Forms => "forms",
-            Group::Basics => "basics",
+            Severity::Broken => "broken",
+            Severity::Advice => "advice",
         }
     }
 }
@@ -94,13 +78,79 @@ pub struct Rule {
     pub checks: &'static str,
     /// Why it matters, with the standard that it follows.
     pub matters: &'static str,
-    /// Who is hurt: people, agents, search engines, operators.
+    /// The people and programs that are hurt: visitors, agents, search engines, operators.
     pub hurts: &'static str,
     /// How to repair it; the first applies to any platform.
     pub fixes: &'static [Fix],
     /// Reports the defects that the survey shows. Reads no clock and sends nothing.
     pub check: fn(&Survey, &mut Findings),
 }
+
+/// A defect at a URL, with the exchanges that show it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub rule: &'static Rule,
+    pub severity: Severity,
+    pub url: String,
+    /// One sentence on one line: what a client asked, what it got, and what would be right.
+    pub message: String,
+    pub evidence: Vec<Arc<Exchange>>,
+}
+
+impl Finding {
+    /// The finding as an object for one line of JSON. `key` identifies it in a baseline.
+    pub fn to_json(&self) -> Value {
+        let evidence: Vec<_> = self.evidence.iter().map(|exchange| evidence_json(exchange)).collect();
+        json!({
+            "severity": self.severity.word(),
+            "rule": self.rule.id,
+            "group": self.rule.group.title(),
+            "url": self.url,
+            "message": self.message,
+            "key": self.key(),
+            "fix": self.rule.fixes.first().map(|fix| fix.text),
+            "evidence": evidence,
+        })
+    }
+
+    /// The same for the same defect on another host and in a later audit: the rule and the path, without the
+    /// unused queries that the audit adds.
+    pub fn key(&self) -> String {
+        let path = self
+            .url
+            .split_once("://")
+            .map_or(&*self.url, |(_, rest)| rest.find('/').map_or("/", |start| &rest[start..]));
+        let path = path.split_once(FRESH_QUERY).map_or(path, |(path, _)| path.trim_end_matches(['?', '&']));
+        format!("{} {path}", self.rule.id)
+    }
+}
+
+fn evidence_json(exchange: &Exchange) -> Value {
+    let fields = |headers: &mut dyn Iterator<Item = (String, String)>| -> Vec<Value> {
+        headers.map(|(name, value)| json!([name, value])).collect()
+    };
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let sent = &mut exchange.request.headers.iter().map(|(name, value)| (name.to_string(), text(value)));
+    let mut evidence = json!({
+        "number": exchange.number,
+        "method": exchange.request.method.as_str(),
+        "url": exchange.url().as_str(),
+        "request_headers": fields(sent),
+    });
+    match &exchange.outcome {
+        Ok(response) => {
+            let came = &mut response.headers.iter().map(|(name, value)| (name.to_string(), text(value)));
+            evidence["status"] = response.status.as_u16().into();
+            evidence["response_headers"] = fields(came).into();
+            evidence["body_start"] = response.text().chars().take(200).collect::<String>().into();
+        }
+        Err(error) => evidence["error"] = error.clone().into(),
+    }
+    evidence
+}
+
+/// The most characters of a finding's message; longer ones are cut.
+const MAX_MESSAGE: usize = 500;
 
 /// Collects the findings of one rule.
 pub struct Findings {
@@ -114,6 +164,11 @@ impl Findings {
         Findings { rule, found: Vec::new(), not_judged: Vec::new() }
     }
 
+    /// Whether nothing was reported yet.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Reports a defect at the URL of the first exchange, with the severity of the rule.
     pub fn report(&mut self, evidence: &[&Arc<Exchange>], message: impl Into<String>) {
         self.report_as(self.rule.severity, evidence, message);
@@ -125,7 +180,8 @@ impl Findings {
         self.report_at(severity, url, evidence, message);
     }
 
-    /// Reports a defect at another URL than that of the first exchange.
+    /// Reports a defect at another URL than that of the first exchange. Cuts long messages, and replaces
+    /// control characters.
     pub fn report_at(
         &mut self,
         severity: Severity,
@@ -134,8 +190,10 @@ impl Findings {
         message: impl Into<String>,
     ) {
         let evidence = evidence.iter().map(|&exchange| exchange.clone()).collect();
-        let finding =
-            Finding { rule: self.rule, severity, url: url.into(), message: message.into(), evidence };
+        // Messages quote what the site sent.
+        let message = message.into().replace(char::is_control, " ");
+        let message = message.chars().take(MAX_MESSAGE).collect();
+        let finding = Finding { rule: self.rule, severity, url: url.into(), message, evidence };
         // The same defect may show in several exchanges.
         if !self.found.iter().any(|other| (&other.url, &other.message) == (&finding.url, &finding.message)) {
             self.found.push(finding);

@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, requests};
 use super::value;
-use frontdesk_site::resources::ContentSignals;
+use frontdesk_site::ContentSignals;
 
 /// Reads `[content_signals]`. A key that is not set is `None`.
 pub(super) fn read(r: &mut Reader<'_>) -> ContentSignals {
@@ -14,9 +14,10 @@ pub(super) fn read(r: &mut Reader<'_>) -> ContentSignals {
         search: signal(
             "content_signals.search",
             "true",
-            "Your preferences for automated use of the content, which robots.txt states (Content-Signal): \
-             building a search index, using pages as input for an answer, and training models. An unset key \
-             states none. `ai_train = false` also asks crawlers that collect training data to stay away.",
+            "Your preferences for automated use of the content, which robots.txt (Content-Signal, Content-Usage) \
+             and the pages (the header Content-Usage) state: building a search index, using pages as input for \
+             an answer, and training models. An unset key states none. `ai_train = false` also asks crawlers \
+             that collect training data to stay away.",
         ),
         ai_input: signal("content_signals.ai_input", "true", ""),
         ai_train: signal("content_signals.ai_train", "false", ""),

@@ -83,7 +83,7 @@ impl Config {
         let agents = agents::read(r);
         let screening = screening::read(r);
         let (log, logs_requests) = log::read(r);
-        let signals = content_signals::read(r);
+        pages.signals = content_signals::read(r);
         pages.words = words::read(r);
         let channels = channel::read(r, &pages, &form_set);
         let visitor_channels = visitor::read_channels(r, &form_values.visitor, &channels, &pages);
@@ -108,7 +108,6 @@ impl Config {
             inbox_certificate,
             resources: ResourceOptions {
                 security_email,
-                signals,
                 quotas: shown_quotas(&limits),
                 duplicate_window: form_values.duplicate_window,
             },

@@ -340,7 +340,8 @@ mod tests {
         let html = "<!doctype html><title>t</title><body><header>site</header><main><nav><a href=/x>menu</a></nav>\
             <h2 id=a>b<a class=headerlink href=#a>Permalink to this</a></h2><p hidden>secret</p><button>Copy</button>\
             <select><option>one</select><div class='admonition tip'><p class=admonition-title>Tip</p>c</div>\
-            <div class=slide>d</div><div class='slide clone'>d</div><i data-pagefind-ignore>no</i></main>";
+            <div class=slide>d</div><div class='slide clone'>d</div><i data-pagefind-ignore>no</i>\
+            <b data-markdown-ignore>human</b></main>";
         let converted = convert(html, &Options { explain: true, ..Options::default() });
         assert_eq!(converted.loss, Loss { of: 3, ..Loss::default() });
         let rules: Vec<_> = converted
@@ -360,6 +361,7 @@ mod tests {
                 (Rule::AlertTitle, "<p class=\"admonition-title\">", "Tip", 3),
                 (Rule::Copy, "<div class=\"slide clone\">", "d", 1),
                 (Rule::Excluded, "<i>", "no", 2),
+                (Rule::Excluded, "<b>", "human", 5),
             ]
         );
     }

@@ -11,13 +11,13 @@ use super::rule::Rule;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// Removes scripts and styles, and the elements that [`Options::exclude`] or `data-pagefind-ignore` excludes.
-/// Then returns an element with all elements that [`Options::main`] selects, without hidden ones. Several are
+/// Removes scripts and styles, and the elements that [`Options::exclude`] or an attribute excludes. Then
+/// returns an element with all elements that [`Options::main`] selects, without hidden ones. Several are
 /// moved into a new element. `None` if there are none, in which case hidden elements stay.
 pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId> {
     let body = dom.body();
     clean::remove_invisible(dom, body, options.article);
-    dom.omit_each(body, |dom, id| dom.has_attribute(id, "data-pagefind-ignore").then_some(Rule::Excluded));
+    dom.omit_each(body, |dom, id| is_ignored(dom, id).then_some(Rule::Excluded));
     for id in options.exclude.as_ref().map(|exclude| exclude.outermost(dom, body)).unwrap_or_default() {
         dom.omit(id, Rule::Excluded);
     }
@@ -28,6 +28,15 @@ pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId>
     let root = move_to_one_element(dom, &chosen);
     clean::remove_hidden(dom, root, options.article);
     Some(root)
+}
+
+/// Whether an attribute excludes the element, with any value: `data-pagefind-ignore`, or
+/// `data-markdown-ignore` (AFDocs). As in AFDocs, the latter does not apply to the main region and to what
+/// contains it, because the Markdown would then have only what surrounds the content.
+fn is_ignored(dom: &Dom, id: NodeId) -> bool {
+    let is_main = |d| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");
+    dom.has_attribute(id, "data-pagefind-ignore")
+        || dom.has_attribute(id, "data-markdown-ignore") && !dom.subtree(id).any(is_main)
 }
 
 /// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
@@ -475,6 +484,27 @@ mod tests {
             body("<main class=entry-content><p>a</p><ul><li><a href=/x>x</a></ul></main>"),
             "a\n\n- [x](/x)\n"
         );
+    }
+
+    #[test]
+    fn an_attribute_leaves_out_parts_of_pages() {
+        for (html, expected) in [
+            ("<main>a<p data-markdown-ignore>b<i>c</i></p><p>d</main>", "a\n\nd\n"),
+            ("<main><p data-markdown-ignore=false>a</p><p data-markdown-ignore=true>b</p>c</main>", "c\n"),
+            ("<body data-markdown-ignore><main>a<p data-markdown-ignore>b</main>", "a\n"),
+            ("<header>x</header><main data-markdown-ignore>a<p data-markdown-ignore>b</main>", "a\n"),
+            ("<p>x</p><div data-markdown-ignore><p>y</p><div role=main>a</div></div>", "a\n"),
+            ("<article>a</article><article data-markdown-ignore>b</article>", "a\n"),
+            ("<main><pre><code>a\n<span data-markdown-ignore>b</span></code></pre></main>", "```\na\n```\n"),
+            ("<main><p data-markdown-ignore=false data-pagefind-ignore>a</p>b</main>", "b\n"),
+        ] {
+            assert_eq!(body(html), expected, "{html}");
+        }
+        let html = "<!doctype html><html data-markdown-ignore><title>Title</title><main>\
+            <h1 data-markdown-ignore>Only for people</h1><p>a</main>";
+        let converted = convert(html, &Options::default());
+        assert_eq!(converted.metadata.title.as_deref(), Some("Title"));
+        assert_eq!((&*converted.markdown, converted.loss.letters), ("# Title\n\na\n", 0));
     }
 
     /// Parts of pages. `@` stands for a word that readers see, in the order of the Markdown, and `!` for one

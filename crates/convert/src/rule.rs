@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Rule {
     /// It is outside the main region.
     Outside,
-    /// A selector, or `data-pagefind-ignore`, excludes it.
+    /// A selector, `data-pagefind-ignore` or `data-markdown-ignore` excludes it.
     Excluded,
     /// Browsers do not show it and no control on the page opens it, or it is a label for screen readers that
     /// Markdown makes redundant.
@@ -53,7 +53,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Outside => "outside the main region",
-            Self::Excluded => "excluded by a selector",
+            Self::Excluded => "excluded by a selector or an attribute",
             Self::Hidden => "hidden",
             Self::Copy => "copy of a sibling",
             Self::Navigation => "navigation",

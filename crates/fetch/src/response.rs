@@ -11,14 +11,14 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The maximum number of bytes that are read of a response body, unless the client has another limit, and that
-/// a [`ResponseRecorder`] keeps.
+/// The maximum number of bytes that are read of a response body, unless the client has another limit, and
+/// that a [`ResponseRecorder`] keeps.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The maximum number of bytes that are read of a connection in addition to the limit of the body: interim
-/// responses, header, and the framing of a body that is sent in chunks of a few bytes. A peer that sends `100
-/// Continue` for ever would otherwise keep the thread busy until the time limit: its task is always ready, and
-/// tokio rarely looks for other events meanwhile.
+/// responses, header, and the framing of a body that is sent in chunks of a few bytes. A peer that sends
+/// `100 Continue` for ever would otherwise keep the thread busy until the time limit: its task is always
+/// ready, and tokio rarely looks for other events meanwhile.
 const MAX_OTHER_BYTES: usize = 448 * 1024;
 
 /// A response with any final status, including redirects and errors.

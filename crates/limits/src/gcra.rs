@@ -153,12 +153,14 @@ impl WindowQuota {
     /// The status to report to a key with this debt.
     pub(super) fn status_for_debt(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
+        let Gcra { step, burst } = self.limit;
+        let ticks_until_one_more = step - burst.saturating_sub(debt.into()) % step;
         QuotaStatus {
             name: self.name,
             quota: self.quota,
             window_seconds,
             remaining: ticks(self.limit.remaining(debt.into())),
-            reset_seconds: (u64::from(debt) * window_seconds).div_ceil(u64::from(self.max_debt())),
+            effective_window_seconds: (ticks_until_one_more * window_seconds).div_ceil(burst),
         }
     }
 }

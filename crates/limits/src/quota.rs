@@ -81,7 +81,7 @@ pub struct LimitDecision {
 /// The quotas that can refuse a request: per minute and per hour, for the source and then its network.
 pub type QuotaStatuses = [QuotaStatus; 4];
 
-/// A quota's status in `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
+/// A quota's status in `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
     /// The policy's name: `minute`, `hour`, `network-minute` or `network-hour`.
@@ -92,8 +92,9 @@ pub struct QuotaStatus {
     pub window_seconds: u64,
     /// `r`: the number of requests that are allowed right now.
     pub remaining: u32,
-    /// `t`: seconds until the whole quota is available again, rounded up.
-    pub reset_seconds: u64,
+    /// `t`: the seconds in which no more than `remaining` requests are allowed, rounded up. Never zero. If
+    /// `remaining` is zero, this is the time until one more request is allowed.
+    pub effective_window_seconds: u64,
 }
 
 /// The number of decisions of each kind since the limiter was created.

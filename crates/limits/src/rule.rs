@@ -103,8 +103,9 @@ mod tests {
     fn an_allowed_request_reports_its_quotas() {
         let decision = rule().decide(entry(true, [WINDOW / 4, WINDOW / 2, WINDOW / 8, 1])).unwrap();
         assert_eq!(decision.admission, Admission::Allowed);
-        let said = decision.statuses.unwrap().map(|status| (status.remaining, status.reset_seconds));
-        assert_eq!(said, [(3, 15), (2, 1800), (7, 8), (7, 1)]);
+        let said =
+            decision.statuses.unwrap().map(|status| (status.remaining, status.effective_window_seconds));
+        assert_eq!(said, [(3, 15), (2, 900), (7, 8), (7, 1)]);
     }
 
     #[test]

@@ -65,6 +65,7 @@ mod rules;
 
 // Responses: paths, representations, encodings, and generated files.
 mod allowed_hosts;
+mod content_signals;
 mod encodings;
 pub mod file;
 mod live_reload;
@@ -92,6 +93,7 @@ pub use site_files::SITE_FOLDERS;
 // The values of options.
 pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
 pub use brand::{BrandOptions, Color};
+pub use content_signals::ContentSignals;
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;
 pub use words::{WordList, WordOverride};

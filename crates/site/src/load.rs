@@ -26,6 +26,7 @@ use super::path_registry::PathRegistry;
 use super::plain_page::{insert_plain_pages, plain_form_page};
 use super::prebuilt::{self, BuildCache, Prebuilt};
 use super::redirects;
+use super::resources::check_robots_txt;
 use super::search::{self, SearchCache, SearchDocument};
 use super::site::Site;
 use super::site_context::{SiteContext, SiteData};
@@ -134,7 +135,7 @@ impl LoadCache {
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
         // A file may change after its metadata was checked. The second attempt reads every file, so it does
         // not depend on metadata.
-        self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| {
+        let mut result = self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| {
             self.files.invalidate();
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
@@ -149,7 +150,11 @@ impl LoadCache {
                 options: options.clone(),
                 publication: PublicationResult::default(),
             })
-        })
+        });
+        let LoadResult { site, faults, options, .. } = &mut result;
+        faults.extend(site.as_ref().and_then(|site| check_robots_txt(site, options.signals)));
+        sort_faults(faults);
+        result
     }
 
     /// One attempt to load the site. Fails if a file changes between its listing and its last use.

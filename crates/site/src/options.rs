@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
+use super::content_signals::ContentSignals;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
@@ -49,6 +50,8 @@ pub struct PagesOptions {
     pub has_reload_script: bool,
     /// Hosts from which pages may load content.
     pub allowed: AllowedHosts,
+    /// The preferences for use of the pages by crawlers, in `robots.txt` and in the headers of the pages.
+    pub signals: ContentSignals,
     /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
     /// The site generator's output to publish, if any.

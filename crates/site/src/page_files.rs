@@ -200,6 +200,8 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
     if document.kind != PageKind::NotFound {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
+        options.signals.add_to(&mut html);
+        options.signals.add_to(&mut markdown);
     }
     let content = content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
     let page = Page {

@@ -424,11 +424,13 @@ fn compose_page(
     let headers = std::mem::take(&mut html.headers);
     let mut html = with_headers(html, headers, rules, &source.path);
     restrict_content_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    options.signals.add_to(&mut html);
     let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = file.without_encodings();
         restrict_content_type(&mut markdown, &["text/markdown"]);
+        options.signals.add_to(&mut markdown);
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }
     });
     let markdown = written.unwrap_or_else(|| {
@@ -442,6 +444,7 @@ fn compose_page(
         }
         let mut file = with_headers(file, Vec::new(), rules, &source.path);
         restrict_content_type(&mut file, &["text/markdown"]);
+        options.signals.add_to(&mut file);
         Arc::new(file)
     });
     let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());

@@ -26,7 +26,8 @@ use crate::{
 use frontdesk_forms::FormSet;
 
 pub use forms::page_forms;
-pub use options::{ContentSignals, ResourceOptions};
+pub use options::ResourceOptions;
+pub(super) use robots::check_robots_txt;
 
 /// Links to the resources, for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
 /// Without forms there is no service to describe.
@@ -68,7 +69,7 @@ const RESOURCES: [(&str, &str, Build); 14] = [
     ("/sitemap.md", MARKDOWN, |site, _, _| {
         Some(sitemap::sitemap_markdown(&site.pages, &site.languages[0], &site.base_url))
     }),
-    ("/robots.txt", TEXT, |_, options, more| Some(robots::build_robots_txt(&options.base_url, more.signals))),
+    ("/robots.txt", TEXT, |_, options, _| Some(robots::build_robots_txt(&options.base_url, options.signals))),
     ("/blog/rss.xml", RSS, |site, _, _| Some(build_feed(site, 0))),
     ("/.well-known/security.txt", TEXT, |site, options, more| {
         // A contact is required (RFC 9116 §2.5.3).

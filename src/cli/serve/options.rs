@@ -1,6 +1,10 @@
 //! The options of `frontdesk serve` that can be set only on the command line.
 
+use std::net::Ipv4Addr;
+
 use frontdesk_config::Config;
+use frontdesk_http::Address;
+use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
 
 /// The options of `frontdesk serve` that are not configuration keys.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -14,6 +18,10 @@ pub(in crate::cli) struct ServeOptions {
     /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
     #[arg(long)]
     pub(super) pages_only: bool,
+    /// For `frontdesk audit DIR`: only on a free loopback port, without TLS, channels, private listeners and
+    /// shared services, with an inbox in the data folder
+    #[arg(long, hide = true)]
+    pub(super) isolated: bool,
 }
 
 impl ServeOptions {
@@ -23,6 +31,30 @@ impl ServeOptions {
         config.pages.shows_unpublished = self.drafts;
         // Authors should not count their own views.
         config.web.count_views &= !self.watch;
+        config
+    }
+
+    /// With `isolated`, removes all that reaches beyond the data folder and one loopback port.
+    pub(super) fn isolate(self, mut config: Config) -> Config {
+        if !self.isolated {
+            return config;
+        }
+        config.base_url = None;
+        config.listen = vec![Address::Tcp((Ipv4Addr::LOCALHOST, 0).into())];
+        config.tls_listen.clear();
+        config.web.http.tls.source = None;
+        config.ops_listen = None;
+        config.inbox_listen = None;
+        config.inbox_certificate = None;
+        config.web.inbox_pages.domain = None;
+        config.web.count_views = false;
+        config.store = StoreOptions::new(DatabaseUrl::Sqlite(config.data_dir.join("inbox.db")));
+        config.web.inbox = config.store.url.clone();
+        config.channels.clear();
+        config.visitor_channels.clear();
+        config.maintenance.digest_at = None;
+        config.maintenance.reminders = None;
+        config.limits.shared = None;
         config
     }
 

@@ -11,6 +11,15 @@ use frontdesk_site::STACK_BYTES;
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
+/// Ends this process when the process that started it ends, even if that is killed.
+pub(super) fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+    {
+        tracing::warn!(%error, "this server will not end with the process that started it");
+    }
+}
+
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
 /// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that are
 /// needed to store and deliver submissions.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{ENVIRONMENT, Export, awkward_site, build, said, serve};
 use crate::support::channel_site::until;
 use crate::support::port::Port;
-use crate::support::{Answer, Connection, PATIENCE, TestServer, example_site};
+use crate::support::{Answer, Connection, PATIENCE, TestServer, example_site, frontdesk};
 
 /// A configuration as an operator would write it, except for the folders and a single worker in the
 /// foreground.
@@ -310,6 +310,21 @@ fn nginx_answers_every_url_as_frontdesk_does() {
         assert!(asked > 3_000 && asked_ranges > 10, "{asked}, {asked_ranges}");
         assert_eq!(nginx.trouble(), "", "nginx has nothing to complain of");
     }
+}
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn an_audit_of_the_exported_site_finds_nothing() {
+    let port = Port::reserve();
+    let url = format!("http://{}", port.address());
+    let environment = [("FRONTDESK_BASE_URL", &*url)];
+    let server = TestServer::with(&example_site(), &environment);
+    let replica = server.address.to_string();
+    let export = Export::with(&example_site(), &["--replica", &replica], &environment);
+    let _nginx = Nginx::start_on(port, &export.path());
+    let output = frontdesk().args(["audit", &url, "--json"]).output().expect("it runs");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && stdout.is_empty(), "{stdout}{stderr}");
 }
 
 #[test]
@@ -617,8 +632,11 @@ struct Nginx {
 
 impl Nginx {
     fn start(export: &Path) -> Self {
+        Self::start_on(Port::reserve(), export)
+    }
+
+    fn start_on(port: Port, export: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let port = Port::reserve();
         let address = port.address();
         let text = CONFIGURATION
             .replace("FOLDER", folder.path().to_str().expect("a name"))

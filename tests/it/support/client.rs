@@ -114,7 +114,28 @@ impl<S: Read + Write> Connection<S> {
         let bodiless = head || status == 304 || status == 204 || (100..200).contains(&status);
         let mut body = vec![0; if bodiless { 0 } else { length.unwrap_or(0) }];
         self.stream.read_exact(&mut body)?;
+        if !bodiless && headers.contains(&("transfer-encoding".to_owned(), "chunked".to_owned())) {
+            body = self.chunks()?;
+        }
         Ok(Answer { status, headers, body })
+    }
+
+    /// Reads a chunked body without trailers (RFC 9112 §7.1). frontdesk sends none, but proxies do.
+    fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.line()?;
+            let size = usize::from_str_radix(&line, 16).map_err(|_| broken(&line))?;
+            let start = body.len();
+            body.resize(start + size, 0);
+            self.stream.read_exact(&mut body[start..])?;
+            if !self.line()?.is_empty() {
+                return Err(broken("a chunk ends with a line end"));
+            }
+            if size == 0 {
+                return Ok(body);
+            }
+        }
     }
 
     /// Reads further bytes until the server closes the connection.

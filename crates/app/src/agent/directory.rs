@@ -1,4 +1,4 @@
-//! Agents' key directories (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
+//! Agents' key directories (draft-ietf-webbotauth-httpsig-protocol-00 §5.5): fetched on demand, and cached
 //! for as long as the response permits, within bounds. Stale keys remain in use for up to a day more.
 //!
 //! Clients control neither what is fetched nor how often: only configured directories are fetched, each at
@@ -53,7 +53,8 @@ pub(super) struct Directory {
 /// The cached keys, the fetch schedule and the used signatures. Times are seconds since 1970.
 #[derive(Debug, Default)]
 struct DirectoryState {
-    keys: Arc<[AgentKey]>,
+    /// The keys of the last successful fetch; `None` before the first one. May be empty.
+    keys: Option<Arc<[AgentKey]>>,
     fresh_until: i64,
     next_fetch: i64,
     failures: u32,
@@ -137,14 +138,13 @@ impl DirectoryState {
         ((!must_wait).then_some(known), starts_fetch)
     }
 
-    /// The cached keys: [`SignatureError::Unavailable`] if there are none or they are too old,
+    /// The cached keys: [`SignatureError::Unavailable`] if none were fetched or they are too old,
     /// [`SignatureError::Key`] if they do not include `key_id`.
     fn cached_keys(&self, key_id: &str, now: Timestamp) -> KnownKeys {
-        if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
-            return Err(SignatureError::Unavailable);
-        }
-        let is_known = self.keys.iter().any(|key| key.id() == key_id);
-        is_known.then(|| Arc::clone(&self.keys)).ok_or(SignatureError::Key)
+        let is_usable = now.as_second() < self.fresh_until.saturating_add(LONGEST_STALE);
+        let keys = self.keys.as_ref().filter(|_| is_usable).ok_or(SignatureError::Unavailable)?;
+        let is_known = keys.iter().any(|key| key.id() == key_id);
+        is_known.then(|| Arc::clone(keys)).ok_or(SignatureError::Key)
     }
 
     /// Ends the fetch that began at `now`, and sets the earliest time of the next one. Replaces the keys and
@@ -154,7 +154,7 @@ impl DirectoryState {
         let now = now.as_second();
         self.is_fetching = false;
         if let Some((keys, lifetime)) = result {
-            self.keys = keys.into();
+            self.keys = Some(keys.into());
             self.fresh_until = now.saturating_add(lifetime);
             self.next_fetch = now.saturating_add(PAUSE);
             self.failures = 0;
@@ -193,7 +193,15 @@ impl DirectoryFetch {
         let fetch = async { parse_response(&request.await.map_err(|failed| failed.sentence)?) };
         let result = timeout(LONGEST_FETCH, fetch).await;
         match result.unwrap_or_else(|_| Err(format!("timed out after {} s", LONGEST_FETCH.as_secs()))) {
-            Ok(found) => self.result = Some(found),
+            Ok(found) => {
+                if found.0.is_empty() {
+                    tracing::warn!(
+                        directory,
+                        "an agent key directory has no usable key; its agents are not recognized"
+                    );
+                }
+                self.result = Some(found);
+            }
             Err(error) => {
                 tracing::warn!(directory, %error, "failed to load an agent key directory; will retry when a request needs it");
             }
@@ -208,7 +216,8 @@ impl Drop for DirectoryFetch {
     }
 }
 
-/// Returns the keys in a directory's response and their lifetime in seconds, or a description of the fault.
+/// Returns the usable keys in a directory's response, which may be none, and their lifetime in seconds, or a
+/// description of the fault. The example keys of RFC 9421 are not usable.
 fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if answer.status != StatusCode::OK {
         return Err(format!("the response status is {}", answer.status.as_u16()));
@@ -221,10 +230,8 @@ fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String
     if !answer.is_whole {
         return Err("the response is too long, too slow or cut off".to_owned());
     }
-    let keys = AgentKey::read_set(&answer.body).ok_or("the response is not a JWK set")?;
-    if keys.is_empty() {
-        return Err("the directory has no key of a supported type".to_owned());
-    }
+    let mut keys = AgentKey::read_set(&answer.body).ok_or("the response is not a JWK set")?;
+    keys.retain(|key| !key.is_example());
     Ok((keys, key_lifetime(&answer.headers)))
 }
 
@@ -249,9 +256,12 @@ fn key_lifetime(headers: &HeaderMap) -> i64 {
 mod tests {
     use super::*;
 
-    const KNOWN: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
+    const KNOWN: &str = "PbjnghElN1h35NS4yP5R8F0svEmVKVErChiZu1bQbD8";
     const JSON: &str =
-        r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}]}"#;
+        r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JP0Ha7uUG3k-y-4vrJdovTHAo6IjqNPFTLNeFKGN0F4"}]}"#;
+
+    /// The public part of `test-key-ed25519` (RFC 9421 appendix B.1.4).
+    const EXAMPLE_X: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 
     #[test]
     fn the_first_request_starts_the_only_fetch_and_others_wait() {
@@ -324,7 +334,23 @@ mod tests {
         fails(&FetchResponse { status: StatusCode::FOUND, ..good() }, "status is 302");
         fails(&FetchResponse { is_whole: false, ..good() }, "cut off");
         fails(&FetchResponse { body: b"{}".to_vec(), ..good() }, "not a JWK set");
-        fails(&FetchResponse { body: br#"{"keys":[]}"#.to_vec(), ..good() }, "no key of");
+    }
+
+    #[test]
+    fn a_directory_without_usable_keys_replaces_those_before() {
+        let example = JSON.replace("JP0Ha7uUG3k-y-4vrJdovTHAo6IjqNPFTLNeFKGN0F4", EXAMPLE_X);
+        let mut state = DirectoryState::default();
+        state.finish_fetch(Some(fetched(3600)), at(0));
+        decides(&mut state, KNOWN, 60, "Use", false);
+        for body in [r#"{"keys":[]}"#, r#"{"keys":[{"kty":"oct","k":"AAAA"}]}"#, &example] {
+            let headers = [(CONTENT_TYPE, MEDIA_TYPE.parse().unwrap())].into_iter().collect();
+            let answer = FetchResponse { status: StatusCode::OK, headers, body: body.into(), is_whole: true };
+            let found = parse_response(&answer).unwrap();
+            assert!(found.0.is_empty(), "{body}");
+            state.finish_fetch(Some(found), at(60));
+            decides(&mut state, KNOWN, 119, "Refuse(Key)", false);
+        }
+        decides(&mut state, KNOWN, 120, "Wait", true);
     }
 
     #[test]

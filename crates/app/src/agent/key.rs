@@ -24,7 +24,17 @@ pub enum Algorithm {
     RsaV15Sha256,
 }
 
-/// The names of each algorithm in the `alg` of a signature and of a JWK (RFC 7518, RFC 8037, RFC 9864).
+/// The thumbprints of the example keys of RFC 9421 appendix B.1. Their private keys are published, so anyone
+/// can sign with them.
+const EXAMPLE_KEYS: [&str; 4] = [
+    "BHj8s0GPnMEQtkaULIM-PLgEhLBbuGUQ1vMxmBWZzEo",
+    "oD0HwocPBSfpNy5W3bpJeyFGY_IQ_YpqxSjQ3Yd-CLA",
+    "ydQXMtvbsOsZyFir-Y7A8t7fKEM1gbKPvyFkdpu4fvI",
+    "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U",
+];
+
+/// The registered name of each algorithm (RFC 9421 §6.2), and its names in JOSE (RFC 7518, RFC 8037, RFC
+/// 9864). The `alg` of a signature has the former, that of a JWK either.
 const ALGORITHMS: [(Algorithm, &str, &[&str]); 4] = [
     (Algorithm::Ed25519, "ed25519", &["EdDSA", "Ed25519"]),
     (Algorithm::EcdsaP256Sha256, "ecdsa-p256-sha256", &["ES256"]),
@@ -39,8 +49,9 @@ impl Algorithm {
     }
 
     /// The algorithm with this name in the `alg` member of a JWK; `None` if it is unknown.
-    fn from_jose(name: &str) -> Option<Algorithm> {
-        ALGORITHMS.iter().find(|(_, _, known)| known.contains(&name)).map(|(algorithm, ..)| *algorithm)
+    fn from_jwk(name: &str) -> Option<Algorithm> {
+        let in_jose = ALGORITHMS.iter().find(|(_, _, known)| known.contains(&name));
+        in_jose.map(|(algorithm, ..)| *algorithm).or_else(|| Algorithm::from_name(name))
     }
 }
 
@@ -118,7 +129,7 @@ impl AgentKey {
                 if components.e.len() > 4 || !(256..=1024).contains(&components.n.len()) {
                     return None;
                 }
-                let algorithm = jwk.alg.as_deref().and_then(Algorithm::from_jose);
+                let algorithm = jwk.alg.as_deref().and_then(Algorithm::from_jwk);
                 (KeyMaterial::Rsa(components, algorithm), format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))
             }
             _ => return None,
@@ -127,13 +138,18 @@ impl AgentKey {
         let key =
             AgentKey { id, public, not_before: jwk.nbf.map(to_seconds), expires: jwk.exp.map(to_seconds) };
         // Skip keys for unsupported algorithms.
-        let named = jwk.alg.as_deref().map(Algorithm::from_jose);
+        let named = jwk.alg.as_deref().map(Algorithm::from_jwk);
         named.is_none_or(|named| named.is_some_and(|named| key.algorithm(Some(named)).is_ok())).then_some(key)
     }
 
     /// The thumbprint (RFC 7638, SHA-256, base64url), which signatures use as their `keyid`.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether this is an example key of RFC 9421.
+    pub fn is_example(&self) -> bool {
+        EXAMPLE_KEYS.contains(&self.id())
     }
 
     /// Whether `now` is between `nbf` (inclusive) and `exp` (exclusive).
@@ -206,6 +222,10 @@ mod tests {
             &format!(r#"{{"kty":"OKP","crv":"Ed25519","kid":"mine","x":"{ED25519_X}"}}"#),
             Some("poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"),
         );
+        check(
+            &format!(r#"{{"kty":"OKP","crv":"Ed25519","alg":"ed25519","x":"{ED25519_X}"}}"#),
+            Some("poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"),
+        );
         check(&rsa(""), Some("oD0HwocPBSfpNy5W3bpJeyFGY_IQ_YpqxSjQ3Yd-CLA"));
         check(&rsa(r#","alg":"PS512","use":"sig""#), Some("oD0HwocPBSfpNy5W3bpJeyFGY_IQ_YpqxSjQ3Yd-CLA"));
     }
@@ -270,6 +290,7 @@ mod tests {
             (&rsa(""), Some(Ed25519), Err(SignatureError::Algorithm)),
             (&rsa(r#","alg":"PS512""#), None, Ok(RsaPssSha512)),
             (&rsa(r#","alg":"PS512""#), Some(RsaV15Sha256), Err(SignatureError::Algorithm)),
+            (&rsa(r#","alg":"rsa-pss-sha512""#), None, Ok(RsaPssSha512)),
             (&rsa(r#","alg":"RS256""#), None, Ok(RsaV15Sha256)),
             (&rsa(r#","alg":"RS256""#), Some(RsaPssSha512), Err(SignatureError::Algorithm)),
         ] {

@@ -1,5 +1,6 @@
-//! Parses and verifies the signatures of a request (RFC 9421 §3.2, draft-meunier-web-bot-auth-architecture).
+//! Parses and verifies the signatures of a request (RFC 9421 §3.2).
 //!
+//! The requirements for signatures of agents are those of draft-ietf-webbotauth-httpsig-protocol-00 §5.2.
 //! The functions are pure: the keys and the time are arguments. They use the `sfv` parser and aws-lc, which
 //! are dependencies anyway. The existing crates for HTTP signatures would add a second implementation of the
 //! algorithms, and lack RSA and ECDSA (`web-bot-auth`) or tags and directories (`httpsig`).
@@ -148,8 +149,8 @@ fn string_parameter<'a>(parameters: &'a Parameters, name: &str) -> Result<Option
     value.map(|value| value.as_string().map(StringRef::as_str).ok_or(SignatureError::Malformed)).transpose()
 }
 
-/// The URL in `Signature-Agent` (a string or, in later drafts, a dictionary), which the signature must cover.
-/// `None` without that header; an error if it has no URL for this signature.
+/// The URL in `Signature-Agent` (a dictionary or, in earlier drafts, a string), which the signature must
+/// cover. `None` without that header, as in earlier drafts; an error if it has no URL for this signature.
 fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<String>, SignatureError> {
     const NAME: &str = "signature-agent";
     let Some(header) = combined_value(head, NAME) else { return Ok(None) };

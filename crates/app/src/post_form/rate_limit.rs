@@ -5,7 +5,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use frontdesk_limits::QuotaStatuses;
 
-/// Inserts `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
+/// Inserts `RateLimit-Policy` and `RateLimit`, which are lists (RFC 9651), according to
+/// draft-ietf-httpapi-ratelimit-headers-11. There is no `pk`, because it would identify the source.
 pub(super) fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
     // 256 bytes are nearly always enough for both headers, so one allocation suffices.
     let mut lines = BytesMut::with_capacity(256);
@@ -21,7 +22,7 @@ pub(super) fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut 
         HeaderValue::from_maybe_shared(lines.split().freeze())
     };
     let policy = list(statuses.map(|of| ("\";q=", of.quota.into(), ";w=", of.window_seconds)));
-    let state = list(statuses.map(|of| ("\";r=", of.remaining.into(), ";t=", of.reset_seconds)));
+    let state = list(statuses.map(|of| ("\";r=", of.remaining.into(), ";t=", of.effective_window_seconds)));
     for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
         if let Ok(value) = value {
             headers.insert(HeaderName::from_static(name), value);

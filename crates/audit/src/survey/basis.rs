@@ -9,13 +9,13 @@ use http::StatusCode;
 use crate::client::{Client, challenge, redirect_target};
 use crate::clients::{CHROME, CLAUDE_CODE};
 use crate::exchange::{Exchange, Representation, Request};
+use crate::group::Group;
 use crate::markdown::MarkdownPage;
 use crate::options::AuditError;
 use crate::page::Page;
 use crate::robots::Robots;
-use crate::rule::Group;
 
-/// What other parts of the survey build on.
+/// The exchanges on which other parts of the survey build.
 pub struct Basis {
     /// The address that the operator named, after redirects.
     pub url: Url,
@@ -49,7 +49,10 @@ impl Basis {
         let arrival = arrive(client, target).await?;
         let last = arrival.last().cloned().ok_or_else(|| unsent("the page"))?;
         let url = last.url().clone();
-        let page = Page::read(&last).ok_or_else(|| AuditError::NotServed(refusal(&last)))?;
+        let page = match Page::read(&last) {
+            Some(page) => page,
+            None => read_fresh(client, &last).await.ok_or_else(|| AuditError::NotServed(refusal(&last)))?,
+        };
         let robots = at(client, &url, "/robots.txt").await.ok_or_else(|| unsent("robots.txt"))?;
         let rules = Rc::new(text_of(&robots).map_or_else(Robots::default, |text| Robots::parse(&text)));
         client.respect(rules.clone());
@@ -128,6 +131,15 @@ async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, Aud
     Ok(chain)
 }
 
+/// The page at an address that no cache has seen, if a browser got Markdown at its own.
+async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
+    wrong.success().filter(|response| response.representation() == Representation::Markdown)?;
+    let request = Request::get(&client.fresh(wrong.url())).accept(CHROME.accept);
+    let mut page = Page::read(&client.send(Group::Basics, request).await.ok()?)?;
+    page.url = wrong.url().clone();
+    Some(page)
+}
+
 fn unsent(what: &str) -> AuditError {
     AuditError::NotServed(format!("`--max-requests` leaves no request for {what}"))
 }
@@ -160,7 +172,7 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
 /// The body of a text file with status 200 that is not a page.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
-    (response.representation() != Representation::Html).then(|| response.text().into_owned())
+    (!response.is_page()).then(|| response.text().into_owned())
 }
 
 /// The links of `llms.txt`.

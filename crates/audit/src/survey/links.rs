@@ -10,11 +10,8 @@ use super::basis::{Basis, sitemap_entries};
 use crate::client::{Client, redirect_target};
 use crate::clients::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Request};
+use crate::group::Group;
 use crate::page::{Page, parse_link_header};
-use crate::rule::Group;
-
-/// A path that no site has.
-const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
 /// The most links that are requested of `llms.txt`, of the content of the HTML pages, of their Markdown, and
 /// of the sitemap.
@@ -36,8 +33,6 @@ pub struct LinksSurvey {
     pub language: Option<Probe>,
     /// The canonical address that a page declares, if it is another one.
     pub canonical: Option<Probe>,
-    /// An address that does not exist, as a browser gets it.
-    pub unknown: Option<Probe>,
     /// The address of a page with Markdown, with or without a slash at its end, as an agent gets it.
     pub slash: Option<Probe>,
 }
@@ -69,7 +64,7 @@ impl Probe {
 }
 
 impl LinksSurvey {
-    /// Sends the requests of the group: at most 16, and one more for each redirect and for each HEAD that is
+    /// Sends the requests of the group: at most 14, and one more for each redirect and for each HEAD that is
     /// refused.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> LinksSurvey {
         let mut survey = LinksSurvey::default();
@@ -92,8 +87,6 @@ impl LinksSurvey {
         survey.feed = prober.probe_first(pages, ANY, feed).await;
         survey.language = prober.probe_first(pages, CHROME, other_language).await;
         survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
-        survey.unknown =
-            prober.probe_first(&pages[..1], CHROME, |page| page.url.join(UNKNOWN_PATH).ok()).await;
         survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
         survey
     }

@@ -1,16 +1,172 @@
-//! The requests of the group negotiation.
+//! The requests of the group negotiation: one page, requested in many ways.
+
+use std::sync::Arc;
+
+use frontdesk_convert::Url;
+use http::header;
 
 use super::basis::Basis;
 use crate::client::Client;
+use crate::clients::{
+    ANY, AS_BROWSER, AS_CRAWLERS, CODEX, CURSOR, FIREFOX, GEMINI_CLI, OLD_JAVA, OPENCODE, WebClient,
+};
+use crate::exchange::{Exchange, Representation, Request};
+use crate::group::Group;
 
-/// What the requests of the group negotiation found.
+/// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache
+/// has seen, unless the site does not serve the page with a query. Missing ones were not sent.
 #[derive(Default)]
-pub struct NegotiationSurvey {}
+pub struct NegotiationSurvey {
+    /// Whether the page's own address has Markdown, for any client.
+    pub negotiates: bool,
+    /// Agents that prefer Markdown.
+    pub agents: Vec<(WebClient, Arc<Exchange>)>,
+    /// Clients that prefer HTML. The first also sends the `User-Agent` of a browser.
+    pub browsers: Vec<(WebClient, Arc<Exchange>)>,
+    /// Accepts anything.
+    pub any: Option<Arc<Exchange>>,
+    /// Has no `Accept`.
+    pub no_accept: Option<Arc<Exchange>>,
+    /// Accepts `text/markdown;q=0.5`, and in a second line `text/html`.
+    pub html_preferred: Option<Arc<Exchange>>,
+    /// The same in one line; only if `html_preferred` got Markdown.
+    pub html_in_one_line: Option<Arc<Exchange>>,
+    /// Peculiar Accept headers that prefer Markdown; only if all peculiarities together got no Markdown.
+    pub peculiar: PeculiarAccepts,
+    /// Excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*` with less
+    /// weight.
+    pub unwanted: Option<Arc<Exchange>>,
+    /// Accepts anything except Markdown; only if `unwanted` got Markdown.
+    pub excluded: Option<Arc<Exchange>>,
+    /// Accepts media types with similar names, and HTML with less weight; only if `unwanted` got Markdown.
+    pub lookalike: Option<Arc<Exchange>>,
+    /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
+    /// forbids.
+    pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
+}
+
+/// Requests with one peculiarity each. All prefer Markdown and accept HTML with the weight 0.5.
+#[derive(Default)]
+pub struct PeculiarAccepts {
+    /// HTML comes first.
+    pub markdown_last: Option<Arc<Exchange>>,
+    /// HTML is in a second line.
+    pub two_lines: Option<Arc<Exchange>>,
+    /// `TEXT/MARKDOWN`.
+    pub capitals: Option<Arc<Exchange>>,
+    /// `text/markdown; charset=utf-8`.
+    pub charset: Option<Arc<Exchange>>,
+    /// `text/markdown;variant=GFM` (RFC 7763).
+    pub variant: Option<Arc<Exchange>>,
+}
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group.
-    #[expect(clippy::unused_async, reason = "sends no request yet")]
-    pub(crate) async fn survey(_client: &Client, _basis: &Basis) -> NegotiationSurvey {
-        NegotiationSurvey {}
+    /// Sends the requests of the group: at most 15, and 8 more if Accept headers are misread.
+    pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
+        let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
+        let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
+        let mut asker = Asker { client, url: &page.url, is_fresh: true };
+        let mut survey = NegotiationSurvey::default();
+        let [mut cursor] = asker.ask([&[CURSOR.accept]]).await;
+        if cursor.as_ref().is_none_or(|exchange| exchange.success().is_none()) {
+            // The site forbids or redirects unknown queries.
+            asker.is_fresh = false;
+            [cursor] = asker.ask([&[CURSOR.accept]]).await;
+        }
+        survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
+        survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
+
+        let as_firefox = asker.request(&[FIREFOX.accept]).header(header::USER_AGENT, AS_BROWSER);
+        let [firefox, any] = asker.send([as_firefox, asker.request(&[ANY.accept])]).await;
+        survey.browsers.extend(firefox.map(|exchange| (FIREFOX, exchange)));
+        survey.any = any;
+        if survey.negotiates {
+            survey.ask_in_many_ways(&asker).await;
+        }
+        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| basis.rules.permits(token, &page.url));
+        for (token, user_agent) in crawlers {
+            let request = asker.request(&[ANY.accept]).header(header::USER_AGENT, user_agent);
+            let [exchange] = asker.send([request]).await;
+            survey.crawlers.extend(exchange.map(|exchange| (*token, exchange)));
+        }
+        survey
+    }
+
+    async fn ask_in_many_ways(&mut self, asker: &Asker<'_>) {
+        let [opencode, gemini, codex, java, no_accept, html_preferred, markdown, unwanted] = asker
+            .ask([
+                &[OPENCODE.accept],
+                &[GEMINI_CLI.accept],
+                &[CODEX.accept],
+                &[OLD_JAVA.accept],
+                &[],
+                &["text/markdown;q=0.5", "text/html"],
+                // All peculiarities at once.
+                &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
+                &["text/markdown;q=0, text/markdownx, application/x-text-markdown, text/*;q=0.5"],
+            ])
+            .await;
+        self.agents.extend(opencode.map(|exchange| (OPENCODE, exchange)));
+        self.agents.extend(gemini.map(|exchange| (GEMINI_CLI, exchange)));
+        self.browsers.extend(codex.map(|exchange| (CODEX, exchange)));
+        self.browsers.extend(java.map(|exchange| (OLD_JAVA, exchange)));
+        self.no_accept = no_accept;
+        if got(unwanted.as_ref(), Representation::Markdown) {
+            [self.excluded, self.lookalike] = asker
+                .ask([
+                    &["text/markdown;q=0, */*"],
+                    &["text/markdownx, application/x-text-markdown, text/html;q=0.5"],
+                ])
+                .await;
+        }
+        self.unwanted = unwanted;
+        if got(html_preferred.as_ref(), Representation::Markdown) {
+            [self.html_in_one_line] = asker.ask([&["text/markdown;q=0.5, text/html"]]).await;
+        }
+        self.html_preferred = html_preferred;
+        if !got(markdown.as_ref(), Representation::Markdown) {
+            let [markdown_last, two_lines, capitals, charset, variant] = asker
+                .ask([
+                    &["text/html;q=0.5, text/markdown"],
+                    &["text/markdown", "text/html;q=0.5"],
+                    &["TEXT/MARKDOWN, text/html;q=0.5"],
+                    &["text/markdown; charset=utf-8, text/html;q=0.5"],
+                    &["text/markdown;variant=GFM, text/html;q=0.5"],
+                ])
+                .await;
+            self.peculiar = PeculiarAccepts { markdown_last, two_lines, capitals, charset, variant };
+        }
+    }
+}
+
+/// Whether a response with status 200 is this representation.
+fn got(exchange: Option<&Arc<Exchange>>, representation: Representation) -> bool {
+    exchange
+        .and_then(|exchange| exchange.success())
+        .is_some_and(|response| response.representation() == representation)
+}
+
+/// Requests one page in several ways.
+struct Asker<'a> {
+    client: &'a Client,
+    url: &'a Url,
+    /// Whether to add an unused query.
+    is_fresh: bool,
+}
+
+impl Asker<'_> {
+    /// A request with these lines of `Accept`.
+    fn request(&self, accept: &[&str]) -> Request {
+        let url = if self.is_fresh { self.client.fresh(self.url) } else { self.url.clone() };
+        accept.iter().fold(Request::get(&url), |request, line| request.accept(line))
+    }
+
+    async fn ask<const N: usize>(&self, accepts: [&[&str]; N]) -> [Option<Arc<Exchange>>; N] {
+        self.send(accepts.map(|accept| self.request(accept))).await
+    }
+
+    async fn send<const N: usize>(&self, requests: [Request; N]) -> [Option<Arc<Exchange>>; N] {
+        let mut outcomes = self.client.send_all(Group::Negotiation, requests.into()).await.into_iter();
+        std::array::from_fn(|_| outcomes.next().and_then(Result::ok))
     }
 }

@@ -1,4 +1,4 @@
-//! What the site without faults answers.
+//! The responses of the site without faults.
 
 use std::io::Write as _;
 
@@ -208,6 +208,8 @@ fn file(asked: &Asked) -> Option<Answer> {
                 "{{\"linkset\":[{{\"anchor\":\"{origin}/api/contact\",\"service-desc\":[{{\"href\":\"{origin}/openapi.json\",\"type\":\"application/json\"}}]}}]}}"
             ),
         ),
+        "/.well-known/agent-skills/index.json" => text("application/json", skills_index()),
+        "/.well-known/agent-skills/guide/SKILL.md" => text("text/markdown; charset=utf-8", SKILL.to_owned()),
         "/openapi.json" => text("application/json", openapi(origin)),
         "/api/contact" if is_read => Some(error(405, "Use POST.").with("allow", "POST")),
         "/api/contact" if asked.method == "OPTIONS" => {
@@ -217,6 +219,19 @@ fn file(asked: &Asked) -> Option<Answer> {
         "/api/contact" => Some(error(405, "Use POST.").with("allow", "POST")),
         _ => None,
     }
+}
+
+pub const SKILL: &str = "---\nname: guide\ndescription: Read the site.\n---\n\nRead /llms.txt first.\n";
+
+fn skills_index() -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, SKILL.as_bytes());
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    serde_json::json!({
+        "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
+        "skills": [{"name": "guide", "type": "skill-md", "description": "Read the site.",
+            "url": "/.well-known/agent-skills/guide/SKILL.md", "digest": format!("sha256:{digest}")}],
+    })
+    .to_string()
 }
 
 fn contact(asked: &Asked) -> Answer {

@@ -119,3 +119,68 @@ fn hostile_sites_end_the_audit_in_time() {
         }
     }
 }
+
+#[test]
+fn deeply_nested_files_are_read_in_time() {
+    let site = FakeSite::with_fault(|asked, mut answer| {
+        match asked.path() {
+            "/sitemap.xml" => answer.body = "<urlset>".repeat(200_000).into_bytes(),
+            "/llms.txt" => answer.body = "> ".repeat(500_000).into_bytes(),
+            "/openapi.json" => answer.body = "[".repeat(1_000_000).into_bytes(),
+            "/" => answer.body.extend("<div><b>".repeat(100_000).bytes()),
+            _ => {}
+        }
+        answer
+    });
+    let report = site.audit();
+    assert!(report.requests <= 60, "{}", describe(&report));
+}
+
+/// Every resource of the site in turn is replaced by bytes that its reader may not expect.
+#[test]
+fn no_garbage_stops_an_audit() {
+    const BODIES: [&[u8]; 14] = [
+        b"",
+        b"\0\0\0\0",
+        b"\xff\xfe\xfd",
+        b"null",
+        b"[]",
+        b"{}",
+        b"{\"linkset\":5,\"skills\":{},\"paths\":[],\"openapi\":[]}",
+        b"{\"linkset\":[5,{\"service-desc\":[{}]}],\"skills\":[5,{\"url\":5}],\"openapi\":\"3.1.0\",\"paths\":{\"/x\":5,\"/y\":{\"post\":5},\"/z\":{\"post\":{\"requestBody\":5,\"responses\":[]}}}}",
+        b"{\"openapi\":\"3.1.0\",\"paths\":{\"/api/contact\":{\"$ref\":\"#/paths/~1api~1contact\"}}}",
+        b"<?xml version=\"1.0\"?><!DOCTYPE a [<!ENTITY b \"c\">]><urlset><url><loc>&b;</loc></url></urlset>",
+        b"<urlset><url><loc>javascript:x</loc></url><url><loc></loc></url><url><loc>http://[</loc></url></urlset>",
+        b"<!doctype html><base href=\"http://[\"><a href=\"http://[\">x</a><link rel=alternate type=text/markdown href=\"//\"><meta http-equiv=refresh><form method=post action=\"http://[\">",
+        b"User-agent\nDisallow: *$*$\nContent-Signal: =,=;\nContent-Usage: (\nSitemap: http://[\nExpires: \xff\n",
+        b"# \n[]()\n![](\n```\n---\n---\n",
+    ];
+    const HEADERS: [(&str, &str); 6] = [
+        ("link", "<>; rel=, <http://[>; rel=alternate; type=text/markdown, <"),
+        ("vary", ",,*,"),
+        ("etag", "W/\""),
+        ("cache-control", "max-age=99999999999999999999, s-maxage=\"\""),
+        ("cache-status", "\"; hit; ttl=x"),
+        ("age", "-1"),
+    ];
+    let paths = FakeSite::correct();
+    paths.audit();
+    let mut paths: Vec<_> = paths.requests().iter().map(|asked| asked.path().to_owned()).collect();
+    paths.sort();
+    paths.dedup();
+    for path in paths {
+        for body in BODIES {
+            let path = path.clone();
+            let site = FakeSite::with_fault(move |asked, mut answer| {
+                if asked.path() == path {
+                    answer.body = body.to_vec();
+                    return HEADERS.iter().fold(answer, |answer, (name, value)| answer.with(name, value));
+                }
+                answer
+            });
+            if let Ok(report) = site.try_audit("/", &quick()) {
+                assert!(report.requests <= 60);
+            }
+        }
+    }
+}

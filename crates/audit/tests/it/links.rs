@@ -143,8 +143,6 @@ fn declared_markdown_of_another_type_is_found() {
         }
     });
     site.assert_finds("alternate-wrong-type", Broken);
-    let site = with("/about/index.md", |_, answer| answer.with("content-type", "text/plain; charset=utf-8"));
-    site.assert_finds("alternate-wrong-type", Advice);
 }
 
 #[test]
@@ -324,8 +322,8 @@ fn servers_without_head_are_asked_by_get() {
 fn missing_anchors_are_found() {
     with_html("<h2>Details</h2>", "<h2>Details</h2><p><a href=\"#more\">More</a></p>")
         .assert_finds("anchor-missing", Advice);
-    let anchors = "<h2 id=\"d\u{e9}tails\">Details</h2><a href=\"#d%C3%A9tails\"></a><a href=\"#d\u{e9}tails\"></a>\
-                   <a href=\"#top\"></a><a href=\"#\"></a><a href=\"#/route\"></a><a href=\"#:~:text=x\"></a>";
+    let anchors = "<h2 id=\"d\u{e9}tails\">Details</h2><a href=\"#d%C3%A9tails\">x</a><a href=\"#d\u{e9}tails\">x</a>\
+                   <a href=\"#top\">x</a><a href=\"#\">x</a><a href=\"#/route\">x</a><a href=\"#:~:text=x\">x</a>";
     with_html("<h2>Details</h2>", anchors).assert_clean();
 }
 

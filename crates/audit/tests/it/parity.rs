@@ -12,7 +12,8 @@ const ARTICLE_MARKDOWN: &str = include_str!("parity/article.md");
 /// A site on which the Markdown is changed, negotiated and at its own address.
 fn with_markdown(change: impl Fn(&Asked, String) -> String + Send + Sync + 'static) -> FakeSite {
     FakeSite::with_fault(move |asked, answer| {
-        if !answer.header("content-type").starts_with("text/markdown") || answer.status != 200 {
+        let is_page = asked.path().ends_with('/') || asked.path().ends_with("index.md");
+        if !is_page || !answer.header("content-type").starts_with("text/markdown") {
             return answer;
         }
         let markdown = change(asked, String::from_utf8_lossy(&answer.body).into_owned());

@@ -168,6 +168,15 @@ impl FakeSite {
         assert!(is_right, "expected only {rule}: {}", describe(&report));
     }
 
+    /// The rules and severities of the findings of a group, without repetitions.
+    pub fn found_in(&self, group: &str) -> Vec<(&'static str, Severity)> {
+        let report = self.audit();
+        let own = report.findings.iter().filter(|finding| finding.rule.group.title() == group);
+        let mut found: Vec<_> = own.map(|finding| (finding.rule.id, finding.severity)).collect();
+        found.dedup();
+        found
+    }
+
     /// Asserts that the audit reports nothing.
     #[track_caller]
     pub fn assert_clean(&self) {

@@ -187,9 +187,7 @@ fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let reported = body.split("returned HTTP error ").nth(1).and_then(|rest| rest.get(..3));
     let reported = reported.and_then(|digits| StatusCode::from_bytes(digits.as_bytes()).ok());
     match reported.filter(|status| response.status.is_success() && !status.is_success()) {
-        Some(status) => {
-            answer::outcome(&FetchResponse { status, ..response.clone() }, now)
-        }
+        Some(status) => answer::outcome(&FetchResponse { status, ..response.clone() }, now),
         None => answer::outcome(response, now),
     }
 }

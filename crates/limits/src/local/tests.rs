@@ -44,7 +44,7 @@ fn a_decision_has_the_values_of_the_header_fields() {
         let said = decision
             .statuses
             .unwrap()
-            .map(|s| (s.name, s.quota, s.window_seconds, s.remaining, s.reset_seconds));
+            .map(|s| (s.name, s.quota, s.window_seconds, s.remaining, s.effective_window_seconds));
         assert_eq!(said, expected);
     };
     check(
@@ -65,13 +65,33 @@ fn a_decision_has_the_values_of_the_header_fields() {
         check(
             limiter.check(source(1), later),
             [
-                ("minute", 30, 60, 0, 59),
-                ("hour", 300, 3600, 270, 359),
-                ("network-minute", 300, 60, 271, 6),
-                ("network-hour", 3000, 3600, 2970, 35),
+                ("minute", 30, 60, 0, 1),
+                ("hour", 300, 3600, 270, 11),
+                ("network-minute", 300, 60, 271, 1),
+                ("network-hour", 3000, 3600, 2970, 1),
             ],
         );
     }
+}
+
+#[test]
+fn no_exhausted_quota_has_a_window_beyond_the_wait() {
+    let (limiter, start) = (LocalLimiter::new(&LimitOptions::default()), Instant::now());
+    let mut refused = 0;
+    for tenths in 0..1200 {
+        let decision = limiter.check(source(1), start + tenths * SECOND / 10);
+        let statuses = decision.statuses.unwrap();
+        assert!(statuses.iter().all(|status| status.effective_window_seconds > 0), "{statuses:?}");
+        if let Admission::Refused { retry_after, .. } = decision.admission {
+            let mut exhausted = statuses.iter().filter(|status| status.remaining == 0);
+            let longest = exhausted.clone().map(|status| status.effective_window_seconds).max();
+            let wait = retry_after.as_nanos().div_ceil(SECOND.as_nanos());
+            assert!(longest.is_some_and(|seconds| u128::from(seconds) <= wait), "{decision:?}");
+            assert!(exhausted.all(|status| status.effective_window_seconds <= status.window_seconds));
+            refused += 1;
+        }
+    }
+    assert!(refused > 900, "{refused}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::document::Document;
 use crate::fault::Placed;
 use crate::resources::{ResourceCache, ResourceOptions};
 use crate::{
-    AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Page, RedirectOption, Role, SiteEntry,
-    WordOverride,
+    AllowedOrigin, BrandOptions, Color, ContentSignals, FooterGroup, FooterLink, Page, RedirectOption, Role,
+    SiteEntry, WordOverride,
 };
 
 /// An operator's change to a site.
@@ -44,7 +44,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
         1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
         2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
-        2 => (0_usize..18).prop_map(Edit::Options),
+        2 => (0_usize..19).prop_map(Edit::Options),
         3 => Just(Edit::Age),
     ]
 }
@@ -244,6 +244,10 @@ impl Bench {
             Edit::Options(15) => self.options.html_posts ^= true,
             Edit::Options(16) if self.options.confirms_addresses() => self.options.confirming.clear(),
             Edit::Options(16) => self.options.confirming.push("waitlist"),
+            Edit::Options(17) => {
+                let search = self.options.signals.search.is_none().then_some(true);
+                self.options.signals = ContentSignals { search, ..ContentSignals::default() };
+            }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];
@@ -296,7 +300,8 @@ fn word(name: &str, text: &str) -> WordOverride {
 fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
     let file = |file: &File| {
         let text = String::from_utf8_lossy(&file.unencoded().bytes);
-        format!("{} {:?} {:?} {} {text}", file.media_type, file.cache, file.link, file.unencoded().etag())
+        let File { media_type, cache, link, headers, .. } = file;
+        format!("{media_type} {cache:?} {link:?} {headers:?} {} {text}", file.unencoded().etag())
     };
     let page =
         |page: &Page| format!("{} {} {} {}", page.path, page.twin, file(&page.html), file(&page.markdown));

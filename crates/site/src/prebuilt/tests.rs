@@ -267,6 +267,31 @@ fn rules_of_the_host_apply() {
 }
 
 #[test]
+fn pages_of_a_build_state_the_preferences_unless_its_rules_do() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("index.md", "Written\n"),
+        ("own/index.html", &text),
+        ("robots.txt", "User-agent: *\nContent-Usage: train-ai=n\n"),
+        ("_headers", "/own/\n  Content-Usage: search=n\n"),
+    ]);
+    let usage = |site: &Site, path: &str| {
+        let Some(SiteEntry::Page(page)) = site.get(path) else { panic!("no page") };
+        [&page.html, &page.markdown].map(|file| {
+            let values = file.headers.iter().filter(|(name, _)| name == "content-usage");
+            values.map(|(_, value)| value.to_str().expect("ASCII")).collect::<Vec<_>>().join("; ")
+        })
+    };
+    assert_eq!(usage(&bench.site(), "/"), ["", ""]);
+    bench.options.signals.ai_train = Some(false);
+    let site = bench.site();
+    assert_eq!(usage(&site, "/"), ["train-ai=n", "train-ai=n"]);
+    assert_eq!(usage(&site, "/own/"), ["search=n", "search=n"]);
+    assert!(markdown(&site, "/").ends_with("Written\n"));
+}
+
+#[test]
 fn doubtful_pages_and_missing_home_pages_are_faults() {
     let menu =
         format!("<nav>{}</nav><main><p>Short</p></main>", "<a href=/x>Some link of a menu</a> ".repeat(40));

@@ -5,19 +5,9 @@
 pub struct ResourceOptions {
     /// The e-mail address for vulnerability reports. If empty, there is no `security.txt`.
     pub security_email: String,
-    pub signals: ContentSignals,
     /// How many requests one source may send to the forms per minute and per hour. `None` if limits are
     /// disabled.
     pub quotas: Option<(u32, u32)>,
     /// Messages with the same content count as one submission if they arrive within this time of each other.
     pub duplicate_window: std::time::Duration,
-}
-
-/// The operator's preferences in `robots.txt` (contentsignals.org). `None` expresses no preference.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ContentSignals {
-    pub search: Option<bool>,
-    /// Whether pages may be used as input for AI answers.
-    pub ai_input: Option<bool>,
-    pub ai_train: Option<bool>,
 }

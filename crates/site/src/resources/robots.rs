@@ -1,6 +1,7 @@
-//! `/robots.txt` (RFC 9309) with the operator's content signals and rules for AI crawlers.
+//! `/robots.txt` (RFC 9309) with the operator's preferences and rules for AI crawlers.
 
-use super::options::ContentSignals;
+use crate::fault::Fault;
+use crate::{ContentSignals, Site, SiteEntry};
 
 /// Crawlers that build search indexes, or fetch pages to answer a user.
 #[rustfmt::skip]
@@ -20,18 +21,17 @@ const TRAINERS: [&str; 8] = [
 /// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, but AI crawlers that the
 /// operator's signals exclude may fetch nothing.
 pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> String {
-    let said: Vec<String> =
-        [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", if value? { "yes" } else { "no" })))
-            .collect();
-    let signal =
-        if said.is_empty() { String::new() } else { format!("Content-Signal: {}\n", said.join(", ")) };
+    let line = |name, value: String| match &*value {
+        "" => String::new(),
+        value => format!("{name}: {value}\n"),
+    };
+    let preferences =
+        line("Content-Signal", signals.content_signal()) + &line("Content-Usage", signals.content_usage());
     let group = |agents: &[&str], open: bool| {
         let names: String = agents.iter().map(|agent| format!("User-agent: {agent}\n")).collect();
         // A crawler that has its own group ignores the group `*`, so each group repeats the general rules.
         let rule = if open { "Allow: /\nDisallow: /api/\n" } else { "Disallow: /\n" };
-        format!("{names}{signal}{rule}\n")
+        format!("{names}{preferences}{rule}\n")
     };
     let mut text = group(&["*"], true);
     text.push_str("# Assistants and search\n");
@@ -40,6 +40,20 @@ pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> Strin
     text.push_str(&group(&TRAINERS, signals.ai_train != Some(false)));
     text.push_str(&format!("Sitemap: {base_url}/sitemap-index.xml\n"));
     text
+}
+
+/// A warning if the operator has preferences and an own `robots.txt` that states none.
+pub fn check_robots_txt(site: &Site, signals: ContentSignals) -> Option<Fault> {
+    let usage = Some(signals.content_usage()).filter(|usage| !usage.is_empty())?;
+    let SiteEntry::File(file, _) = site.get("/robots.txt")? else { return None };
+    let text = String::from_utf8_lossy(&file.unencoded().bytes).to_ascii_lowercase();
+    let states = |line: &str| {
+        let label = line.split_once(':').map_or("", |(label, _)| label.trim());
+        matches!(label, "content-usage" | "content-signal")
+    };
+    let fault = Fault::warning("robots.txt", None, "does not state the preferences in `content_signals`");
+    let hint = format!("add `Content-Usage: {usage}` to each group, or remove the file to generate it");
+    (!text.lines().any(states)).then(|| fault.hint(hint))
 }
 
 #[cfg(test)]
@@ -51,12 +65,13 @@ mod tests {
     #[test]
     fn the_operators_signals_decide() {
         let silent = build_robots_txt(BASE, ContentSignals::default());
-        assert!(!silent.contains("Content-Signal") && !silent.contains("Disallow: /\n"), "{silent}");
+        assert!(!silent.contains("Content-") && !silent.contains("Disallow: /\n"), "{silent}");
         let signals = ContentSignals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
         let text = build_robots_txt(BASE, signals);
         assert!(
             text.starts_with(
-                "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\nAllow: /\n"
+                "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\n\
+                 Content-Usage: search=y, ai-use=y, train-ai=n\nAllow: /\n"
             ),
             "{text}"
         );
@@ -65,6 +80,8 @@ mod tests {
             trainers.starts_with("User-agent: GPTBot\n") && trainers.contains("Disallow: /\n"),
             "{trainers}"
         );
+        let groups = text.matches("User-agent: *\n").count() + text.matches("# ").count();
+        assert_eq!(text.matches("Content-Usage: ").count(), groups, "each group states the preferences");
         assert!(text.ends_with("Sitemap: https://www.example.com/sitemap-index.xml\n"));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::{LoadResult, Operator, load};
+use crate::{ContentSignals, LoadResult, Operator, load};
 use frontdesk_forms::{CONTACT, Form, FormFile, FormSet, WAITLIST};
 
 /// The files that clients rely on.
@@ -270,5 +270,71 @@ fn sentences_are_right_without_a_title_a_name_a_description_or_an_address() {
                 }
             }
         }
+    }
+}
+
+/// The values of `Content-Usage` of the home page's HTML and Markdown.
+fn content_usage(site: &Site) -> [Option<&str>; 2] {
+    let Some(SiteEntry::Page(page)) = site.get("/") else { panic!("no home page") };
+    [&page.html, &page.markdown].map(|file| {
+        let header = file.headers.iter().find(|(name, _)| name == "content-usage");
+        header.map(|(_, value)| value.to_str().unwrap())
+    })
+}
+
+#[test]
+fn pages_state_the_preferences_of_the_operator() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("pages")).unwrap();
+    fs::write(folder.path().join("pages/index.md"), "---\ntitle: Home\n---\nWords.\n").unwrap();
+    for (signals, usage, lines) in [
+        (ContentSignals::default(), None, ""),
+        (
+            ContentSignals { ai_train: Some(false), ..ContentSignals::default() },
+            Some("train-ai=n"),
+            "Content-Signal: ai-train=no\nContent-Usage: train-ai=n\n",
+        ),
+        (
+            ContentSignals { search: Some(true), ai_input: Some(false), ai_train: None },
+            Some("search=y, ai-use=n"),
+            "Content-Signal: search=yes, ai-input=no\nContent-Usage: search=y, ai-use=n\n",
+        ),
+    ] {
+        let site = load_site(
+            folder.path(),
+            &PagesOptions { signals, ..starter_options() },
+            &ResourceOptions::default(),
+        );
+        assert_eq!(content_usage(&site), [usage; 2]);
+        let robots = text(&site, "/robots.txt");
+        assert!(robots.starts_with(&format!("User-agent: *\n{lines}Allow: /\n")), "{robots}");
+    }
+}
+
+#[test]
+fn an_own_robots_txt_must_state_the_preferences() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    write("pages/index.md", "---\ntitle: Home\n---\nWords.\n");
+    let silent = "User-agent: *\nAllow: /content-usage: x\n";
+    let stated = ContentSignals { ai_train: Some(false), ..ContentSignals::default() };
+    for (robots, signals, is_reported) in [
+        (silent, stated, true),
+        (silent, ContentSignals::default(), false),
+        ("User-agent: *\n content-usage : train-ai=n\n", stated, false),
+        ("User-agent: *\nContent-Signal: ai-train=no\n", stated, false),
+    ] {
+        write("static/robots.txt", robots);
+        let options = PagesOptions { signals, ..starter_options() };
+        let LoadResult { site, faults, .. } = load(folder.path(), &options, &page_forms(&options));
+        assert_eq!(text(&site.unwrap(), "/robots.txt"), robots);
+        let reported = faults.iter().filter(|fault| fault.place == "robots.txt").collect::<Vec<_>>();
+        assert_eq!(reported.len(), usize::from(is_reported), "{robots}{faults:?}");
+        let hints = reported.iter().filter_map(|fault| fault.hint.as_deref());
+        assert!(hints.into_iter().all(|hint| hint.starts_with("add `Content-Usage: train-ai=n` to each")));
     }
 }

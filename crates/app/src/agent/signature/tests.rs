@@ -392,6 +392,43 @@ fn of_several_signatures_one_that_counts_is_enough() {
 }
 
 #[test]
+fn each_of_several_signatures_is_verified_on_its_own() {
+    // A browser signs the request of an agent with the agent's signature (draft appendix D.2).
+    let agents = format!(r#"{USUAL_AGENT}, browser="https://browser.example.com""#);
+    let inner = signed(USUAL, &agents);
+    let covered = r#""@authority" "signature-agent";key="browser" "signature-agent";key="a" "signature-input";key="sig1" "signature";key="sig1""#;
+    let input = USUAL.replace(r#""@authority" "signature-agent";key="a""#, covered);
+    let base = signature_base(&inner, &origin(), &inner_list(&input)).unwrap();
+    let seed = URL_SAFE_NO_PAD.decode(SEED).unwrap();
+    let signature = Ed25519KeyPair::from_seed_unchecked(&seed).unwrap().sign(&base);
+    let mut head = inner.clone();
+    for (name, value) in
+        [("signature-input", input), ("signature", format!(":{}:", STANDARD.encode(signature)))]
+    {
+        let both = format!("{}, browser={value}", inner.headers[name].to_str().unwrap());
+        head.headers.insert(name, both.parse().unwrap());
+    }
+    let check = |head: &Parts| {
+        let claims = claims(head, &origin()).into_iter();
+        let check = |claim: Claim| {
+            (
+                claim.directory.clone().unwrap(),
+                claim.check_key(&keys(), at(NOW)).map(|key| key.id().to_owned()),
+            )
+        };
+        claims.map(|claim| claim.map(check)).collect::<Vec<_>>()
+    };
+    let (agent, browser) = ("https://agent.example.com".to_owned(), "https://browser.example.com".to_owned());
+    let valid = || Ok(KEY_ID.to_owned());
+    assert_eq!(check(&head), [Ok((agent.clone(), valid())), Ok((browser.clone(), valid()))]);
+    // A changed inner signature invalidates the outer one.
+    let changed = head.headers["signature"].to_str().unwrap().replacen("sig1=:", "sig1=:AAAA", 1);
+    head.headers.insert("signature", changed.parse().unwrap());
+    let invalid = || Err(SignatureError::Signature);
+    assert_eq!(check(&head), [Ok((agent, invalid())), Ok((browser, invalid()))]);
+}
+
+#[test]
 fn each_algorithm_signs_and_is_verified() {
     let random = SystemRandom::new();
     let p256 = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();

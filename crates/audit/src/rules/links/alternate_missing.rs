@@ -1,7 +1,7 @@
 //! Pages with Markdown say so.
 
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! The declared Markdown of a page is Markdown.
 
 use crate::exchange::Representation;
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {
@@ -33,18 +33,17 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some((twin, response)) = page.twin.as_ref().and_then(|twin| Some((twin, twin.success()?))) else {
             continue;
         };
-        let message = match (response.representation(), &*response.media_type()) {
-            (Representation::Markdown, _) => continue,
-            (Representation::Html, _) => {
-                format!("The page declares its Markdown at {}, which answers with HTML", twin.url())
-            }
-            (Representation::Other, kind) => {
-                format!("The page declares {} as text/markdown, but it is {kind}", twin.url())
-            }
+        // Plain text can be read all the same.
+        if page.twin_markdown.is_some() {
+            continue;
+        }
+        let kind = match response.representation() {
+            Representation::Html => "HTML".to_owned(),
+            _ => response.media_type(),
         };
-        // The text can be read all the same.
-        let is_text = page.twin_markdown.is_some();
-        let severity = if is_text { Severity::Advice } else { Severity::Broken };
-        findings.report_as(severity, &[&page.html, twin], message);
+        findings.report(
+            &[&page.html, twin],
+            format!("The page declares its Markdown at {}, which answers with {kind}", twin.url()),
+        );
     }
 }

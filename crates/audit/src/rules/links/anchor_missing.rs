@@ -3,9 +3,9 @@
 use frontdesk_convert::Url;
 use std::collections::HashSet;
 
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::page::Page;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! The canonical address of a page leads to a page.
 
 use super::broken::report_broken;
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! The canonical address of a page is not its Markdown.
 
 use crate::exchange::Representation;
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::links::canonical;
 

@@ -1,8 +1,8 @@
 //! Versions in other languages link back.
 
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::page::Page;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::links::languages;
 

@@ -2,9 +2,9 @@
 
 use http::header;
 
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::page::parse_link_header;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

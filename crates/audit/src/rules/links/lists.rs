@@ -1,9 +1,8 @@
 //! Reads `llms.txt` and the sitemap for the rules that judge them.
 
-use std::sync::Arc;
-
 use crate::exchange::{Exchange, Representation};
 use crate::survey::Survey;
+use std::sync::Arc;
 
 /// The text of `llms.txt`, if it is a text with status 200 that has arrived completely.
 pub(super) fn llms_text(survey: &Survey) -> Option<(&Arc<Exchange>, String)> {

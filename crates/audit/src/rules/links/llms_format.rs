@@ -1,9 +1,9 @@
 //! llms.txt has its form: a title, and lists of links.
 
 use super::lists::llms_text;
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::{BlockKind, MarkdownPage};
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

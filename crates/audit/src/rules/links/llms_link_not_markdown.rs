@@ -1,8 +1,8 @@
 //! The links of `llms.txt` lead to Markdown, if the site has any.
 
 use crate::exchange::{Representation, Response};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::links::Probe;
 

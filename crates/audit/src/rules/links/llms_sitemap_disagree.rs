@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::lists::{page_path, sitemap_texts};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::basis::MAX_SITEMAP_URLS;
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::links::Probe;
 
@@ -25,8 +25,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let links = &survey.links;
     let lists = [&links.llms, &links.pages, &links.markdown, &links.sitemap].into_iter().flatten();
-    let single =
-        [&links.feed, &links.language, &links.canonical, &links.unknown, &links.slash].into_iter().flatten();
+    let single = [&links.feed, &links.language, &links.canonical, &links.slash].into_iter().flatten();
     for probe in lists.chain(single).filter(|probe| is_loop(probe)) {
         let path: Vec<_> = probe.chain.iter().take(4).map(|exchange| exchange.url().path()).collect();
         findings.report(

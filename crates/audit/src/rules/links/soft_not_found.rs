@@ -1,8 +1,9 @@
 //! An address that does not exist answers 404.
 
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::survey::caches::UNKNOWN_PATH;
 
 pub(super) static RULE: Rule = Rule {
     id: "soft-not-found",
@@ -29,16 +30,14 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(probe) = &survey.links.unknown else { return };
-    let last = probe.last();
-    if last.success().is_none() {
+    let Some(exchange) = survey.caches.not_found_html.as_ref().filter(|own| own.success().is_some()) else {
         return;
-    }
+    };
     // A redirect is visible to the client.
-    if probe.chain.len() > 1 {
-        let message = format!("An address that does not exist redirects to {}: answer 404", last.url());
-        findings.report_as(Severity::Advice, &[&probe.chain[0], last], message);
+    if exchange.url().path() == UNKNOWN_PATH {
+        findings.report(&[exchange], "An address that does not exist answers 200 instead of 404");
     } else {
-        findings.report(&[last], "An address that does not exist answers 200 instead of 404");
+        let message = format!("An address that does not exist redirects to {}: answer 404", exchange.url());
+        findings.report_as(Severity::Advice, &[exchange], message);
     }
 }

@@ -4,14 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frontdesk_convert::HtmlElement;
-
 use crate::exchange::Exchange;
 use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
 use crate::page::Page;
 use crate::rule::{Fix, Platform};
 use crate::survey::Survey;
 use crate::words::{PhraseSet, words};
+use frontdesk_convert::HtmlElement;
 
 /// From this percentage of its phrases on, a block counts as present in another text.
 pub(super) const PRESENT: usize = 50;

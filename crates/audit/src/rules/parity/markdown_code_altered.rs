@@ -2,8 +2,8 @@
 
 use super::code::{Code, LineState};
 use super::comparison::{CONVERT, Comparison};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::excerpt;
 

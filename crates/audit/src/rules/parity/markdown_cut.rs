@@ -2,8 +2,8 @@
 
 use super::comparison::{CONVERT, cut_block, markdown_of};
 use crate::exchange::MAX_BODY;
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::excerpt;
 

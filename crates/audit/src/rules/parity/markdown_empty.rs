@@ -1,8 +1,8 @@
 //! The Markdown of a page with text has text.
 
 use super::comparison::{CONVERT, is_empty, markdown_of};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

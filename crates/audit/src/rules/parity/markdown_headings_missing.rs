@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::{BlockKind, MarkdownPage};
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::words;
 

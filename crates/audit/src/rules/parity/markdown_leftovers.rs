@@ -1,9 +1,9 @@
 //! The Markdown is free of the syntax of generators.
 
 use super::comparison::{CONVERT, Comparison};
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::BlockKind;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::excerpt;
 

@@ -4,9 +4,9 @@ use frontdesk_convert::{HtmlTree, Selector};
 use std::collections::{BTreeSet, HashSet};
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::TextBlock;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::words;
 

@@ -1,9 +1,9 @@
 //! The Markdown begins with its content.
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::{BlockKind, TextBlock};
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::words;
 

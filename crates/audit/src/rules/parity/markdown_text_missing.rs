@@ -1,8 +1,8 @@
 //! The Markdown has the text of the HTML.
 
 use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, texts};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::{PhraseSet, excerpt, words};
 

@@ -1,8 +1,8 @@
 //! The Markdown has the same title as the HTML.
 
 use super::comparison::{CONVERT, Comparison};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::words;
 

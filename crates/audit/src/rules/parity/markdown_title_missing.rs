@@ -1,9 +1,9 @@
 //! The Markdown begins with the title of the page.
 
 use super::comparison::{CONVERT, Comparison};
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::BlockKind;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! Pages have their text without scripts.
 
 use super::comparison::markdown_of;
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::page::Page;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

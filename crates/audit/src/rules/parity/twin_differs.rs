@@ -2,9 +2,9 @@
 
 use super::comparison::{CONVERT, PRESENT, is_prose, texts};
 use crate::exchange::Exchange;
-use crate::finding::Severity;
+use crate::group::Group;
 use crate::markdown::MarkdownPage;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::{PhraseSet, excerpt, words};
 

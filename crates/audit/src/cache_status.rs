@@ -1,0 +1,227 @@
+//! Reads the fields in which caches report what they did with a request.
+
+use sfv::{BareItem, List, ListEntry, Parser};
+
+use crate::exchange::Response;
+
+/// The way in which a cache answered a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheOutcome {
+    /// The response came from the cache: fresh, stale or validated.
+    Hit,
+    /// The response came from the origin, and the cache may store it.
+    Miss,
+    /// The cache does not store responses to such requests.
+    Bypass,
+}
+
+/// The report of one cache about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// The product, or the name that the cache has in `Cache-Status`; `a cache` if the field does not say.
+    pub product: String,
+    pub outcome: CacheOutcome,
+    /// The field as received: `CF-Cache-Status: HIT`. Long values are cut.
+    pub field: String,
+}
+
+/// Fields whose value is a word such as `HIT`, and the products that send them. `X-Cache` has many senders.
+const FIELDS: [(&str, &str); 16] = [
+    ("CF-Cache-Status", CLOUDFLARE),
+    ("X-Vercel-Cache", VERCEL),
+    ("X-Nextjs-Cache", NEXTJS),
+    ("X-Opennext-Cache", "OpenNext"),
+    ("CDN-Cache", BUNNY),
+    ("X-77-Cache", "CDN77"),
+    ("Fly-Cache-Status", "Fly.io"),
+    ("X-Sucuri-Cache", "Sucuri"),
+    ("X-Kinsta-Cache", "Kinsta"),
+    ("X-Litespeed-Cache", "LiteSpeed"),
+    ("X-QC-Cache", "QUIC.cloud"),
+    ("X-Drupal-Cache", "Drupal"),
+    ("X-Proxy-Cache", UNNAMED),
+    ("X-Cache-Status", UNNAMED),
+    ("X-FastCGI-Cache", "nginx"),
+    ("X-Cache", UNNAMED),
+];
+
+pub(crate) const CLOUDFLARE: &str = "Cloudflare";
+pub(crate) const CLOUDFRONT: &str = "CloudFront";
+pub(crate) const BUNNY: &str = "bunny.net";
+pub(crate) const VERCEL: &str = "Vercel";
+pub(crate) const NEXTJS: &str = "Next.js";
+const UNNAMED: &str = "a cache";
+
+/// The longest value that [`CacheStatus`] repeats, in characters.
+const MAX_VALUE: usize = 60;
+
+/// The reports of all caches on the way. Ignores values that are not understood.
+pub fn cache_statuses(response: &Response) -> Vec<CacheStatus> {
+    let mut statuses = standard_statuses(response);
+    for (name, product) in FIELDS {
+        let value = response.header(name);
+        if let Some(outcome) = outcome_of_words(&value, product) {
+            let product = if name == "X-Cache" { sender_of_x_cache(response, &value) } else { product };
+            statuses.push(CacheStatus { product: product.to_owned(), outcome, field: field(name, &value) });
+        }
+    }
+    // Varnish sends the number of the request, and for a hit also that of the request which was stored.
+    let numbers = response.header("X-Varnish");
+    let outcome = match numbers
+        .split_ascii_whitespace()
+        .map(|number| number.parse::<u64>().is_ok())
+        .collect::<Vec<_>>()[..]
+    {
+        [true] => CacheOutcome::Miss,
+        [true, true] => CacheOutcome::Hit,
+        _ => return statuses,
+    };
+    statuses.push(CacheStatus {
+        product: "Varnish".to_owned(),
+        outcome,
+        field: field("X-Varnish", &numbers),
+    });
+    statuses
+}
+
+/// The field that shows that a response came from a cache: a hit, or an `Age` above zero. `None` if it came
+/// from the origin, and if no field says so.
+pub fn cache_evidence(response: &Response) -> Option<String> {
+    let hit = cache_statuses(response).into_iter().find(|status| status.outcome == CacheOutcome::Hit);
+    let age = || age(response).filter(|age| *age > 0).map(|age| format!("Age: {age}"));
+    hit.map(|status| status.field).or_else(age)
+}
+
+/// The `Age` in seconds (RFC 9111 §5.1); `None` if it is missing or no number.
+pub fn age(response: &Response) -> Option<u64> {
+    response.header(http::header::AGE).trim().parse().ok()
+}
+
+/// The members of `Cache-Status` (RFC 9211), the cache next to the origin first.
+fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
+    let value = response.header("Cache-Status");
+    let Ok(caches) = Parser::new(&value).parse::<List>() else { return Vec::new() };
+    let statuses = caches.into_iter().filter_map(|entry| {
+        let ListEntry::Item(cache) = entry else { return None };
+        let product = match &cache.bare_item {
+            BareItem::String(name) => name.as_str().to_owned(),
+            BareItem::Token(name) => name.as_str().to_owned(),
+            _ => return None,
+        };
+        let forward = cache.params.get("fwd").and_then(|reason| reason.as_token());
+        let outcome = match (cache.params.get("hit"), forward.map(sfv::TokenRef::as_str)) {
+            (Some(BareItem::Boolean(true)), _) => CacheOutcome::Hit,
+            (_, Some("bypass" | "method")) => CacheOutcome::Bypass,
+            (_, Some(_)) => CacheOutcome::Miss,
+            (_, None) => return None,
+        };
+        Some(CacheStatus { product, outcome, field: field("Cache-Status", &value) })
+    });
+    statuses.collect()
+}
+
+/// Understands `HIT`, `Miss from cloudfront`, `TCP_HIT from …`, `HIT, MISS`, `hit,litespeed` and others. With
+/// several caches, one hit is enough.
+fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
+    let value = value.split(" from ").next().unwrap_or_default().to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| value.contains(word));
+    if product == VERCEL && value == "REVALIDATED" {
+        // Elsewhere, the origin confirmed what was stored; here, it sent a new response.
+        Some(CacheOutcome::Miss)
+    } else if has(&["PASS", "DYNAMIC", "NONE", "NOCACHE", "NO-CACHE", "NOSTORE", "UNCACHEABLE"]) {
+        Some(CacheOutcome::Bypass)
+    } else if has(&["HIT", "STALE", "UPDATING", "REVALIDATED"]) {
+        Some(CacheOutcome::Hit)
+    } else if has(&["MISS", "EXPIRED"]) {
+        Some(CacheOutcome::Miss)
+    } else {
+        None
+    }
+}
+
+fn sender_of_x_cache(response: &Response, value: &str) -> &'static str {
+    let value = value.to_ascii_lowercase();
+    if value.contains("cloudfront") {
+        CLOUDFRONT
+    } else if value.contains("akamai") {
+        "Akamai"
+    } else if response.header("X-Served-By").starts_with("cache-") {
+        "Fastly"
+    } else if response.headers.contains_key("x-azure-ref") {
+        "Azure Front Door"
+    } else {
+        UNNAMED
+    }
+}
+
+fn field(name: &str, value: &str) -> String {
+    let start: String = value.chars().take(MAX_VALUE).collect();
+    format!("{name}: {start}{}", if start.len() < value.len() { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use frontdesk_fetch::FetchResponse;
+
+    use super::*;
+
+    fn response(fields: &[(&str, &str)]) -> Response {
+        let pairs = fields.iter().map(|(name, value)| {
+            (http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap())
+        });
+        let (status, time_to_header) = (http::StatusCode::OK, std::time::Duration::ZERO);
+        let (headers, body) = (pairs.collect(), Vec::new());
+        Response::from_fetched(FetchResponse { status, headers, body, is_whole: true, time_to_header })
+    }
+
+    #[test]
+    fn each_product_reports_in_its_own_words() {
+        use CacheOutcome::{Bypass, Hit, Miss};
+        for (name, value, expected) in [
+            ("CF-Cache-Status", "HIT", Some(("Cloudflare", Hit))),
+            ("CF-Cache-Status", "DYNAMIC", Some(("Cloudflare", Bypass))),
+            ("CF-Cache-Status", "EXPIRED", Some(("Cloudflare", Miss))),
+            ("CF-Cache-Status", "REVALIDATED", Some(("Cloudflare", Hit))),
+            ("X-Vercel-Cache", "REVALIDATED", Some(("Vercel", Miss))),
+            ("X-Vercel-Cache", "PRERENDER", None),
+            ("X-Cache", "Hit from cloudfront", Some(("CloudFront", Hit))),
+            ("X-Cache", "RefreshHit from cloudfront", Some(("CloudFront", Hit))),
+            ("X-Cache", "Error from cloudfront", None),
+            ("X-Cache", "TCP_MISS from a2.deploy.akamaitechnologies.com", Some(("Akamai", Miss))),
+            ("X-Cache", "MISS, HIT", Some(("a cache", Hit))),
+            ("X-Cache", "CONFIG_NOCACHE", Some(("a cache", Bypass))),
+            ("X-Cache-Status", "BYPASS", Some(("a cache", Bypass))),
+            ("X-Litespeed-Cache", "hit,litespeed", Some(("LiteSpeed", Hit))),
+            ("X-Varnish", "32770", Some(("Varnish", Miss))),
+            ("X-Varnish", "32770 5", Some(("Varnish", Hit))),
+            ("X-Varnish", "a b c", None),
+            ("Cache-Status", "\"Netlify Edge\"; hit; ttl=31535000", Some(("Netlify Edge", Hit))),
+            ("Cache-Status", "Origin; fwd=miss; stored", Some(("Origin", Miss))),
+            ("Cache-Status", "Edge; fwd=bypass", Some(("Edge", Bypass))),
+            ("Cache-Status", "not; a = list;;", None),
+        ] {
+            let found = cache_statuses(&response(&[(name, value)]));
+            let found = found.first().map(|status| (&*status.product, status.outcome));
+            assert_eq!(found, expected, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_hit_or_an_age_shows_a_cache() {
+        for (fields, expected) in [
+            (&[("cf-cache-status", "HIT"), ("age", "3")][..], Some("CF-Cache-Status: HIT")),
+            (
+                &[("cache-status", "Origin; fwd=miss, Edge; hit")],
+                Some("Cache-Status: Origin; fwd=miss, Edge; hit"),
+            ),
+            (&[("cf-cache-status", "MISS"), ("age", "320")], Some("Age: 320")),
+            (&[("age", "0")], None),
+            (&[("age", "-5")], None),
+            (&[], None),
+        ] {
+            assert_eq!(cache_evidence(&response(fields)).as_deref(), expected, "{fields:?}");
+        }
+        let long = response(&[("x-cache", &format!("HIT {}", "x".repeat(100)))]);
+        assert_eq!(cache_evidence(&long).unwrap().chars().count(), "X-Cache: ".len() + MAX_VALUE + 1);
+    }
+}

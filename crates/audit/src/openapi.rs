@@ -1,0 +1,258 @@
+//! Reads OpenAPI descriptions (versions 3.0 to 3.2), to check them and to call their operations.
+
+mod sample;
+
+use frontdesk_convert::Url;
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+
+use crate::exchange::Exchange;
+
+/// The most references that are followed from one place: they may form a circle.
+const MAX_REFERENCES: usize = 16;
+
+/// The most schemas that are looked at for one value: they may contain themselves many times.
+const MAX_SCHEMAS: usize = 200;
+
+/// The most servers of an operation that are read.
+const MAX_SERVERS: usize = 10;
+
+const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+
+/// A description of an API.
+pub struct OpenApi {
+    /// The address of the description, to which relative addresses refer.
+    pub url: Url,
+    pub document: Value,
+}
+
+/// An operation in a description.
+#[derive(Clone, Copy)]
+pub struct DescribedOperation<'a> {
+    /// As written, with its parameters in braces.
+    pub path: &'a str,
+    /// In lower case.
+    pub method: &'static str,
+    pub operation: &'a Value,
+    /// The description of the path, with its other methods.
+    pub item: &'a Value,
+}
+
+/// The body of a request, as described.
+#[derive(Clone, Copy)]
+pub struct JsonBody<'a> {
+    /// `application/json`, or a type with the suffix `+json`.
+    pub media_type: &'a str,
+    pub schema: &'a Value,
+    pub is_required: bool,
+    /// Whether the body may also be plain text.
+    pub takes_text: bool,
+}
+
+impl OpenApi {
+    /// Reads JSON or YAML. The error is a clause.
+    pub fn parse(exchange: &Exchange) -> Result<OpenApi, String> {
+        let text = exchange.response().map(|response| response.text()).unwrap_or_default();
+        let text = text.trim_start_matches('\u{feff}');
+        let document = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?
+        } else {
+            serde_saphyr::from_str(text).map_err(|_| "it is neither JSON nor YAML".to_owned())?
+        };
+        Ok(OpenApi { url: exchange.url().clone(), document })
+    }
+
+    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. May be a
+    /// number in YAML.
+    pub fn version(&self) -> String {
+        match self.document.get("openapi").or_else(|| self.document.get("swagger")) {
+            Some(Value::String(version)) => version.clone(),
+            Some(Value::Number(version)) => version.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// Follows local references. `None` if one leads nowhere, in a circle, or to another document.
+    pub fn resolve<'a>(&'a self, mut node: &'a Value) -> Option<&'a Value> {
+        for _ in 0..MAX_REFERENCES {
+            let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return Some(node) };
+            node = self.find(reference)?;
+        }
+        None
+    }
+
+    /// The target of a local reference such as `#/components/schemas/Contact` (RFC 6901 §6).
+    pub fn find(&self, reference: &str) -> Option<&Value> {
+        // A fragment of a URL may be percent-encoded.
+        let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
+        self.document.pointer(&pointer)
+    }
+
+    /// All operations, in order.
+    pub fn operations(&self) -> Vec<DescribedOperation<'_>> {
+        let mut operations = Vec::new();
+        let paths = self.document.get("paths").and_then(Value::as_object);
+        for (path, item) in paths.into_iter().flatten() {
+            let Some(item) = self.resolve(item) else { continue };
+            for method in METHODS {
+                let operation = item.get(method).filter(|operation| operation.is_object());
+                operations.extend(operation.map(|operation| DescribedOperation {
+                    path,
+                    method,
+                    operation,
+                    item,
+                }));
+            }
+        }
+        operations
+    }
+
+    /// The absolute addresses of the servers of an operation, with the default values of their variables. The
+    /// host of the description if none is named.
+    pub fn servers(&self, operation: &DescribedOperation<'_>) -> Vec<Url> {
+        let places = [operation.operation, operation.item, &self.document];
+        let servers = places.iter().find_map(|place| place.get("servers")?.as_array());
+        let named = servers.into_iter().flatten().take(MAX_SERVERS);
+        let named: Vec<_> = named.filter_map(|server| self.server_url(server)).collect();
+        if servers.is_none_or(Vec::is_empty) { self.url.join("/").into_iter().collect() } else { named }
+    }
+
+    /// The absolute address of a server object; `None` if it is no URL.
+    pub fn server_url(&self, server: &Value) -> Option<Url> {
+        let mut url = server.get("url")?.as_str()?.to_owned();
+        for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {
+            let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
+            url = url.replace(&format!("{{{name}}}"), default);
+        }
+        self.url.join(&url).ok()
+    }
+
+    /// Whether an operation needs credentials: if every alternative of its requirement names a scheme.
+    pub fn needs_credentials(&self, operation: &Value) -> bool {
+        let requirement = operation.get("security").or_else(|| self.document.get("security"));
+        let alternatives = requirement.and_then(Value::as_array);
+        alternatives.is_some_and(|alternatives| {
+            let is_open = |alternative: &Value| alternative.as_object().is_some_and(Map::is_empty);
+            !alternatives.is_empty() && !alternatives.iter().any(is_open)
+        })
+    }
+
+    /// Whether a valid request needs more than a body: a parameter in the query, a header or a cookie.
+    pub fn needs_parameters(&self, described: &DescribedOperation<'_>) -> bool {
+        let lists = [described.item, described.operation].map(|place| place.get("parameters"));
+        let parameters = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
+        let is_required = |parameter: &Value| parameter.get("required") == Some(&Value::Bool(true));
+        parameters.into_iter().any(|parameter| self.resolve(parameter).is_none_or(is_required))
+    }
+
+    /// The JSON body of an operation's request. `None` if it has none, or no schema.
+    pub fn json_body<'a>(&'a self, operation: &'a Value) -> Option<JsonBody<'a>> {
+        let body = self.resolve(operation.get("requestBody")?)?;
+        let content = body.get("content")?.as_object()?;
+        let (media_type, media) = content.iter().find(|(kind, _)| is_json(kind))?;
+        let is_required = body.get("required") == Some(&Value::Bool(true));
+        let is_text = |kind: &String| kind.starts_with("text/") || kind.starts_with("*/");
+        let takes_text = content.keys().any(is_text);
+        Some(JsonBody { media_type, schema: media.get("schema")?, is_required, takes_text })
+    }
+
+    /// Whether `{}` is certainly invalid. False if the schema cannot be understood, or if each required
+    /// property has a default or is only for responses.
+    pub fn rejects_empty_object(&self, schema: &Value) -> bool {
+        self.rejects_empty(schema, &mut { MAX_SCHEMAS })
+    }
+
+    fn rejects_empty(&self, schema: &Value, budget: &mut usize) -> bool {
+        let Some(schema) = self.resolve(schema).filter(|_| *budget > 0) else { return false };
+        *budget -= 1;
+        let is_needed = |name: &Value| {
+            let property = name.as_str().and_then(|name| schema.get("properties")?.get(name));
+            let property = property.and_then(|property| self.resolve(property));
+            property.is_none_or(|property| {
+                property.get("default").is_none() && property.get("readOnly") != Some(&Value::Bool(true))
+            })
+        };
+        let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
+        let mut alternatives = list("oneOf").chain(list("anyOf")).peekable();
+        list("required").any(is_needed)
+            || list("allOf").any(|part| self.rejects_empty(part, budget))
+            || (alternatives.peek().is_some() && alternatives.all(|part| self.rejects_empty(part, budget)))
+    }
+}
+
+/// Whether a media type is JSON: `application/json` or one with the suffix `+json`.
+pub(crate) fn is_json(media_type: &str) -> bool {
+    let kind = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(super) fn read(text: &str) -> Result<OpenApi, String> {
+        OpenApi::parse(&Exchange::with_body("https://example.com/api/openapi.json", text))
+    }
+
+    #[test]
+    fn yaml_and_json_are_read() {
+        assert_eq!(read("openapi: 3.1.0\npaths: {}\n").unwrap().version(), "3.1.0");
+        assert_eq!(read("swagger: 2.0\n").unwrap().version(), "2.0");
+        assert_eq!(read("\u{feff}{\"swagger\": \"2.0\"}").unwrap().version(), "2.0");
+        assert!(read("{\"openapi\":").is_err_and(|error| error.contains("no JSON")));
+        assert!(read("a: b: c").is_err());
+        let aliases = "a: &a [x, x]\n".to_owned()
+            + &(1..40).map(|n| format!("b{n}: &b{n} [*a, *a]\na: &a [*b{n}, *b{n}]\n")).collect::<String>();
+        assert!(read(&aliases).is_err(), "aliases must not expand without limit");
+    }
+
+    #[test]
+    fn servers_and_credentials_of_operations() {
+        let api = |document: Value| read(&document.to_string()).unwrap();
+        let first = api(json!({"paths": {"/a": {"post": {"security": []}}}, "security": [{"key": []}]}));
+        let operations = first.operations();
+        assert_eq!(first.servers(&operations[0])[0].as_str(), "https://example.com/");
+        assert!(!first.needs_credentials(operations[0].operation));
+        let second = api(json!({
+            "servers": [{"url": "https://{host}/v1", "variables": {"host": {"default": "api.example.com"}}}],
+            "security": [{"key": []}],
+            "paths": {"/a": {"post": {}}, "/b": {"servers": [{"url": "v2"}], "get": {"security": [{"key": []}, {}]}}},
+        }));
+        let operations = second.operations();
+        assert_eq!(second.servers(&operations[0])[0].as_str(), "https://api.example.com/v1");
+        assert!(second.needs_credentials(operations[0].operation));
+        assert_eq!(second.servers(&operations[1])[0].as_str(), "https://example.com/api/v2");
+        assert!(!second.needs_credentials(operations[1].operation));
+    }
+
+    #[test]
+    fn an_empty_object_is_sent_only_where_it_is_invalid() {
+        for (schema, expected) in [
+            (json!({"required": ["a"]}), true),
+            (json!({"type": "object", "properties": {"a": {}}}), false),
+            (json!({"required": ["id"], "properties": {"id": {"readOnly": true}}}), false),
+            (json!({"required": ["a"], "properties": {"a": {"default": 1}}}), false),
+            (json!({"allOf": [{}, {"$ref": "#/s/needs~1a"}]}), true),
+            (json!({"oneOf": [{"required": ["a"]}, {"$ref": "#/s/needs~1a"}]}), true),
+            (json!({"anyOf": [{"required": ["a"]}, {}]}), false),
+            (json!({"oneOf": []}), false),
+            (json!({"$ref": "#/s/circle"}), false),
+            (json!({"allOf": [{"$ref": "#/s/deep"}]}), false),
+            (json!({"$ref": "#/s/wide"}), false),
+            (json!({"$ref": "other.json#/x"}), false),
+            (json!({"$ref": "#/s/needs%7E1a"}), true),
+            (json!(true), false),
+        ] {
+            let document = json!({"s": {
+                "needs/a": {"required": ["a"]},
+                "circle": {"$ref": "#/s/circle"},
+                "deep": {"allOf": [{"$ref": "#/s/deep"}]},
+                "wide": {"allOf": vec![json!({"$ref": "#/s/wide"}); 20]},
+            }});
+            let api = read(&document.to_string()).unwrap();
+            assert_eq!(api.rejects_empty_object(&schema), expected, "{schema}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Builds a valid value for a schema: the one real submission, which must be recognizable as a test.
+
+use regex_lite::Regex;
+use serde_json::{Map, Value};
+
+use super::{MAX_SCHEMAS, OpenApi};
+
+/// The text of all strings without a format.
+const TEXT: &str = "frontdesk audit: this is a test";
+
+impl OpenApi {
+    /// A value with the required properties only. `None` if a valid value cannot be derived, for example if
+    /// the usual text does not match a `pattern`, or if no text would mark the value as a test.
+    pub fn sample(&self, schema: &Value) -> Option<Value> {
+        let value = self.sample_of(schema, "", &mut { MAX_SCHEMAS })?;
+        value.to_string().contains("frontdesk").then_some(value)
+    }
+
+    fn sample_of(&self, schema: &Value, name: &str, budget: &mut usize) -> Option<Value> {
+        let schema = self.resolve(schema).filter(|_| *budget > 0)?;
+        *budget -= 1;
+        let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first());
+        if let Some(value) = schema.get("const").or_else(|| schema.get("default")).or_else(|| first("enum")) {
+            return Some(value.clone());
+        }
+        if let Some(alternative) = first("oneOf").or_else(|| first("anyOf")) {
+            return self.sample_of(alternative, name, budget);
+        }
+        if schema.get("allOf").is_some() {
+            return None;
+        }
+        let kind = schema.get("type");
+        let kind = kind.and_then(Value::as_str).or_else(|| kind?.as_array()?.first()?.as_str());
+        match kind {
+            Some("string") => sample_text(schema, name).map(Value::from),
+            Some("boolean") => Some(true.into()),
+            Some("integer" | "number") => sample_number(schema),
+            Some("array") => {
+                let count = usize::try_from(schema.get("minItems").map_or(Some(0), Value::as_u64)?).ok()?;
+                let item = |_| self.sample_of(schema.get("items")?, name, budget);
+                (count <= 3).then(|| (0..count).map(item).collect::<Option<Vec<_>>>())?.map(Value::from)
+            }
+            Some("object") => self.sample_object(schema, budget),
+            None if schema.get("properties").is_some() => self.sample_object(schema, budget),
+            _ => None,
+        }
+    }
+
+    fn sample_object(&self, schema: &Value, budget: &mut usize) -> Option<Value> {
+        let mut object = Map::new();
+        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+            let name = name.as_str()?;
+            let property = schema.get("properties")?.get(name)?;
+            object.insert(name.to_owned(), self.sample_of(property, name, budget)?);
+        }
+        Some(object.into())
+    }
+}
+
+fn sample_text(schema: &Value, name: &str) -> Option<String> {
+    let is_address = name.to_ascii_lowercase().contains("mail");
+    let text = match schema.get("format").and_then(Value::as_str) {
+        Some("email" | "idn-email") => "frontdesk-audit@example.com",
+        Some("uri" | "url" | "iri") => "https://example.com/frontdesk-audit",
+        Some("date") => "2026-01-01",
+        Some("date-time") => "2026-01-01T00:00:00Z",
+        Some("uuid") => "00000000-0000-4000-8000-000000000000",
+        None if is_address => "frontdesk-audit@example.com",
+        None => TEXT,
+        Some(_) => return None,
+    };
+    let length = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    let (least, most) = (length("minLength").unwrap_or(0), length("maxLength").unwrap_or(usize::MAX));
+    let text = match text.len() {
+        long if long > most => (text == TEXT).then(|| TEXT[..most].to_owned()),
+        short if short < least => (text == TEXT && least <= 1_000).then(|| format!("{TEXT:.<least$}")),
+        _ => Some(text.to_owned()),
+    };
+    let pattern = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+    // A pattern that cannot be read may forbid the text.
+    let pattern = Regex::new(pattern).ok()?;
+    text.filter(|text| pattern.is_match(text))
+}
+
+fn sample_number(schema: &Value) -> Option<Value> {
+    let hard_to_meet = ["exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+    if hard_to_meet.iter().any(|key| schema.get(key).is_some()) {
+        return None;
+    }
+    Some(schema.get("minimum").or_else(|| schema.get("maximum")).cloned().unwrap_or(Value::from(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::read;
+    use super::*;
+
+    #[test]
+    fn values_satisfy_their_schema_or_are_not_built() {
+        let document = json!({"s": {"mail": {"type": "string"}, "deep": {"$ref": "#/s/list"},
+            "list": {"type": "array", "minItems": 1, "items": {"$ref": "#/s/deep"}}}});
+        let api = read(&document.to_string()).unwrap();
+        let object = |properties: Value| {
+            let required: Vec<_> = properties.as_object().unwrap().keys().collect();
+            json!({"type": "object", "required": required, "properties": properties})
+        };
+        for (schema, expected) in [
+            (
+                object(
+                    json!({"email": {"$ref": "#/s/mail"}, "n": {"type": ["integer", "null"], "minimum": 3}}),
+                ),
+                Some(json!({"email": "frontdesk-audit@example.com", "n": 3})),
+            ),
+            (
+                object(json!({"a": {"type": "string", "maxLength": 9}, "b": {"type": "boolean"}})),
+                Some(json!({"a": "frontdesk", "b": true})),
+            ),
+            (
+                object(json!({"a": {"type": "string", "minLength": 33}, "c": {"const": 1}})),
+                Some(json!({"a": "frontdesk audit: this is a test..", "c": 1})),
+            ),
+            (
+                object(json!({"a": {"type": "string", "pattern": "^[^\\u0000-\\u001f]*$"}})),
+                Some(json!({"a": "frontdesk audit: this is a test"})),
+            ),
+            (object(json!({"a": {"type": "string", "pattern": "^x$"}})), None),
+            (object(json!({"a": {"type": "string", "pattern": "(?=unread)"}})), None),
+            (object(json!({"a": {"enum": ["no mark"]}})), None),
+            (object(json!({"a": {"type": "string"}, "b": {"$ref": "#/s/list"}})), None),
+            (object(json!({"a": {"type": "string"}, "b": {"type": "number", "multipleOf": 7}})), None),
+            (json!({"type": "object", "required": ["undescribed"]}), None),
+            (json!({"type": "string", "format": "ipv4"}), None),
+        ] {
+            assert_eq!(api.sample(&schema), expected, "{schema}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The content comes early in the HTML.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "content-late",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "At most 50,000 characters of HTML precede the main content.",
+    matters: "Agents that read HTML cut it after some ten thousand characters: they see styles, scripts \
+              and navigation only.",
+    hurts: "Agents, and the people who ask them.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Move inline styles, scripts, data and images into files, or behind the content. Offer \
+               the page as Markdown.",
+    }],
+    check,
+};
+
+/// The most characters before the content.
+const MAX_BEFORE: usize = 50_000;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let text = page.response().text().to_ascii_lowercase();
+        // A page without any of these marks is not judged: its content is not known for sure.
+        let marks = ["<main", "role=\"main\"", "role=main", "<article", "<h1"];
+        let Some(start) = marks.iter().filter_map(|mark| text.find(mark)).min() else { continue };
+        let before = text[..start].chars().count();
+        if before > MAX_BEFORE {
+            findings.report(&[&page.html], format!("{before} characters of HTML precede the main content"));
+        }
+    }
+}

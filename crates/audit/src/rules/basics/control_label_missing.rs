@@ -1,0 +1,50 @@
+//! Controls of forms have a label.
+
+use std::collections::HashSet;
+
+use frontdesk_convert::HtmlElement;
+
+use super::{has, is_hidden, is_named, report_elements};
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "control-label-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "Every input, selection and text area has a name for software.",
+    matters: "Screen readers read the name of a control, and agents fill it by its name (WCAG 1.3.1, \
+              4.1.2).",
+    hurts: "People who use screen readers or voice control, and agents that fill forms.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write `<label for=\"ID\">` for each control, or put the control into its `<label>`. \
+               Use `aria-label` where there is no visible text.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let message = ("A control has no label", "controls have no label");
+    report_elements(survey, findings, unlabelled_controls, message);
+}
+
+fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
+    let labels = page.select("label[for]");
+    let labelled: HashSet<_> = labels.iter().filter_map(|label| label.attribute("for")).collect();
+    let has_label = |control: &HtmlElement<'_>| {
+        control.attribute("id").is_some_and(|id| labelled.contains(id))
+            || control.ancestors().any(|ancestor| ancestor.name() == "label")
+    };
+    let controls = page.select("input, select, textarea").into_iter();
+    controls.filter(|control| needs_label(*control) && !has_label(control)).collect()
+}
+
+/// Whether only a label could name a control. A `placeholder` counts as a name: browsers fall back to it.
+fn needs_label(control: HtmlElement<'_>) -> bool {
+    let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
+    let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");
+    !names_itself && !is_named(control) && !has(control, "placeholder") && !is_hidden(control)
+}

@@ -1,0 +1,26 @@
+//! Pages have a description.
+
+use super::{has, report_lacking};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "description-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has a `<meta name=\"description\">`.",
+    matters: "Search results, previews of links and `llms.txt` generators show it; without it, they show \
+              any piece of text.",
+    hurts: "Search engines, previews, and agents that choose pages by it.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Add `<meta name=\"description\" content=\"…\">` with a sentence about this page.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let message = "The page has no `<meta name=\"description\">` with text";
+    report_lacking(survey, findings, "meta[name=description i]", |meta| has(meta, "content"), message);
+}

@@ -1,0 +1,53 @@
+//! A site has one host name.
+
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "duplicate-host",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "The host with `www.` redirects to the one without, or the other way round.",
+    matters: "Search engines, caches and agents take the two for different sites with the same pages (RFC \
+              6596).",
+    hurts: "Search engines, and operators, whose pages compete with each other.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Redirect one host to the other with 301 or 308, or name one address in `<link \
+                   rel=\"canonical\">`.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "A server for the other name: `return 301 https://www.example.com$request_uri;`",
+        },
+        Fix { platform: Platform::Caddy, text: "`www.example.com { redir https://example.com{uri} 301 }`" },
+        Fix {
+            platform: Platform::Netlify,
+            text: "Automatic if both names are domains of the site and one is primary.",
+        },
+        Fix { platform: Platform::Vercel, text: "Domains: set one to redirect to the other." },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(other) = &survey.basics.other_host else { return };
+    let Some(page) = Page::read(other) else { return };
+    let own = &survey.basis.pages[0];
+    let canonical = canonical_host(&page);
+    if canonical.is_none() || canonical != canonical_host(own) {
+        let host = own.url.host_str().unwrap_or_default();
+        let message = format!(
+            "The page is served here and at {host}, without a redirect or a common canonical address"
+        );
+        findings.report(&[other, &own.html], message);
+    }
+}
+
+fn canonical_host(page: &Page) -> Option<String> {
+    let links = page.select("link[rel~=canonical i][href]");
+    page.resolve(links.first()?.attribute("href")?)?.host_str().map(str::to_owned)
+}

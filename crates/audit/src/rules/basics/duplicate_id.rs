@@ -1,0 +1,45 @@
+//! Each `id` of a page is there once.
+
+use std::collections::HashSet;
+
+use frontdesk_convert::HtmlElement;
+
+use super::tag;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "duplicate-id",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "No two elements of a page have the same `id`.",
+    matters: "Links to a part of the page, labels and scripts reach only the first element (HTML §3.2.6).",
+    hurts: "People who follow a link to a part, and who use screen readers.",
+    fixes: &[Fix { platform: Platform::Any, text: "Give each element an `id` of its own, or use a class." }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let mut seen = HashSet::new();
+        // Drawings repeat the identifiers of their gradients, which hurts no reader.
+        let is_own = |element: &HtmlElement<'_>| {
+            let mut around = std::iter::once(*element).chain(element.ancestors());
+            !around.any(|element| matches!(element.name(), "svg" | "template" | "noscript"))
+        };
+        let elements = page.select("[id]").into_iter().filter(is_own);
+        let mut repeated: Vec<_> = elements
+            .filter(|element| !seen.insert(element.attribute("id")))
+            .filter(|element| element.attribute("id").is_some_and(|id| !id.is_empty()))
+            .collect();
+        let mut reported = HashSet::new();
+        repeated.retain(|element| reported.insert(element.attribute("id")));
+        if let Some(first) = repeated.first() {
+            let count = repeated.len();
+            let plural = if count == 1 { "value" } else { "values" };
+            let message = format!("{count} {plural} of `id` occur more than once, first at {}", tag(*first));
+            findings.report(&[&page.html], message);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Pages have a main heading.
+
+use super::report_lacking;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "heading-first-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has an `<h1>`.",
+    matters: "It says what the page is about. Screen readers list headings, and agents take it for the \
+              title (WCAG 2.4.6).",
+    hurts: "People who use screen readers, search engines and agents.",
+    fixes: &[Fix { platform: Platform::Any, text: "Make the visible title of the page an `<h1>`." }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let css = "h1, [role=heading][aria-level=\"1\"]";
+    report_lacking(survey, findings, css, |_| true, "The page has no `<h1>`");
+}

@@ -1,0 +1,35 @@
+//! Pages have one main heading.
+
+use super::{excerpt, is_hidden};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "heading-first-repeated",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has one `<h1>`.",
+    matters: "With several, readers and agents do not know which is the title of the page, and which are \
+              its parts.",
+    hurts: "Agents, and people who use screen readers.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Keep the `<h1>` that is the page's title, and make the others `<h2>`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        // The name of the site above the content does no harm.
+        let has_main = !page.select("main h1").is_empty();
+        let mut first = page.select(if has_main { "main h1" } else { "h1" });
+        first.retain(|heading| !is_hidden(*heading));
+        if let [one, other, ..] = &*first {
+            let (count, one, other) = (first.len(), excerpt(&one.text()), excerpt(&other.text()));
+            let message = format!("The page has {count} `<h1>`, first “{one}” and “{other}”");
+            findings.report(&[&page.html], message);
+        }
+    }
+}

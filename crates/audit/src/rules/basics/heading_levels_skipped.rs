@@ -1,0 +1,39 @@
+//! The levels of headings are in steps of one.
+
+use super::{excerpt, is_hidden};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "heading-levels-skipped",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "After a heading, the next one is at most one level deeper.",
+    matters: "The levels are the outline of the page; a gap looks as if a section were missing (WCAG \
+              1.3.1).",
+    hurts: "People who use screen readers, and agents that split a page by its outline.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Choose the level by the place in the outline, and the size by CSS.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        // Headings of navigation and footer have levels of their own.
+        let mut headings = page.select("main h1, main h2, main h3, main h4, main h5, main h6");
+        if headings.is_empty() {
+            headings = page.select("h1, h2, h3, h4, h5, h6");
+        }
+        headings.retain(|heading| !is_hidden(*heading));
+        let gap =
+            headings.windows(2).find(|pair| pair[1].name().as_bytes()[1] > pair[0].name().as_bytes()[1] + 1);
+        if let Some([before, after]) = gap {
+            let text = excerpt(&after.text());
+            let (before, after) = (before.name(), after.name());
+            findings.report(&[&page.html], format!("`<{before}>` is followed by `<{after}>` (“{text}”)"));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Browsers remember that a site uses TLS.
+
+use http::header::STRICT_TRANSPORT_SECURITY;
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "hsts-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "An `https` site sends `Strict-Transport-Security`.",
+    matters: "Without it, the first request of each visit may go to `http`, where an attacker on the way \
+              answers (RFC 6797).",
+    hurts: "People in networks of others.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Send `Strict-Transport-Security: max-age=31536000` once every page works by `https`.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`add_header Strict-Transport-Security \"max-age=31536000\" always;`",
+        },
+        Fix { platform: Platform::Caddy, text: "`header Strict-Transport-Security max-age=31536000`" },
+        Fix {
+            platform: Platform::Apache,
+            text: "`Header always set Strict-Transport-Security \"max-age=31536000\"` (mod_headers).",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let page = &survey.basis.pages[0];
+    if !survey.basics.is_public || page.url.scheme() != "https" {
+        return;
+    }
+    let value = page.response().header(STRICT_TRANSPORT_SECURITY).to_ascii_lowercase();
+    let is_off = value.replace([' ', '"'], "").split(';').any(|directive| directive == "max-age=0");
+    if value.is_empty() || is_off {
+        let found = if is_off {
+            "turns `Strict-Transport-Security` off"
+        } else {
+            "has no `Strict-Transport-Security`"
+        };
+        findings.report(&[&page.html], format!("The page {found}"));
+    }
+}

@@ -1,0 +1,64 @@
+//! `http` leads to the same page by `https`.
+
+use crate::client::redirect_target;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "http-not-redirected",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "The `http` address of an `https` page redirects to that page.",
+    matters: "People type addresses without a scheme, and old links begin with `http`. A redirect to the \
+              home page loses what they were looking for.",
+    hurts: "People who follow old links, and those whose traffic is read on the way.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Redirect each `http` address with 301 or 308 to the same path and query by `https`.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "In the server of port 80: `return 301 https://$host$request_uri;`",
+        },
+        Fix {
+            platform: Platform::Apache,
+            text: "In the virtual host of port 80: `Redirect permanent / https://www.example.com/`",
+        },
+        Fix {
+            platform: Platform::Cloudflare,
+            text: "Enable “Always Use HTTPS” (SSL/TLS, Edge Certificates).",
+        },
+        Fix { platform: Platform::Caddy, text: "Automatic for sites that are named by their domain." },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let (Some(first), Some(last)) = (survey.basics.without_tls.first(), survey.basics.without_tls.last())
+    else {
+        return;
+    };
+    let Some(response) = last.response() else { return };
+    let asked = first.url();
+    match redirect_target(last) {
+        Some(target) if target.scheme() != "https" => {
+            findings.report(&[first, last], format!("`http` redirects to {target}, not to `https`"));
+        }
+        Some(target) if asked.path() != "/" && target.path() == "/" => {
+            let message =
+                format!("`http` redirects {} to the home page instead of the same page", asked.path());
+            findings.report_as(Severity::Broken, &[first, last], message);
+        }
+        Some(_) => {}
+        None if response.status.is_success() => {
+            findings.report(&[first, last], "`http` serves the page instead of redirecting to `https`");
+        }
+        None if response.status == 429 => {}
+        None => {
+            let message = format!("`http` answers {} instead of redirecting to `https`", response.status);
+            findings.report(&[first, last], message);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Public sites use TLS.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "https-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A site at a public address is served by `https`.",
+    matters: "Without TLS, anyone on the way reads and changes pages and forms. Browsers warn, and offer \
+              neither HTTP/2 nor many functions.",
+    hurts: "People and agents, who cannot trust what they get.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Get a certificate, for example from Let's Encrypt, and redirect `http` to `https`.",
+        },
+        Fix {
+            platform: Platform::Caddy,
+            text: "Name the site by its domain: certificates and redirects are automatic.",
+        },
+        Fix { platform: Platform::Frontdesk, text: "Configure `[tls]`." },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let page = &survey.basis.pages[0];
+    if survey.basics.is_public && page.url.scheme() == "http" {
+        findings.report(&[&page.html], "The site is public and served without TLS");
+    }
+}

@@ -1,0 +1,38 @@
+//! Images have a text alternative.
+
+use frontdesk_convert::HtmlElement;
+
+use super::{is_hidden, is_named, report_elements};
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "image-alt-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "Every image has `alt`; it is empty if the image is decoration.",
+    matters: "Screen readers read the file's name instead, and agents learn nothing (WCAG 1.1.1, HTML \
+              §4.8.4.4).",
+    hurts: "Blind people, and agents.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Say in `alt` what the image tells at this place. Write `alt=\"\"` for decoration.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let message = ("An image has no `alt`", "images have no `alt`");
+    let find = |page| Page::select(page, "img:not([alt])").into_iter().filter(lacks_alternative).collect();
+    report_elements(survey, findings, find, message);
+}
+
+/// Whether an image without `alt` says nothing. Leaves out decoration and tracking pixels.
+fn lacks_alternative(image: &HtmlElement<'_>) -> bool {
+    let image = *image;
+    let is_decoration = matches!(image.attribute("role"), Some("presentation" | "none"));
+    let is_pixel = ["width", "height"].iter().all(|name| matches!(image.attribute(name), Some("0" | "1")));
+    !is_named(image) && !is_decoration && !is_pixel && !is_hidden(image)
+}

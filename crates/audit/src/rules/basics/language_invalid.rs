@@ -1,0 +1,47 @@
+//! The declared language is a language tag.
+
+use super::excerpt;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "language-invalid",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "The `lang` of `<html>` is a tag such as `en` or `pt-BR`.",
+    matters: "Only tags of BCP 47 (RFC 5646 §2.1) are understood: hyphens, no underscores, codes instead \
+              of names.",
+    hurts: "People who use screen readers or translations.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Use a code of two or three letters, with a region only if it matters: `en`, `de-CH`, \
+               `pt-BR`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        for language in page.select("html[lang]").iter().filter_map(|html| html.attribute("lang")) {
+            if !language.trim().is_empty() && !is_language_tag(language) {
+                let language = excerpt(language);
+                findings.report(
+                    &[&page.html],
+                    format!("`lang=\"{language}\"` is no language tag such as `pt-BR`"),
+                );
+            }
+        }
+    }
+}
+
+/// Whether the text has the form of a language tag. Does not look its parts up.
+fn is_language_tag(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let first = parts.next().unwrap_or_default();
+    let is_primary =
+        matches!(first.len(), 2..=3) || first.eq_ignore_ascii_case("x") || first.eq_ignore_ascii_case("i");
+    let is_part =
+        |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_primary && first.bytes().all(|b| b.is_ascii_alphabetic()) && parts.all(is_part)
+}

@@ -1,0 +1,28 @@
+//! Pages declare their language.
+
+use frontdesk_convert::HtmlElement;
+
+use super::{has, report_lacking};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "language-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "The element `<html>` has `lang`.",
+    matters: "Screen readers choose the voice by it, browsers offer a translation, and search engines \
+              choose the audience (WCAG 3.1.1, HTML §3.2.6.2).",
+    hurts: "People who use screen readers or translations, and search engines.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write the language into the first element, such as `<html lang=\"en\">`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let is_declared = |html: HtmlElement<'_>| has(html, "lang") || has(html, "xml:lang");
+    report_lacking(survey, findings, "html", is_declared, "`<html>` has no `lang`");
+}

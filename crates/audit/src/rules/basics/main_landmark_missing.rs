@@ -1,0 +1,26 @@
+//! Pages mark their main content.
+
+use super::report_lacking;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "main-landmark-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has a `<main>`.",
+    matters: "Screen readers jump to it, and agents and readers extract it; without it they guess what is \
+              navigation (WCAG 2.4.1).",
+    hurts: "People who use screen readers, and agents.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Put the content between header and footer into one `<main>`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let message = "The page has no `<main>`: agents must guess where its content is";
+    report_lacking(survey, findings, "main, [role=main]", |_| true, message);
+}

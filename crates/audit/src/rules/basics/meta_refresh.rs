@@ -1,0 +1,45 @@
+//! Pages do not redirect or reload by themselves.
+
+use super::tag;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "meta-refresh",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has no `<meta http-equiv=\"refresh\">`.",
+    matters: "Agents and caches see a page with status 200 and little text, and do not follow. A reload \
+              takes the text away from those who read slowly (WCAG 2.2.1).",
+    hurts: "Agents, search engines, and people who read slowly.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Redirect with status 301 or 308 and `Location`. Let people reload.",
+        },
+        Fix { platform: Platform::Netlify, text: "A line `/old /new 301` in `_redirects`." },
+        Fix { platform: Platform::Cloudflare, text: "Pages: a line `/old /new 301` in `_redirects`." },
+        Fix { platform: Platform::Nginx, text: "`location = /old { return 301 /new; }`" },
+        Fix { platform: Platform::Caddy, text: "`redir /old /new 301`" },
+        Fix { platform: Platform::Apache, text: "`Redirect 301 /old /new`" },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        for meta in page.select("meta[http-equiv=refresh i][content]") {
+            // Within `noscript`, it serves browsers without scripts only.
+            if meta.ancestors().all(|ancestor| ancestor.name() != "noscript") {
+                let does =
+                    if meta.attribute("content").is_some_and(|content| content.contains(['=', ';', ','])) {
+                        "redirects"
+                    } else {
+                        "reloads"
+                    };
+                findings.report(&[&page.html], format!("The page {does} by itself: {}", tag(meta)));
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Pages by `https` load scripts and styles by `https`.
+
+use frontdesk_convert::Url;
+use http::header::CONTENT_SECURITY_POLICY;
+
+use super::tag;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "mixed-content",
+    group: Group::Basics,
+    severity: Severity::Broken,
+    checks: "An `https` page includes no script, style or frame by `http`.",
+    matters: "Browsers block them (W3C Mixed Content): the page lacks its styles or functions.",
+    hurts: "People.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Change the addresses to `https`. As a stopgap: `Content-Security-Policy: \
+               upgrade-insecure-requests`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in survey.basis.pages.iter().filter(|page| page.url.scheme() == "https") {
+        let policies = page.select("meta[http-equiv=content-security-policy i][content]");
+        let mut policies: Vec<_> = policies.iter().filter_map(|meta| meta.attribute("content")).collect();
+        let header = page.response().header(CONTENT_SECURITY_POLICY);
+        policies.push(&header);
+        if policies.iter().any(|policy| policy.contains("upgrade-insecure-requests")) {
+            continue;
+        }
+        for element in page.select("script[src], link[rel~=stylesheet i][href], iframe[src]") {
+            let address =
+                element.attribute("src").or(element.attribute("href")).and_then(|to| page.resolve(to));
+            let is_local = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+            if address.is_some_and(|url| url.scheme() == "http" && !is_local(&url)) {
+                findings.report(
+                    &[&page.html],
+                    format!("Browsers block {}, which is loaded by `http`", tag(element)),
+                );
+            }
+        }
+    }
+}

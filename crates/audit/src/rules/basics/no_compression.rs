@@ -1,0 +1,53 @@
+//! Text is compressed.
+
+use http::header::CACHE_CONTROL;
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "no-compression",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "HTML and Markdown of more than 2,000 bytes are compressed for clients that accept gzip.",
+    matters: "Text shrinks to a third or less (RFC 9110 §8.4).",
+    hurts: "People with slow connections, and operators, who pay for traffic.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Enable gzip, brotli or zstd for text, with `Vary: Accept-Encoding`.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`gzip on; gzip_vary on; gzip_proxied any; gzip_types text/markdown text/plain text/css \
+                   application/javascript application/json;` (HTML is always included).",
+        },
+        Fix { platform: Platform::Caddy, text: "`encode zstd gzip`" },
+        Fix {
+            platform: Platform::Apache,
+            text: "`AddOutputFilterByType DEFLATE text/html text/markdown text/plain text/css \
+                   application/javascript`",
+        },
+    ],
+    check,
+};
+
+/// Shorter texts fit into few packets anyway.
+const MIN_LENGTH: usize = 2_000;
+
+/// Reports the first page of each media type only: compression is a setting of the server.
+fn check(survey: &Survey, findings: &mut Findings) {
+    let mut reported = Vec::new();
+    let pages = survey.basis.pages.iter();
+    for exchange in pages.flat_map(|page| [Some(&page.html), page.agent.as_ref()]).flatten() {
+        let Some(response) = exchange.success() else { continue };
+        let (kind, length) = (response.media_type(), response.body.len());
+        let is_permitted = !response.header(CACHE_CONTROL).contains("no-transform");
+        let is_plain = response.encoding().is_empty() && length > MIN_LENGTH && is_permitted;
+        if is_plain && !reported.contains(&kind) {
+            findings.report(&[exchange], format!("{length} bytes of {kind} are not compressed"));
+            reported.push(kind);
+        }
+    }
+}

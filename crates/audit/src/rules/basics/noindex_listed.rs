@@ -1,0 +1,45 @@
+//! Pages that sites list are not forbidden to search engines.
+
+use frontdesk_convert::forbids_index;
+
+use super::excerpt;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "noindex-listed",
+    group: Group::Basics,
+    severity: Severity::Broken,
+    checks: "No page in the sitemap has `noindex`.",
+    matters: "The sitemap says: index this page (sitemaps.org). `noindex` in the page or in \
+              `X-Robots-Tag` says the opposite, and wins: the page is not found by search.",
+    hurts: "Operators, whose page vanishes from search, and people who look for it.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Remove `noindex`, often left over from a staging site. If it is meant, remove the page \
+               from the sitemap.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let basis = &survey.basis;
+    for page in &basis.pages {
+        let header = page.response().header("x-robots-tag");
+        let metas = page.select("meta[name=robots i][content], meta[name=googlebot i][content]");
+        let is_forbidden = |content: &&str| forbids_index(content);
+        let meta = metas.iter().filter_map(|meta| meta.attribute("content")).find(is_forbidden);
+        let said = match meta {
+            Some(content) => format!("`<meta name=\"robots\" content=\"{}\">`", excerpt(content)),
+            None if forbids_index(&header) => format!("`X-Robots-Tag: {}`", excerpt(&header)),
+            None => continue,
+        };
+        if basis.sitemap_urls.contains(&page.url) {
+            findings.report(&[&page.html], format!("The page is in the sitemap but has {said}"));
+        } else if basis.llms_links.contains(&page.url) {
+            let message = format!("The page is in llms.txt but has {said}");
+            findings.report_as(Severity::Advice, &[&page.html], message);
+        }
+    }
+}

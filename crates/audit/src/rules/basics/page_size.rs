@@ -1,0 +1,36 @@
+//! Pages are not larger than clients read.
+
+use crate::exchange::MAX_BODY;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "page-size",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "The HTML of a page has less than 2 MiB, and arrives completely.",
+    matters: "Agents cut long pages, or run out of context; phones need seconds to read them.",
+    hurts: "Agents, and people with slow connections.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Move data, scripts, styles and images out of the HTML into files, and split long lists \
+               into pages.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let response = page.response();
+        if response.is_whole {
+            continue;
+        }
+        let message = if response.body.len() >= MAX_BODY || response.encoded_length >= MAX_BODY {
+            "The HTML has more than 2 MiB: agents cut it".to_owned()
+        } else {
+            format!("The HTML breaks off after {} bytes", response.encoded_length)
+        };
+        findings.report(&[&page.html], message);
+    }
+}

@@ -1,0 +1,43 @@
+//! Pages are served without errors.
+
+use http::{Method, header};
+
+use crate::clients::{CHROME, CLAUDE_CODE};
+use crate::exchange::Exchange;
+use crate::exchange::FRESH_QUERY;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "server-errors",
+    group: Group::Basics,
+    severity: Severity::Broken,
+    checks: "No page answers with a status of 500 to 599.",
+    matters: "The status says that the server failed (RFC 9110 §15.6). Agents give up, and search engines \
+              remove the page if it lasts.",
+    hurts: "Everyone who wants to read the page.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Look for the address in the log of the server or of the application behind it.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange)) {
+        let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {
+            continue;
+        };
+        findings.report(&[exchange], format!("The page answers with {}", response.status));
+    }
+}
+
+/// Whether the request is for a page that the site names, as a browser or an agent sends it.
+fn is_for_page(exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    let accept = request.headers.iter().find(|(name, _)| name == header::ACCEPT);
+    let is_real = accept.is_some_and(|(_, value)| value == CHROME.accept || value == CLAUDE_CODE.accept);
+    let is_fresh = request.url.query().is_some_and(|query| query.contains(FRESH_QUERY));
+    request.method == Method::GET && is_real && !is_fresh
+}

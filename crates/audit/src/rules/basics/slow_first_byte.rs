@@ -1,0 +1,47 @@
+//! Pages begin to arrive soon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::exchange::{Exchange, Representation};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "slow-first-byte",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "The median time from a request for a page to the header of its response is at most 1.5 \
+             seconds.",
+    matters: "Clients wait for the header before anything else; agents give up after some seconds. \
+              Measured from here, with a new connection each time, without its setup.",
+    hurts: "People and agents.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Cache rendered pages in the server or at a CDN, and measure what the application waits \
+               for.",
+    }],
+    check,
+};
+
+const MAX_TIME: Duration = Duration::from_millis(1_500);
+
+/// Fewer responses do not show more than an accident.
+const MIN_RESPONSES: usize = 5;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let is_page = |exchange: &&Arc<Exchange>| {
+        exchange.success().is_some_and(|response| response.representation() != Representation::Other)
+    };
+    let mut pages: Vec<_> = survey.exchanges.iter().filter(is_page).collect();
+    pages.sort_by_key(|exchange| exchange.response().map(|response| response.time_to_header));
+    let Some(median) = pages.get(pages.len() / 2).filter(|_| pages.len() >= MIN_RESPONSES) else { return };
+    let time = median.response().map_or(Duration::ZERO, |response| response.time_to_header);
+    if time > MAX_TIME {
+        let count = pages.len();
+        let message =
+            format!("The median time to the header of {count} responses is {} ms", time.as_millis());
+        findings.report_at(Severity::Advice, survey.basis.url.as_str(), &[median], message);
+    }
+}

@@ -1,0 +1,232 @@
+//! Findings about TLS, times and sizes, which sites on loopback addresses do not show.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontdesk_convert::Url;
+use http::{HeaderName, StatusCode};
+
+use super::{
+    content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing, https_missing,
+    mixed_content, page_size, slow_first_byte,
+};
+use crate::exchange::{Exchange, MAX_BODY, Request, Response};
+use crate::page::Page;
+use crate::robots::Robots;
+use crate::rule::Severity::{self, Advice, Broken};
+use crate::rule::{Findings, Rule};
+use crate::survey::Survey;
+use crate::survey::basics::BasicsSurvey;
+use crate::survey::basis::Basis;
+use crate::survey::caches::CachesSurvey;
+use crate::survey::files::FilesSurvey;
+use crate::survey::forms::FormsSurvey;
+use crate::survey::links::LinksSurvey;
+use crate::survey::negotiation::NegotiationSurvey;
+
+fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+    let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+    Response {
+        status: StatusCode::from_u16(status).unwrap(),
+        headers: headers.iter().map(field).collect(),
+        body: body.into(),
+        encoded_length: body.len(),
+        is_whole: true,
+        time_to_header: Duration::ZERO,
+    }
+}
+
+fn exchange(url: &str, response: Response) -> Arc<Exchange> {
+    let request = Request::get(&Url::parse(url).unwrap());
+    Arc::new(Exchange { number: 1, request, outcome: Ok(response) })
+}
+
+fn page(url: &str, headers: &[(&str, &str)], body: &str) -> Arc<Exchange> {
+    exchange(url, response(200, headers, &format!("<!doctype html>{body}")))
+}
+
+fn redirect(url: &str, target: &str) -> Arc<Exchange> {
+    exchange(url, response(301, &[("location", target)], ""))
+}
+
+fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
+    let basis = Basis {
+        url: page.url().clone(),
+        arrival: vec![page.clone()],
+        robots: page.clone(),
+        rules: Rc::new(Robots::default()),
+        llms: None,
+        llms_links: Vec::new(),
+        sitemaps: Vec::new(),
+        sitemap_urls: Vec::new(),
+        pages: vec![Page::read(page).expect("a page")],
+    };
+    Survey {
+        basis,
+        caches: CachesSurvey::default(),
+        negotiation: NegotiationSurvey::default(),
+        links: LinksSurvey::default(),
+        files: FilesSurvey::default(),
+        forms: FormsSurvey::default(),
+        basics: own,
+        exchanges: Vec::new(),
+    }
+}
+
+fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
+    let mut findings = Findings::new(rule);
+    (rule.check)(survey, &mut findings);
+    findings.found.iter().map(|finding| finding.severity).collect()
+}
+
+fn public() -> BasicsSurvey {
+    BasicsSurvey { is_public: true, ..BasicsSurvey::default() }
+}
+
+#[test]
+fn a_public_site_without_tls_is_found() {
+    for (url, basics, expected) in [
+        ("http://example.com/", public(), vec![Advice]),
+        ("https://example.com/", public(), vec![]),
+        ("http://example.com/", BasicsSurvey::default(), vec![]),
+    ] {
+        assert_eq!(found(&https_missing::RULE, &survey(&page(url, &[], ""), basics)), expected, "{url}");
+    }
+}
+
+#[test]
+fn http_that_does_not_lead_to_the_page_is_found() {
+    let asked = "http://example.com/a/";
+    for (exchanges, expected) in [
+        (vec![redirect(asked, "https://example.com/a/")], vec![]),
+        (vec![redirect(asked, "/b"), redirect("http://example.com/b", "https://example.com/b")], vec![]),
+        (vec![redirect(asked, "https://example.com/")], vec![Broken]),
+        (vec![redirect("http://example.com/", "https://example.com/")], vec![]),
+        (
+            vec![redirect(asked, "http://example.com/b"), redirect("http://example.com/b", "/a/")],
+            vec![Advice],
+        ),
+        (vec![page(asked, &[], "")], vec![Advice]),
+        (vec![exchange(asked, response(404, &[], ""))], vec![Advice]),
+        (vec![], vec![]),
+    ] {
+        let summary: Vec<_> = exchanges.iter().map(|exchange| exchange.summary()).collect();
+        let survey = survey(
+            &page("https://example.com/a/", &[], ""),
+            BasicsSurvey { without_tls: exchanges, ..public() },
+        );
+        assert_eq!(found(&http_not_redirected::RULE, &survey), expected, "{summary:?}");
+    }
+}
+
+#[test]
+fn missing_strict_transport_security_is_found() {
+    for (url, value, basics, expected) in [
+        ("https://example.com/", "", public(), vec![Advice]),
+        ("https://example.com/", "Max-Age = \"0\"", public(), vec![Advice]),
+        ("https://example.com/", "max-age=31536000; includeSubDomains", public(), vec![]),
+        ("https://example.com/", "", BasicsSurvey::default(), vec![]),
+        ("http://example.com/", "", public(), vec![]),
+    ] {
+        let headers = [("strict-transport-security", value)];
+        let survey = survey(&page(url, if value.is_empty() { &[] } else { &headers }, ""), basics);
+        assert_eq!(found(&hsts_missing::RULE, &survey), expected, "{url} {value}");
+    }
+}
+
+#[test]
+fn a_server_without_http2_is_found() {
+    for (protocol, expected) in [
+        (Some(Ok("http/1.1".to_owned())), vec![Advice]),
+        (Some(Ok("h2".to_owned())), vec![]),
+        (Some(Err("the handshake failed".to_owned())), vec![]),
+        (None, vec![]),
+    ] {
+        let basics = BasicsSurvey { protocol: protocol.clone(), ..public() };
+        let survey = survey(&page("https://example.com/", &[], ""), basics);
+        assert_eq!(found(&http2_missing::RULE, &survey), expected, "{protocol:?}");
+    }
+}
+
+#[test]
+fn scripts_and_styles_by_http_are_found_on_https_pages() {
+    let policy = ("content-security-policy", "default-src 'self'; upgrade-insecure-requests");
+    for (url, headers, body, expected) in [
+        ("https://example.com/", vec![], "<script src='http://example.com/a.js'></script>", vec![Broken]),
+        ("https://example.com/", vec![], "<link rel=Stylesheet href=HTTP://example.com/a.css>", vec![Broken]),
+        (
+            "https://example.com/",
+            vec![],
+            "<base href='http://example.com/'><iframe src=a></iframe>",
+            vec![Broken],
+        ),
+        ("https://example.com/", vec![policy], "<script src='http://example.com/a.js'></script>", vec![]),
+        ("https://example.com/", vec![], "<script src='//example.com/a.js'></script>", vec![]),
+        ("https://example.com/", vec![], "<link rel=canonical href=http://example.com/>", vec![]),
+        ("http://example.com/", vec![], "<script src='http://example.com/a.js'></script>", vec![]),
+    ] {
+        let survey = survey(&page(url, &headers, body), public());
+        assert_eq!(found(&mixed_content::RULE, &survey), expected, "{url} {body}");
+    }
+}
+
+#[test]
+fn two_hosts_without_a_canonical_address_are_found() {
+    let canonical = |host: &str| format!("<link rel=canonical href='https://{host}/'>");
+    let other = "https://www.example.com/";
+    for (own, at_other, expected) in [
+        (String::new(), page(other, &[], ""), vec![Advice]),
+        (canonical("example.com"), page(other, &[], &canonical("www.example.com")), vec![Advice]),
+        (canonical("example.com"), page(other, &[], &canonical("example.com")), vec![]),
+        (String::new(), redirect(other, "https://example.com/"), vec![]),
+        (String::new(), exchange(other, response(404, &[], "<!doctype html>")), vec![]),
+    ] {
+        let basics = BasicsSurvey { other_host: Some(at_other), ..public() };
+        let survey = survey(&page("https://example.com/", &[], &own), basics);
+        assert_eq!(found(&duplicate_host::RULE, &survey), expected, "{own}");
+    }
+}
+
+#[test]
+fn a_slow_median_is_found() {
+    for (milliseconds, expected) in [
+        (&[1_501, 1_600, 9_000, 10, 1_501][..], vec![Advice]),
+        (&[1_500, 1_500, 9_000, 9_000, 10], vec![]),
+        (&[9_000, 9_000, 9_000, 9_000], vec![]),
+    ] {
+        let mut survey = survey(&page("https://example.com/", &[], ""), public());
+        survey.exchanges.extend(milliseconds.iter().map(|milliseconds| {
+            let mut response = response(200, &[], "<!doctype html>");
+            response.time_to_header = Duration::from_millis(*milliseconds);
+            exchange("https://example.com/", response)
+        }));
+        assert_eq!(found(&slow_first_byte::RULE, &survey), expected, "{milliseconds:?}");
+    }
+}
+
+#[test]
+fn large_and_cut_pages_are_found() {
+    for (length, is_whole, expected) in
+        [(MAX_BODY, false, vec![Advice]), (99, false, vec![Advice]), (99, true, vec![])]
+    {
+        let mut response = response(200, &[], &format!("<!doctype html>{}", "x".repeat(length)));
+        response.is_whole = is_whole;
+        let survey = survey(&exchange("https://example.com/", response), public());
+        assert_eq!(found(&page_size::RULE, &survey), expected, "{length} {is_whole}");
+    }
+}
+
+#[test]
+fn content_behind_much_html_is_found() {
+    for (before, mark, expected) in [
+        (50_001, "<main>", vec![Advice]),
+        (50_001, "<H1>", vec![Advice]),
+        (49_000, "<main>", vec![]),
+        (90_000, "<div>", vec![]),
+    ] {
+        let body = format!("<style>{}</style>{mark}x", "ä".repeat(before));
+        let survey = survey(&page("https://example.com/", &[], &body), public());
+        assert_eq!(found(&content_late::RULE, &survey), expected, "{before} {mark}");
+    }
+}

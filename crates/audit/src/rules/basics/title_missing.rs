@@ -1,0 +1,28 @@
+//! Pages have a title.
+
+use frontdesk_convert::HtmlElement;
+
+use super::report_lacking;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "title-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has a `<title>`.",
+    matters: "Tabs, bookmarks, search results and agents name the page by it (HTML §4.2.2 requires it).",
+    hurts: "People, search engines and agents.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Add a `<title>` that says what this page is about, different from those of other \
+               pages.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let has_text = |title: HtmlElement<'_>| !title.text().is_empty();
+    report_lacking(survey, findings, "head title", has_text, "The page has no `<title>`");
+}

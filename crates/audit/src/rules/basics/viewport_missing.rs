@@ -1,0 +1,25 @@
+//! Pages fit the screens of phones.
+
+use super::{has, report_lacking};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "viewport-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has a `<meta name=\"viewport\">`.",
+    matters: "Without it, phones draw the page as wide as a desktop window, with tiny text.",
+    hurts: "People with phones.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Add `<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let message = "The page has no `<meta name=\"viewport\">`: phones show it as wide as a desktop window";
+    report_lacking(survey, findings, "meta[name=viewport i]", |meta| has(meta, "content"), message);
+}

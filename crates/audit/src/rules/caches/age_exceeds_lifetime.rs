@@ -1,0 +1,58 @@
+//! Caches do not serve pages that are older than their lifetime.
+
+use crate::cache_status::age;
+use crate::exchange::Response;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "age-exceeds-lifetime",
+    group: Group::Caches,
+    severity: Severity::Advice,
+    checks: "The `Age` of a page is not above the lifetime in `Cache-Control`.",
+    matters: "The page is stale on arrival (RFC 9111 §4.2): browsers cannot use the lifetime, and people \
+              and agents read an older page than the operator permits, unless the cache is purged at each \
+              change.",
+    hurts: "People and agents, who get an old page, and operators, whose lifetime has no effect.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Remove the rule that makes the cache keep pages for longer, or state its lifetime in \
+               `s-maxage`.",
+    }],
+    check,
+};
+
+/// Clocks and rounding may add a few seconds.
+const TOLERANCE: u64 = 10;
+
+/// A lifetime of zero is not judged: platforms that purge their caches at each change send it to browsers.
+/// Pages with another lifetime for caches are not judged either.
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
+            let Some(response) = exchange.success().filter(|response| !has_own_lifetime(response)) else {
+                continue;
+            };
+            let (Some(age), Some(lifetime @ 1..)) = (age(response), response.shared_lifetime()) else {
+                continue;
+            };
+            let stale = ["stale-while-revalidate", "stale-if-error"].map(|name| {
+                response.cache_directive(name).and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
+            });
+            let limit = lifetime.saturating_add(stale[0].max(stale[1])).saturating_add(TOLERANCE);
+            if age > limit {
+                let message = format!(
+                    "A cache served a page that is {age} seconds old, but `Cache-Control` permits {lifetime}"
+                );
+                findings.report(&[exchange], message);
+            }
+        }
+    }
+}
+
+fn has_own_lifetime(response: &Response) -> bool {
+    let names =
+        ["cdn-cache-control", "netlify-cdn-cache-control", "vercel-cdn-cache-control", "surrogate-control"];
+    names.iter().any(|name| response.headers.contains_key(*name))
+}

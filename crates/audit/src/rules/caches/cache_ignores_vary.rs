@@ -1,0 +1,60 @@
+//! Caches that do not respect `Vary: Accept` by default do not store pages with two representations.
+
+use super::misserved::wanted;
+use super::shared::KEY_FIXES;
+use crate::cache_status::{BUNNY, CLOUDFLARE, CLOUDFRONT, CacheOutcome, cache_evidence, cache_statuses};
+use crate::exchange::{Exchange, Representation, Response};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "cache-ignores-vary",
+    group: Group::Caches,
+    severity: Severity::Advice,
+    checks: "A cache whose key has only the URL by default does not store pages with two representations.",
+    matters: "Cloudflare, CloudFront and bunny.net do not select a stored response by `Vary: Accept` (RFC \
+              9111 §4.1) unless they are configured to do so: the first client decides what all others get.",
+    hurts: "People and agents, who may get the representation that the other ones asked for.",
+    fixes: KEY_FIXES,
+    check,
+};
+
+/// Not reported if hits of both representations show that the cache separates them, or if a response of the
+/// wrong kind shows that it does not, which is another rule's finding.
+fn check(survey: &Survey, findings: &mut Findings) {
+    let caches = &survey.caches;
+    let sequences = || [&caches.in_turn, &caches.agent_first, &caches.browser_first].into_iter().flatten();
+    let got = |exchange: &Exchange| exchange.success().map(Response::representation);
+    let is_hit = |kind| {
+        sequences().any(|exchange| {
+            wanted(exchange) == kind
+                && got(exchange) == Some(kind)
+                && exchange.response().and_then(cache_evidence).is_some()
+        })
+    };
+    let is_wrong = sequences().any(|exchange| got(exchange).is_some_and(|got| got != wanted(exchange)));
+    if !caches.negotiates() || is_wrong || is_hit(Representation::Html) && is_hit(Representation::Markdown) {
+        return;
+    }
+    for exchange in sequences() {
+        let Some(response) = exchange.success().filter(|response| response.shared_lifetime() != Some(0))
+        else {
+            continue;
+        };
+        let statuses = cache_statuses(response);
+        let Some(status) = statuses.iter().find(|status| {
+            status.outcome != CacheOutcome::Bypass
+                && [CLOUDFLARE, CLOUDFRONT, BUNNY].contains(&&*status.product)
+        }) else {
+            continue;
+        };
+        let (product, field) = (&status.product, &status.field);
+        let message = format!(
+            "{product} may store this page (`{field}`), which has HTML and Markdown: by default, its key \
+             has only the URL, and this audit saw no proof of another key"
+        );
+        findings.report(&[exchange], message);
+        return;
+    }
+}

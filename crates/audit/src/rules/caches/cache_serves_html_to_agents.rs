@@ -1,0 +1,24 @@
+//! Agents get Markdown also where a browser was before.
+
+use super::misserved;
+use super::shared::KEY_FIXES;
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "cache-serves-html-to-agents",
+    group: Group::Caches,
+    severity: Severity::Broken,
+    checks: "An agent that prefers Markdown gets it also if a browser requested the same address before.",
+    matters: "A cache that stores the HTML of the first browser and serves it to every client hides the \
+              Markdown from all agents (RFC 9111 §4.1).",
+    hurts: "Agents, which get HTML although the site has Markdown for them.",
+    fixes: KEY_FIXES,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    misserved::report(survey, Representation::Markdown, findings);
+}

@@ -1,0 +1,24 @@
+//! Browsers get HTML also where an agent was before.
+
+use super::misserved;
+use super::shared::KEY_FIXES;
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "cache-serves-markdown-to-browsers",
+    group: Group::Caches,
+    severity: Severity::Broken,
+    checks: "A browser gets HTML also if an agent requested the same address before.",
+    matters: "A cache that stores the Markdown of the first agent and serves it to every client shows \
+              people raw text, or a download, until the entry expires (RFC 9111 §4.1).",
+    hurts: "People, who see raw Markdown instead of the page, and search engines.",
+    fixes: KEY_FIXES,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    misserved::report(survey, Representation::Html, findings);
+}

@@ -1,0 +1,30 @@
+//! A 304 repeats the `ETag`.
+
+use super::shared::{entity_tag, not_modified};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "etag-missing-in-not-modified",
+    group: Group::Caches,
+    severity: Severity::Advice,
+    checks: "A 304 carries the `ETag` that matched.",
+    matters: "RFC 9110 §15.4.5 requires it. A cache with several stored responses for an address learns \
+              from it which one is still right (RFC 9111 §4.3.4).",
+    hurts: "Caches, which fetch what they have, or refresh the wrong response.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Send the fields `ETag`, `Vary`, `Cache-Control` and `Date` with 304.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for (response, exchange, before) in not_modified(survey) {
+        if entity_tag(response).is_none() {
+            findings
+                .report(&[exchange, before], "The 304 has no `ETag`: it must repeat the one that matched");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Compressed and plain bytes have different strong validators.
+
+use super::shared::ETAG_FIXES;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "etag-shared-by-encodings",
+    group: Group::Caches,
+    severity: Severity::Advice,
+    checks: "A strong `ETag` is not the same for compressed and plain bytes.",
+    matters: "A strong `ETag` promises the same bytes (RFC 9110 §8.8.3.3). A client that continues a \
+              download with it joins compressed and plain parts.",
+    hurts: "Clients that continue downloads, and caches that compare bytes.",
+    fixes: ETAG_FIXES,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let [first, others @ ..] = &*survey.caches.encodings else { return };
+    let Some(response) = first.success() else { return };
+    let etag = response.header("etag");
+    for exchange in others {
+        let Some(other) = exchange.success() else { continue };
+        let is_other_coding =
+            other.encoding() != response.encoding() && other.representation() == response.representation();
+        if is_other_coding && etag.starts_with('"') && other.header("etag") == etag {
+            let name = |coding: String| if coding.is_empty() { "plain".to_owned() } else { coding };
+            let (one, two) = (name(response.encoding()), name(other.encoding()));
+            let message = format!(
+                "The {one} and the {two} bytes have the same strong `ETag` {etag}: mark it weak (`W/`) or \
+                 make it different"
+            );
+            findings.report(&[first, exchange], message);
+            return;
+        }
+    }
+}

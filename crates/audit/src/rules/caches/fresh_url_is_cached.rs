@@ -1,0 +1,48 @@
+//! The query is part of a cache's key.
+
+use crate::cache_status::{NEXTJS, VERCEL, cache_evidence, cache_statuses};
+use crate::exchange::Response;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "fresh-url-is-cached",
+    group: Group::Caches,
+    severity: Severity::Advice,
+    checks: "A cache has no response for a query that was never requested.",
+    matters: "If the query is not part of the cache's key, a page that depends on it, such as a search or a \
+              list by number, is served with the content of another query. For purely static pages this is \
+              right.",
+    hurts: "People and agents, who get the result of another query.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Make the query part of the cache's key, or at least the parameters that pages use.",
+    }],
+    check,
+};
+
+/// Not reported for platforms that store pages when a site is built and ignore queries by design.
+fn check(survey: &Survey, findings: &mut Findings) {
+    let caches = &survey.caches;
+    // Without negotiation, the second unused address is that of the codings.
+    let fresh = [&caches.agent_first, &caches.browser_first, &caches.encodings];
+    for exchange in fresh.into_iter().filter_map(|sequence| sequence.first()).take(2) {
+        let Some(response) = exchange.success().filter(|response| !ignores_queries(response)) else {
+            continue;
+        };
+        if let Some(field) = cache_evidence(response) {
+            let message = format!(
+                "A cache had a response for a query that was never requested (`{field}`): the query is not \
+                 part of its key"
+            );
+            findings.report(&[exchange], message);
+            return;
+        }
+    }
+}
+
+fn ignores_queries(response: &Response) -> bool {
+    let is_build = |product: &str| product == VERCEL || product == NEXTJS || product.starts_with("Netlify");
+    cache_statuses(response).iter().any(|status| is_build(&status.product))
+}

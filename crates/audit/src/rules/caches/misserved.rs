@@ -1,0 +1,78 @@
+//! Finds responses that a cache stored for one kind of client and served to the other.
+
+use std::sync::Arc;
+
+use crate::cache_status::cache_evidence;
+use crate::clients::CLAUDE_CODE;
+use crate::exchange::{Exchange, Representation, Response};
+use crate::rule::{Findings, Severity};
+use crate::survey::Survey;
+
+/// Whether the client of an exchange prefers Markdown.
+pub(super) fn is_agent(exchange: &Exchange) -> bool {
+    let mut headers = exchange.request.headers.iter();
+    headers.any(|(name, value)| name == http::header::ACCEPT && value == CLAUDE_CODE.accept)
+}
+
+/// The representation that the client of an exchange must get.
+pub(super) fn wanted(exchange: &Exchange) -> Representation {
+    if is_agent(exchange) { Representation::Markdown } else { Representation::Html }
+}
+
+/// Reports the sequence in which a client that wants `missed` got the representation of the other kind of
+/// client, although the origin serves it right: to the first client at an unused address, or earlier at the
+/// same one. One finding shows the defect. It is advice if no sequence is certain: if the wrong response came
+/// at an address that was used before the audit, and no field shows a cache.
+pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
+    let caches = &survey.caches;
+    let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
+    let mut first_clients =
+        [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
+    let is_right_when_first = first_clients.any(is_right);
+    let is_wrong = |exchange: &Arc<Exchange>| {
+        wanted(exchange) == missed
+            && got(exchange).is_some_and(|got| got != missed && got != Representation::Other)
+    };
+    let mut uncertain = None;
+    for (exchanges, is_fresh) in
+        [(&caches.in_turn, false), (&caches.browser_first, true), (&caches.agent_first, true)]
+    {
+        // At an unused address, the first response is the origin's own.
+        let skipped = usize::from(is_fresh);
+        let Some(index) = exchanges.iter().skip(skipped).position(is_wrong).map(|index| index + skipped)
+        else {
+            continue;
+        };
+        let Some(response) = exchanges[index].response() else { continue };
+        let was_right = exchanges[..index].iter().any(is_right);
+        let evidence: Vec<_> = exchanges[..=index].iter().collect();
+        if was_right || is_right_when_first && (is_fresh || cache_evidence(response).is_some()) {
+            findings.report(&evidence, sentence(response, missed));
+            return;
+        } else if is_right_when_first {
+            uncertain.get_or_insert((evidence, sentence(response, missed)));
+        } // Otherwise, the origin does not negotiate there.
+    }
+    if let Some((evidence, sentence)) = uncertain {
+        findings.report_as(Severity::Advice, &evidence, sentence);
+    }
+}
+
+fn got(exchange: &Exchange) -> Option<Representation> {
+    exchange.success().map(Response::representation)
+}
+
+fn sentence(response: &Response, missed: Representation) -> String {
+    let (client, other, got) = match missed {
+        Representation::Markdown => ("An agent that prefers Markdown", "a browser", "HTML"),
+        _ => ("A browser", "an agent", "Markdown"),
+    };
+    let cache = cache_evidence(response)
+        .map_or_else(|| "no field names a cache".to_owned(), |field| format!("`{field}`"));
+    let advice = if response.varies_on("accept") {
+        "the response has `Vary: Accept`, which the cache ignores"
+    } else {
+        "the response lacks `Vary: Accept`, which the cache needs"
+    };
+    format!("{client} got {got} at an address that {other} had requested before ({cache}): {advice}")
+}

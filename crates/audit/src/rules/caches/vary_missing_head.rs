@@ -1,0 +1,35 @@
+//! HEAD has the `Vary` of GET.
+
+use super::shared::{VARY_FIXES, vary_of};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "vary-missing-head",
+    group: Group::Caches,
+    severity: Severity::Advice,
+    checks: "The response to HEAD carries the `Vary` that the response to GET has.",
+    matters: "HEAD has the fields of GET (RFC 9110 §9.3.2), and caches may update what they stored with it \
+              (RFC 9111 §4.3.5). Tools that look at a site with HEAD do not see that it negotiates.",
+    hurts: "Operators, whose tools show the wrong fields, and caches.",
+    fixes: VARY_FIXES,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let page = &survey.basis.pages[survey.caches.page];
+    let pairs =
+        [(Some(&page.html), &survey.caches.head_html), (page.agent.as_ref(), &survey.caches.head_markdown)];
+    for (get, head) in pairs {
+        let (Some(get), Some(head)) = (get, head) else { continue };
+        let (Some(full), Some(response)) = (get.success(), head.success()) else { continue };
+        if full.varies_on("accept") && !response.varies_on("accept") {
+            let vary = vary_of(response);
+            findings.report(
+                &[head, get],
+                format!("HEAD has {vary}, but GET has `Vary: Accept`: both must have it"),
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! A refusal that depends on `Accept` says so in `Vary`.
+
+use super::shared::{VARY_FIXES, report_without_vary};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "vary-missing-not-acceptable",
+    group: Group::Caches,
+    severity: Severity::Broken,
+    checks: "A 406 carries `Vary: Accept`.",
+    matters: "A cache that stores a 406 under the URL alone serves it to browsers, too (RFC 9111 §4.1). \
+              Without a stated lifetime, only caches with rules of their own store it.",
+    hurts: "People and agents, who get an error instead of the page.",
+    fixes: VARY_FIXES,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(exchange) = &survey.caches.not_acceptable else { return };
+    if exchange.response().is_some_and(|response| response.status == 406) {
+        let difference = "other clients get the page";
+        report_without_vary(findings, exchange, "The 406 for a client that accepts only PDF", difference);
+    }
+}

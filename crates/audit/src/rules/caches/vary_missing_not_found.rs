@@ -1,0 +1,39 @@
+//! Errors for missing pages that depend on `Accept` say so in `Vary`.
+
+use super::shared::{VARY_FIXES, report_without_vary};
+use crate::exchange::{Exchange, Representation, Response};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "vary-missing-not-found",
+    group: Group::Caches,
+    severity: Severity::Broken,
+    checks: "If a 404 is HTML for browsers and another type for agents, both carry `Vary: Accept`.",
+    matters: "Caches may store a 404 even without `Cache-Control` (RFC 9110 §15.1), and then serve it to \
+              all clients (RFC 9111 §4.1).",
+    hurts: "People, who see raw text for a mistyped address, and agents, which get a page without help for \
+            them.",
+    fixes: VARY_FIXES,
+    check,
+};
+
+/// Compares the type and not the bytes, which may contain the time or the number of the request.
+fn check(survey: &Survey, findings: &mut Findings) {
+    let caches = &survey.caches;
+    let (Some(html), Some(markdown)) = (&caches.not_found_html, &caches.not_found_markdown) else { return };
+    let got = |exchange: &Exchange| {
+        let is_gone = |response: &&Response| matches!(response.status.as_u16(), 404 | 410);
+        exchange.response().filter(is_gone).map(Response::representation)
+    };
+    let (Some(Representation::Html), Some(other)) = (got(html), got(markdown)) else { return };
+    if other == Representation::Html {
+        return;
+    }
+    // Both have one cause, and one finding shows it.
+    let has_vary = html.response().is_some_and(|response| response.varies_on("accept"));
+    let (exchange, subject) =
+        if has_vary { (markdown, "The 404 for agents") } else { (html, "The 404 for browsers") };
+    report_without_vary(findings, exchange, subject, "browsers and agents get different errors here");
+}

@@ -1,0 +1,48 @@
+//! Addresses that redirect agents to Markdown say so in `Vary`.
+
+use super::shared::{VARY_FIXES, report_without_vary};
+use std::sync::Arc;
+
+use crate::client::redirect_target;
+use crate::exchange::{Exchange, Representation};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "vary-missing-redirect",
+    group: Group::Caches,
+    severity: Severity::Broken,
+    checks: "Where agents are redirected to Markdown and browsers are not, all responses carry `Vary: \
+             Accept`.",
+    matters: "A cache that stores the redirect sends browsers to the Markdown, and one that stores the page \
+              hides the redirect from agents (RFC 9111 §4.1).",
+    hurts: "People, who are sent to raw Markdown, and agents, which get HTML.",
+    fixes: VARY_FIXES,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let pages = survey.basis.pages.iter().map(|page| (&page.html, page.agent.as_ref()));
+    let arrival = survey.basis.arrival.first().map(|first| (first, survey.caches.redirect_markdown.as_ref()));
+    for (browser, agent) in pages.chain(arrival) {
+        let Some(agent) = agent.filter(|agent| leads_to_markdown(agent)) else { continue };
+        let is_redirect = [browser, agent].iter().any(|exchange| redirect_target(exchange).is_some());
+        if !is_redirect || redirect_target(agent) == redirect_target(browser) {
+            continue;
+        }
+        let difference = "agents are sent to Markdown here and browsers are not";
+        report_without_vary(findings, browser, "The response to browsers", difference);
+        report_without_vary(findings, agent, "The response to agents", difference);
+    }
+}
+
+/// Whether the response is Markdown, or a redirect to a path that ends like a file of Markdown or text. Other
+/// redirects may depend on a login, a language or chance.
+fn leads_to_markdown(exchange: &Arc<Exchange>) -> bool {
+    let is_markdown = |path: &str| [".md", ".mdx", ".markdown", ".txt"].iter().any(|end| path.ends_with(end));
+    redirect_target(exchange).map_or_else(
+        || exchange.success().is_some_and(|response| response.representation() == Representation::Markdown),
+        |target| is_markdown(&target.path().to_ascii_lowercase()),
+    )
+}

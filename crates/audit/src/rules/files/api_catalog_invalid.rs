@@ -1,0 +1,73 @@
+//! The API catalog is a link set.
+
+use serde_json::Value;
+
+use super::support::{existing, read_json};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-catalog-invalid",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "`/.well-known/api-catalog` is a link set in JSON with its media type.",
+    matters: "A client reads the links as RFC 9264 §4.2 defines them; RFC 9727 §2 requires \
+              `application/linkset+json`.",
+    hurts: "Agents, which do not find the API.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Send `{\"linkset\": [{\"anchor\": \"…\", \"service-desc\": [{\"href\": \"…\"}]}]}` as \
+                   `application/linkset+json`.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`location = /.well-known/api-catalog { default_type application/linkset+json; }`",
+        },
+        Fix {
+            platform: Platform::Caddy,
+            text: "`header /.well-known/api-catalog Content-Type application/linkset+json`",
+        },
+        Fix {
+            platform: Platform::Netlify,
+            text: "`Content-Type: application/linkset+json` for the path in `_headers`.",
+        },
+        Fix {
+            platform: Platform::Apache,
+            text: "`<Files \"api-catalog\">` with `ForceType application/linkset+json`.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let catalog = survey.files.api_catalog.as_ref();
+    let kind = existing(catalog).map(|(_, response)| response.media_type()).unwrap_or_default();
+    if kind == "application/linkset" {
+        return;
+    }
+    let Some((catalog, value)) = read_json(catalog, findings) else { return };
+    let Some(contexts) = value.get("linkset").and_then(Value::as_array) else {
+        findings.report(&[catalog], "The API catalog is JSON without an array `linkset`, so it has no link");
+        return;
+    };
+    let relations = contexts.iter().flat_map(|context| context.as_object().into_iter().flatten());
+    let links = relations.filter(|(name, _)| *name != "anchor");
+    if let Some((name, _)) = links.clone().find(|(_, targets)| !are_links(targets)) {
+        let message = format!("`{name}` in the API catalog is not an array of objects with `href`");
+        findings.report(&[catalog], message);
+    } else if links.count() == 0 {
+        findings.report_as(Severity::Advice, &[catalog], "The API catalog has no link");
+    }
+    if kind != "application/linkset+json" {
+        let kind = if kind.is_empty() { "without a media type" } else { &kind };
+        let message = format!("The API catalog is sent as {kind}: application/linkset+json is required");
+        findings.report_as(Severity::Advice, &[catalog], message);
+    }
+}
+
+fn are_links(targets: &Value) -> bool {
+    let has_address = |target: &Value| target.get("href").is_some_and(Value::is_string);
+    targets.as_array().is_some_and(|targets| targets.iter().all(has_address))
+}

@@ -1,0 +1,32 @@
+//! The documents that the API catalog names exist.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-catalog-link-broken",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "The links of the API catalog to descriptions, documentation and metadata on this site \
+             resolve.",
+    matters: "RFC 9727 makes the catalog the place where clients begin; a dead link ends there.",
+    hurts: "Agents, which cannot learn how to call the API.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Generate the catalog from what is deployed, and remove links to documents that are \
+                   gone.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for exchange in &survey.files.catalog_links {
+        let Some(response) = exchange.response() else { continue };
+        if matches!(response.status.as_u16(), 404 | 410) {
+            let evidence: Vec<_> = std::iter::once(exchange).chain(&survey.files.api_catalog).collect();
+            let (url, status) = (exchange.url(), response.status.as_u16());
+            findings.report(&evidence, format!("The API catalog links to {url}, but it answers {status}"));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Each `Content-Signal` can be read.
+
+use super::support::check_statements;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::usage::Syntax;
+
+pub(super) static RULE: Rule = Rule {
+    id: "content-signal-invalid",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "Each `Content-Signal`, in `robots.txt` and in responses, has the syntax of \
+             contentsignals.org.",
+    matters: "Crawlers ignore what they cannot read: a preference against training has no effect, without \
+              any error.",
+    hurts: "The operator, whose preferences have no effect.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write, for example, `Content-Signal: search=yes, ai-input=yes, ai-train=no`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    check_statements(survey, Syntax::Signal, findings);
+}

@@ -1,0 +1,56 @@
+//! Files for programs have the right media type.
+
+use super::support::existing;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "file-content-type",
+    group: Group::Files,
+    severity: Severity::Advice,
+    checks: "`robots.txt` is `text/plain`, `llms.txt` is plain text or Markdown, and JSON files are JSON.",
+    matters: "Programs choose a reader by the media type (RFC 9110 §8.3); browsers download what they do \
+              not know. RFC 9309 §2.3 requires `text/plain` for `robots.txt`.",
+    hurts: "Agents that refuse the file, and people who look at it.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Set the media type by the extension: `.txt` is `text/plain; charset=utf-8`, `.json` is \
+                   `application/json`.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "Include `mime.types` in the block `http`, and set `default_type` only for files without \
+                   an extension.",
+        },
+        Fix {
+            platform: Platform::Apache,
+            text: "`AddType text/plain .txt` and `AddType application/json .json`.",
+        },
+        Fix { platform: Platform::Netlify, text: "Set `Content-Type` for the path in `_headers`." },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let (basis, files) = (&survey.basis, &survey.files);
+    let text = ["text/plain", "text/markdown", "text/x-markdown"];
+    let json = ["application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
+    let expected: [(_, &[&str]); 4] = [
+        (Some(&basis.robots), &text[..1]),
+        (basis.llms.as_ref(), &text),
+        (files.skills_index.as_ref(), &json[..1]),
+        (files.openapi.as_ref(), &json),
+    ];
+    for (file, kinds) in expected {
+        let Some((file, response)) = existing(file) else { continue };
+        let kind = response.media_type();
+        let is_right = kinds.contains(&&*kind) || kind.ends_with("+json") || kind.ends_with("+yaml");
+        if !is_right && !response.body.is_empty() {
+            let kind = if kind.is_empty() { "no media type" } else { &kind };
+            findings
+                .report(&[file], format!("{} is sent as {kind}: {} is right", file.url().path(), kinds[0]));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A file for programs is not an HTML page.
+
+use std::sync::Arc;
+
+use super::support::NO_FALLBACK;
+use crate::exchange::{Exchange, Response};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::files::OpenApiSource;
+
+pub(super) static RULE: Rule = Rule {
+    id: "file-is-page",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "Each of `/llms.txt`, the files in `/.well-known/` and the description of the API is what its \
+             name says, or does not exist.",
+    matters: "A program that gets 200 takes the page for the file (RFC 9110 §15.3.1). With 404 it would \
+              know that there is none.",
+    hurts: "Agents, which read a page as instructions or report a faulty file.",
+    fixes: NO_FALLBACK,
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let (basis, files) = (&survey.basis, &survey.files);
+    // A description that the site names has a rule of its own.
+    let openapi = files.openapi.as_ref().filter(|_| files.openapi_source == OpenApiSource::Guess);
+    let known = [&basis.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
+    let is_page = |file: &&Arc<Exchange>| {
+        // A redirect to a page is visible to the program.
+        let is_direct = *file.url() != basis.url && !basis.pages.iter().any(|page| page.url == *file.url());
+        is_direct && file.success().is_some_and(Response::is_page)
+    };
+    let pages: Vec<_> = known.into_iter().flatten().chain(openapi).filter(is_page).collect();
+    if !pages.is_empty() {
+        let paths: Vec<_> = pages.iter().map(|file| file.url().path()).collect();
+        let answer = if paths.len() == 1 { "answers" } else { "answer" };
+        findings.report(
+            &pages,
+            format!(
+                "{} {answer} 200 with an HTML page: a file that does not exist needs 404",
+                paths.join(", ")
+            ),
+        );
+    }
+}

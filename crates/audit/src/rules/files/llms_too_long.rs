@@ -1,0 +1,35 @@
+//! `llms.txt` fits into the context of an agent.
+
+use super::support::existing;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "llms-too-long",
+    group: Group::Files,
+    severity: Severity::Advice,
+    checks: "`/llms.txt` has at most 50,000 characters.",
+    matters: "Agents read it as a whole, and cut what is too long for their context.",
+    hurts: "Agents, which do not see the end of the list.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "List the pages that matter most, and link to a list for each section. The whole content \
+                   belongs in `llms-full.txt`.",
+    }],
+    check,
+};
+
+/// In characters.
+const MAX_LENGTH: usize = 50_000;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some((llms, response)) = existing(survey.basis.llms.as_ref()) else { return };
+    let length = response.text().chars().count();
+    if length > MAX_LENGTH {
+        findings.report(
+            &[llms],
+            format!("/llms.txt has {length} characters: agents cut what is beyond {MAX_LENGTH}"),
+        );
+    }
+}

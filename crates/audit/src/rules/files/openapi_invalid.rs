@@ -1,0 +1,130 @@
+//! The description of the API is valid OpenAPI.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::support::{MAX_FINDINGS, existing};
+use crate::exchange::Exchange;
+use crate::group::Group;
+use crate::openapi::OpenApi;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::files::OpenApiSource;
+
+pub(super) static RULE: Rule = Rule {
+    id: "openapi-invalid",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "The description of the API can be read, has a version, paths and a title, and each reference \
+             in it has a target.",
+    matters: "Agents and generators build their requests from it (OpenAPI Specification 3.1, \"Schema\"), \
+              and stop at the first error.",
+    hurts: "Agents, which cannot call the API.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Generate the description from the code that serves the API, and validate it in the \
+                   build, for example with `redocly lint`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some((file, response)) = existing(survey.files.openapi.as_ref()) else {
+        return check_declared(survey, findings);
+    };
+    if !response.is_whole {
+        findings.not_judged("the description of the API did not arrive completely");
+        return;
+    }
+    let path = file.url().path().to_ascii_lowercase();
+    // A service may be described in another language, such as GraphQL.
+    let claims = |text: &str| text.contains("openapi") || text.contains("swagger");
+    let is_claimed = claims(&path) || claims(&response.media_type());
+    if let Some(api) = &survey.files.api {
+        if api.version().starts_with("3.") {
+            check_document(api, file, findings);
+        }
+    } else if is_claimed {
+        let reason = OpenApi::parse(file).err().unwrap_or_else(|| "it has no version (`openapi`)".to_owned());
+        findings.report(&[file], format!("{} answers 200, but is no OpenAPI: {reason}", file.url().path()));
+    }
+}
+
+/// Reports a description that a page or the API catalog names, but that is a page or does not exist. The rule
+/// of the catalog reports its missing documents.
+fn check_declared(survey: &Survey, findings: &mut Findings) {
+    let (source, Some(file)) = (survey.files.openapi_source, &survey.files.openapi) else { return };
+    let Some(response) = file.response().filter(|_| source != OpenApiSource::Guess) else { return };
+    let (url, status) = (file.url(), response.status.as_u16());
+    if matches!(status, 404 | 410) && source == OpenApiSource::Page {
+        findings.report(&[file], format!("A page names {url} as `service-desc`, but it answers {status}"));
+    } else if status == 200 {
+        let message = format!("{url} is named as `service-desc`, which is for programs, but is an HTML page");
+        findings.report_as(Severity::Advice, &[file], message);
+    }
+}
+
+fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) {
+    let document = &api.document;
+    if !["paths", "webhooks", "components"].iter().any(|key| document.get(key).is_some_and(Value::is_object))
+    {
+        findings.report(&[file], "The description of the API has no `paths`");
+    }
+    for reference in unresolved_references(api).into_iter().take(MAX_FINDINGS) {
+        findings.report(
+            &[file],
+            format!("The description of the API refers to `{reference}`, which it does not have"),
+        );
+    }
+    let mut advise = |message: String| findings.report_as(Severity::Advice, &[file], message);
+    for key in ["title", "version"] {
+        if document.pointer(&format!("/info/{key}")).and_then(Value::as_str).is_none() {
+            advise(format!("The description of the API has no `info.{key}`, which is required"));
+        }
+    }
+    let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();
+    if let Some((path, _)) =
+        paths.into_iter().find(|(path, _)| !path.starts_with('/') && !path.starts_with("x-"))
+    {
+        advise(format!("The path `{path}` in the description of the API does not begin with `/`"));
+    }
+    // Since version 3.1, an operation may omit them.
+    let needs_responses = api.version().starts_with("3.0");
+    let operations = api.operations().into_iter().filter(|_| needs_responses);
+    let silent = operations.filter(|described| described.operation.get("responses").is_none());
+    for described in silent.take(MAX_FINDINGS) {
+        let (method, path) = (described.method.to_ascii_uppercase(), described.path);
+        advise(format!("{method} {path} has no `responses` in the description of the API"));
+    }
+}
+
+/// Local references that lead nowhere, each once. Skips examples, which are data, and schemas with an `$id`,
+/// in which references have another base.
+fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
+    const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
+    let mut unresolved = BTreeSet::new();
+    // Whether the keys of an object are names that the author chose.
+    let mut left = vec![(&api.document, false)];
+    while let Some((value, has_names)) = left.pop() {
+        if let Some(list) = value.as_array() {
+            left.extend(list.iter().map(|item| (item, false)));
+        }
+        let Some(object) = value.as_object() else { continue };
+        if !has_names && object.contains_key("$id") {
+            continue;
+        }
+        let reference = object.get("$ref").and_then(Value::as_str).filter(|text| text.starts_with("#/"));
+        unresolved.extend(reference.filter(|reference| api.find(reference).is_none()));
+        for (key, inner) in object {
+            if has_names || !(DATA.contains(&&**key) || key.starts_with("x-")) {
+                left.push((
+                    inner,
+                    !has_names && matches!(&**key, "properties" | "schemas" | "responses" | "$defs"),
+                ));
+            }
+        }
+    }
+    unresolved
+}

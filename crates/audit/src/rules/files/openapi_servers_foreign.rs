@@ -1,0 +1,52 @@
+//! The servers of the API belong to the site.
+
+use frontdesk_convert::Url;
+use serde_json::Value;
+
+use super::support::MAX_FINDINGS;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "openapi-servers-foreign",
+    group: Group::Files,
+    severity: Severity::Advice,
+    checks: "The `servers` of the description have the scheme of the site, and its host or one of the same \
+             domain.",
+    matters: "Agents send their requests there (OpenAPI Specification, \"Server Object\"): a left-over \
+              address of a test or of another site gets them, possibly without encryption.",
+    hurts: "Agents and people whose data is sent to another place.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write `{\"url\": \"/\"}` or the public address of the API, and set it for each \
+                   environment in the build.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let (Some(api), Some(file)) = (&survey.files.api, &survey.files.openapi) else { return };
+    let site = &survey.basis.url;
+    let servers = api.document.get("servers").and_then(Value::as_array);
+    for server in servers.into_iter().flatten().take(MAX_FINDINGS) {
+        let Some(url) = api.server_url(server) else { continue };
+        if !shares_domain(&url, site) {
+            let message =
+                format!("The description of the API names the server {url}, which is at another domain");
+            findings.report(&[file], message);
+        } else if url.scheme() == "http" && site.scheme() == "https" {
+            let message = format!("The description of the API names the server {url}: `https` is right");
+            findings.report(&[file], message);
+        }
+    }
+}
+
+/// Whether both hosts are the same, or names that end with the same two labels.
+fn shares_domain(url: &Url, other: &Url) -> bool {
+    let domain = |url: &Url| {
+        let labels: Vec<_> = url.domain()?.rsplit('.').take(2).map(str::to_owned).collect();
+        (labels.len() == 2).then_some(labels)
+    };
+    url.host_str() == other.host_str() || domain(url).is_some_and(|own| Some(own) == domain(other))
+}

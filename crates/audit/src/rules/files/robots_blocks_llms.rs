@@ -1,0 +1,69 @@
+//! `robots.txt` permits what `llms.txt` offers.
+
+use frontdesk_convert::Url;
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::basis::text_of;
+
+pub(super) static RULE: Rule = Rule {
+    id: "robots-blocks-llms",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "`robots.txt` permits to at least one assistant each link of `llms.txt`, and `llms.txt` \
+             itself.",
+    matters: "Assistants that keep to `robots.txt` (RFC 9309) cannot read the pages that `llms.txt` lists \
+              for them.",
+    hurts: "Agents, which are sent to pages that they must not read.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Permit the listed paths to assistants in `robots.txt` (`Allow: /docs/`), or remove them \
+                   from `llms.txt`.",
+        },
+        Fix {
+            platform: Platform::Cloudflare,
+            text: "The managed `robots.txt` is put before your own: turn it off if only your own groups must be \
+                   valid.",
+        },
+    ],
+    check,
+};
+
+/// Agents that fetch pages to answer a person. Crawlers for training are not among them: to forbid those is a
+/// choice that does not contradict `llms.txt`.
+const ASSISTANTS: [&str; 8] = [
+    "ChatGPT-User",
+    "OAI-SearchBot",
+    "Claude-User",
+    "Claude-SearchBot",
+    "PerplexityBot",
+    "Perplexity-User",
+    "MistralAI-User",
+    "DuckAssistBot",
+];
+
+/// The most links that are looked up: both files may be long.
+const MAX_LINKS: usize = 100;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let basis = &survey.basis;
+    let Some(llms) = basis.llms.as_ref().filter(|llms| text_of(llms).is_some()) else { return };
+    let is_ruled = |url: &&Url| url.origin() == basis.robots.url().origin();
+    let is_forbidden = |url: &&Url| !ASSISTANTS.iter().any(|agent| basis.rules.permits(agent, url));
+    let offered = std::iter::once(llms.url()).chain(&basis.llms_links).take(MAX_LINKS);
+    let forbidden: Vec<_> = offered.filter(is_ruled).filter(is_forbidden).collect();
+    let Some(first) = forbidden.first() else { return };
+    let more = match forbidden.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} other links"),
+    };
+    // To permit a page to all but the known assistants is a choice, even if an odd one.
+    let severity = if basis.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
+    let message = format!(
+        "robots.txt forbids {}{more} of llms.txt to all assistants: permit them, or do not list them",
+        first.path()
+    );
+    findings.report_at(severity, basis.robots.url().as_str(), &[&basis.robots, llms], message);
+}

@@ -1,0 +1,42 @@
+//! Each line of `robots.txt` can be read.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "robots-faulty-lines",
+    group: Group::Files,
+    severity: Severity::Advice,
+    checks: "Each line of `robots.txt` is a field, a comment or blank, and rules follow a `User-agent`.",
+    matters: "Crawlers skip lines that they cannot read, and rules that belong to no crawler (RFC 9309 \
+              §2.2).",
+    hurts: "The operator, whose rules have no effect.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write `NAME: VALUE` on each line, begin comments with `#`, and write `User-agent: *` \
+                   above the first rule.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let (robots, rules) = (&survey.basis.robots, &survey.basis.rules);
+    let numbers = |lines: &[usize]| lines.iter().take(5).map(usize::to_string).collect::<Vec<_>>().join(", ");
+    if !rules.faulty_lines.is_empty() {
+        let lines = numbers(&rules.faulty_lines);
+        findings.report(
+            &[robots],
+            format!("Lines of robots.txt are not `NAME: VALUE`, so crawlers skip them: {lines}"),
+        );
+    }
+    if !rules.stray_lines.is_empty() {
+        let lines = numbers(&rules.stray_lines);
+        findings.report(
+            &[robots],
+            format!(
+                "Rules of robots.txt precede the first `User-agent`, so crawlers skip them: lines {lines}"
+            ),
+        );
+    }
+}

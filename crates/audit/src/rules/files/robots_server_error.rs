@@ -1,0 +1,49 @@
+//! `robots.txt` does not fail.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "robots-server-error",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "`/robots.txt` does not answer with a status of 500 or above.",
+    matters: "A crawler that gets a server error must assume that the whole site is forbidden (RFC 9309 \
+              §2.3.1.4).",
+    hurts: "People who search for the site, and agents that keep to `robots.txt`.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Serve `robots.txt` as a file. If there are no rules, answer 404: then everything is \
+                   permitted.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`location = /robots.txt { root /srv/www; }`, so that the request does not reach the \
+                   application.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let robots = &survey.basis.robots;
+    match &robots.outcome {
+        Ok(response) if response.status.is_server_error() => {
+            let status = response.status.as_u16();
+            findings.report(
+                &[robots],
+                format!(
+                    "/robots.txt answers {status}: crawlers must take it for \"everything is forbidden\""
+                ),
+            );
+        }
+        Ok(response) if response.status.is_redirection() => {
+            findings
+                .not_judged("robots.txt redirects, and the audit does not follow it: its rules are unknown");
+        }
+        Ok(_) => {}
+        Err(error) => findings.not_judged(format!("robots.txt cannot be fetched: {error}")),
+    }
+}

@@ -1,0 +1,50 @@
+//! The sitemaps that `robots.txt` names exist.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "robots-sitemap-broken",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "Each line `Sitemap` of `robots.txt` has an absolute URL, and there is a sitemap at that of \
+             this site.",
+    matters: "Search engines find the pages through this line (sitemaps.org, \"Submitting your sitemap\"), \
+              and skip a relative URL.",
+    hurts: "Search engines, which miss pages.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write the complete URL, such as `Sitemap: https://www.example.com/sitemap.xml`, and \
+                   publish the file there.",
+    }],
+    check,
+};
+
+/// The most lines that are checked.
+const MAX_SITEMAPS: usize = 20;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let basis = &survey.basis;
+    if let Some(relative) = basis.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {
+        findings.report_as(
+            Severity::Advice,
+            &[&basis.robots],
+            format!("robots.txt says `Sitemap: {relative}`, but only a complete URL is defined there"),
+        );
+    }
+    for sitemap in basis.rules.sitemaps.iter().take(MAX_SITEMAPS) {
+        let Ok(url) = basis.robots.url().join(sitemap) else { continue };
+        let Some(exchange) = basis.sitemaps.iter().find(|exchange| *exchange.url() == url) else { continue };
+        let Some(response) = exchange.response() else { continue };
+        let status = response.status.as_u16();
+        let is_missing = matches!(status, 404 | 410) || response.status.is_server_error();
+        if is_missing || (status == 200 && response.is_page()) {
+            let page = if is_missing { "" } else { " with an HTML page" };
+            findings.report(
+                &[exchange, &basis.robots],
+                format!("robots.txt names the sitemap {url}, but it answers {status}{page}"),
+            );
+        }
+    }
+}

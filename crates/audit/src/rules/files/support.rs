@@ -1,0 +1,101 @@
+//! Code that rules of the group files share.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::exchange::{Exchange, Response};
+use crate::rule::{Findings, Fix, Platform, Severity};
+use crate::survey::Survey;
+use crate::survey::files::json_of;
+use crate::usage::{Statement, Syntax, page_statements, robots_statements};
+
+/// How to stop a server from answering each unknown path with the application's page.
+pub(super) const NO_FALLBACK: &[Fix] = &[
+    Fix {
+        platform: Platform::Any,
+        text: "Publish the file, or answer 404: exclude `/robots.txt`, `/llms.txt` and `/.well-known/` from the \
+               rule that answers unknown paths with a page.",
+    },
+    Fix {
+        platform: Platform::Nginx,
+        text: "`location ^~ /.well-known/ { try_files $uri =404; }` and the same for `location = /robots.txt`.",
+    },
+    Fix {
+        platform: Platform::Caddy,
+        text: "`handle /.well-known/* { file_server }` before the `handle` with `try_files {path} /index.html`.",
+    },
+    Fix {
+        platform: Platform::Netlify,
+        text: "`/.well-known/* /404.html 404` in `_redirects`, before `/* /index.html 200`.",
+    },
+    Fix {
+        platform: Platform::Apache,
+        text: "`RewriteCond %{REQUEST_URI} !^/(robots\\.txt|llms\\.txt|\\.well-known/)` before the rule that \
+               rewrites to `index.html`.",
+    },
+];
+
+/// The most findings of one kind in one file: a generated file may have the same fault everywhere.
+pub(super) const MAX_FINDINGS: usize = 3;
+
+/// A file that exists: the last response has status 200 and is no page.
+pub(super) fn existing(exchange: Option<&Arc<Exchange>>) -> Option<(&Arc<Exchange>, &Response)> {
+    let exchange = exchange?;
+    let response = exchange.success().filter(|response| !response.is_page())?;
+    Some((exchange, response))
+}
+
+/// The value of a JSON file that exists. Reports the file as broken if it is no JSON, and notes if it was too
+/// long to be read.
+pub(super) fn read_json<'a>(
+    exchange: Option<&'a Arc<Exchange>>,
+    findings: &mut Findings,
+) -> Option<(&'a Arc<Exchange>, Value)> {
+    let (exchange, response) = existing(exchange)?;
+    if !response.is_whole {
+        findings.not_judged(format!("{} did not arrive completely", exchange.url().path()));
+        return None;
+    }
+    match json_of(exchange)? {
+        Ok(value) => Some((exchange, value)),
+        Err(error) => {
+            let path = exchange.url().path();
+            findings.report(&[exchange], format!("{path} answers 200, but the content is no JSON: {error}"));
+            None
+        }
+    }
+}
+
+/// Names in lower case, and values.
+type Fields = Vec<(String, String)>;
+
+/// The fields of `security.txt`, in order.
+pub(super) fn security_fields(survey: &Survey) -> Option<(&Arc<Exchange>, Fields)> {
+    let (exchange, response) = existing(survey.files.security_txt.as_ref())?;
+    let text = response.text();
+    let lines = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(':'));
+    let fields = lines.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+    Some((exchange, fields.collect()))
+}
+
+/// Reports the statements of a syntax that crawlers ignore, in `robots.txt` and in the responses with pages.
+pub(super) fn check_statements(survey: &Survey, syntax: Syntax, findings: &mut Findings) {
+    let statements = robots_statements(&survey.basis).into_iter().chain(page_statements(&survey.basis));
+    let is_faulty = |statement: &Statement| {
+        let unknown = if syntax == Syntax::Signal { statement.unknown.len() } else { 0 };
+        statement.syntax == syntax && statement.faults.len() + unknown > 0
+    };
+    for statement in statements.filter(is_faulty).take(MAX_FINDINGS) {
+        let evidence = [&statement.exchange];
+        if let Some(fault) = statement.faults.first() {
+            findings.report(&evidence, format!("{}, but {fault}", statement.quote()));
+        } else if let Some(label) = statement.unknown.first() {
+            let message = format!(
+                "{}, but `{label}` is none of the defined signals (`search`, `ai-input`, `ai-train`, `use`)",
+                statement.quote()
+            );
+            findings.report_as(Severity::Advice, &evidence, message);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Responses to submissions are not stored by caches.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-cacheable",
+    group: Group::Forms,
+    severity: Severity::Advice,
+    checks: "Responses of an operation with POST permit no cache to store them.",
+    matters: "A response to POST with a lifetime may be stored (RFC 9110 §9.3.3), and a stored 404 or 405 \
+              outlives the repair (RFC 9111 §4.2.2).",
+    hurts: "People, who get the answer that was meant for another request.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Send `Cache-Control: no-store` with all responses of the API.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`add_header Cache-Control no-store always;` in the `location` of the API, without \
+                   `expires`.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for tested in &survey.forms.operations {
+        let get = tested.get.iter().filter(|_| !tested.describes_get);
+        for exchange in tested.refusals().chain(get).chain(&tested.submission) {
+            let Some(response) = exchange.response() else { continue };
+            if let Some(seconds) = response.shared_lifetime().filter(|seconds| *seconds > 0) {
+                let (method, path) = (&exchange.request.method, tested.url.path());
+                let message =
+                    format!("{method} {path} may be stored by caches for {seconds} s: `no-store` is right");
+                findings.report(&[exchange], message);
+            }
+        }
+    }
+}

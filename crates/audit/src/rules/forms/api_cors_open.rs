@@ -1,0 +1,45 @@
+//! Other sites cannot send requests with the credentials of a visitor.
+
+use http::header::{ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN};
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::forms::FOREIGN_ORIGIN;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-cors-open",
+    group: Group::Forms,
+    severity: Severity::Broken,
+    checks: "A preflight from a foreign origin is not answered with its own origin and \
+             `Access-Control-Allow-Credentials: true`.",
+    matters: "Any site could then use the API in the name of its visitors and read the responses (Fetch \
+              Standard, \"CORS protocol and credentials\").",
+    hurts: "People who are logged in, and operators.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "List the origins that may send credentials, or remove \
+                   `Access-Control-Allow-Credentials`: a public form does not need it.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for preflight in survey.forms.operations.iter().filter_map(|tested| tested.preflight.as_ref()) {
+        let Some(response) = preflight.response() else { continue };
+        if response.header(ACCESS_CONTROL_ALLOW_CREDENTIALS) != "true" {
+            continue;
+        }
+        let origin = response.header(ACCESS_CONTROL_ALLOW_ORIGIN);
+        let path = preflight.url().path();
+        if origin == FOREIGN_ORIGIN {
+            let message =
+                format!("{path} permits {origin}, a foreign site, to send requests with credentials");
+            findings.report(&[preflight], message);
+        } else if origin == "*" {
+            let message =
+                format!("{path} permits credentials to `*`, which browsers refuse: permit one of both");
+            findings.report_as(Severity::Advice, &[preflight], message);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Errors have the documented form.
+
+use serde_json::Value;
+
+use super::support::{name, refusals};
+use crate::exchange::Response;
+use crate::group::Group;
+use crate::openapi::{OpenApi, is_json};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::forms::TestedOperation;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-error-format",
+    group: Group::Forms,
+    severity: Severity::Broken,
+    checks: "A refusal is JSON as described, not an HTML page, if the client asks for JSON.",
+    matters: "An agent reads the reason from the documented form (OpenAPI Specification, \"Response \
+              Object\", or RFC 9457), and cannot correct its request without it.",
+    hurts: "Agents, which cannot say what was wrong.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Answer errors of an API as JSON, such as `{\"error\": \"`email` is required.\"}` or \
+                   problem details (RFC 9457).",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`proxy_intercept_errors off;` for the API, so that error pages do not replace its \
+                   responses.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for tested in &survey.forms.operations {
+        for (exchange, response) in refusals(tested) {
+            // Others are not the operation's own responses.
+            if !matches!(response.status.as_u16(), 400 | 409 | 413 | 415 | 422) {
+                continue;
+            }
+            if let Some((severity, fault)) = fault(survey.files.api.as_ref(), tested, response) {
+                let message = format!("{} answers {} {fault}", name(tested), response.status.as_u16());
+                findings.report_as(severity, &[exchange], message);
+            }
+        }
+    }
+}
+
+/// A clause that says what is wrong with the body of an error.
+fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -> Option<(Severity, String)> {
+    let content =
+        tested.documented(response.status).and_then(|described| described.get("content")?.as_object());
+    let is_html = |kind: &String| kind.starts_with("text/html");
+    if response.is_page() {
+        let is_documented = content.is_some_and(|content| content.keys().any(is_html));
+        let severity = if is_documented { Severity::Advice } else { Severity::Broken };
+        return Some((severity, "with an HTML page to a client that asked for JSON".to_owned()));
+    }
+    let (_, media) = content?.iter().find(|(kind, _)| is_json(kind))?;
+    let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {
+        let is_only = content?.keys().all(|kind| is_json(kind));
+        return is_only
+            .then(|| (Severity::Broken, "with a body that is no JSON, which is documented".to_owned()));
+    };
+    let schema = api?.resolve(media.get("schema")?)?;
+    let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+    let missing = required.into_iter().find(|name| body.get(name).is_none())?;
+    Some((Severity::Advice, format!("without `{missing}`, which its description requires")))
+}

@@ -1,0 +1,37 @@
+//! The statuses of errors are documented.
+
+use super::support::{name, refusals};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-error-undocumented",
+    group: Group::Forms,
+    severity: Severity::Advice,
+    checks: "The status of each refusal is in the `responses` of the description, as itself, as `4XX` or \
+             as `default`.",
+    matters: "An agent plans for the documented responses (OpenAPI Specification, \"Responses Object\").",
+    hurts: "Agents, which do not know what to do next.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Add the status to `responses`, or a response `default` for all errors.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for tested in &survey.forms.operations {
+        for (exchange, response) in refusals(tested) {
+            let status = response.status;
+            // A proxy may add these, and a missing operation has a rule of its own.
+            let is_judged =
+                status.is_client_error() && !matches!(status.as_u16(), 401 | 403..=405 | 410 | 429);
+            if is_judged && tested.documented(status).is_none() {
+                let message =
+                    format!("{} answers {}, which its description lacks", name(tested), status.as_u16());
+                findings.report(&[exchange], message);
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Each documented operation exists.
+
+use super::support::{name, refusals};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-path-missing",
+    group: Group::Forms,
+    severity: Severity::Broken,
+    checks: "A documented operation does not answer 404, 405 or 501 to its method.",
+    matters: "The description promises that the operation exists; an agent that follows it fails (RFC 9110 \
+              §15.5.5, §15.5.6).",
+    hurts: "Agents, whose request of a person gets lost.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Correct the path or `servers` in the description, or deploy the operation. Behind a \
+                   proxy, forward the path without changing it.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for (reason, names) in &survey.forms.skipped {
+        let more = if names.len() > 1 { format!(" and {} others", names.len() - 1) } else { String::new() };
+        findings.not_judged(format!("{}{more} of the API: {reason}", names[0]));
+    }
+    for tested in &survey.forms.operations {
+        for (exchange, response) in refusals(tested) {
+            let status = response.status.as_u16();
+            if matches!(status, 404 | 405 | 410 | 501) && !tested.documents_exactly(response.status) {
+                let message = format!("The description has {}, but it answers {status}", name(tested));
+                findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);
+                break;
+            }
+        }
+    }
+}

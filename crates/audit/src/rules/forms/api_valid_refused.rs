@@ -1,0 +1,44 @@
+//! A valid submission is accepted.
+
+use http::StatusCode;
+
+use super::support::name;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-valid-refused",
+    group: Group::Forms,
+    severity: Severity::Broken,
+    checks: "An operation answers a body that its description permits with a documented status of 200 to \
+             299. Tested only on request.",
+    matters: "The description is all that an agent knows of the operation (OpenAPI Specification, \
+              \"Request Body Object\").",
+    hurts: "Agents, whose correct request fails.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Describe all that the operation requires, such as formats, lengths and fields, and \
+                   document the status of success.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for tested in &survey.forms.operations {
+        let Some(submission) = &tested.submission else { continue };
+        let Some(response) = submission.response() else { continue };
+        let (status, name) = (response.status, name(tested));
+        if status.is_server_error() {
+            let message = format!("{name} answers {} to a valid submission", status.as_u16());
+            findings.report(&[submission], message);
+        } else if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
+            let message =
+                format!("{name} refuses a submission that its description permits ({})", status.as_u16());
+            findings.report_as(Severity::Advice, &[submission], message);
+        } else if status.is_success() && tested.documented(status).is_none() {
+            let message = format!("{name} accepts with {}, which its description lacks", status.as_u16());
+            findings.report_as(Severity::Advice, &[submission], message);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Forms with personal data are sent with POST.
+
+use super::support::{MAX_FORMS, is_address, personal_forms};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "form-get-personal-data",
+    group: Group::Forms,
+    severity: Severity::Broken,
+    checks: "A form with a field for an e-mail address, a telephone number or a password has \
+             `method=\"post\"`.",
+    matters: "A form with GET puts its fields into the address: they end up in logs, in the history and in \
+              `Referer` (RFC 9110 §17.9).",
+    hurts: "People, whose data is stored where it does not belong.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write `method=\"post\"` in the form, also if a script sends it.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        for form in personal_forms(page).into_iter().take(MAX_FORMS) {
+            let method = form.attribute("method").unwrap_or_default().trim().to_ascii_lowercase();
+            let action = form.attribute("action").unwrap_or_default();
+            if method == "get" {
+                let message =
+                    "A form with an e-mail address, a telephone number or a password is sent with GET";
+                findings.report(&[&page.html], message);
+            } else if method.is_empty() && is_address(action) {
+                // A script may send the form, and prevent what the browser would do.
+                let message = format!(
+                    "The form for {action} has personal data and no `method`: without its script it is sent with GET"
+                );
+                findings.report_as(Severity::Advice, &[&page.html], message);
+            }
+        }
+    }
+}

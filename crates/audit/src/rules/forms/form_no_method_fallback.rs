@@ -1,0 +1,38 @@
+//! Forms work without scripts.
+
+use super::support::{MAX_FORMS, is_address, personal_forms};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "form-no-method-fallback",
+    group: Group::Forms,
+    severity: Severity::Advice,
+    checks: "A form with personal data has an address and `method=\"post\"`.",
+    matters: "Agents and browsers without scripts send a form by its attributes (HTML Standard, \"Form \
+              submission\"). Without them, the data goes into the address of the page, and nowhere else.",
+    hurts: "People whose script failed to load, and agents that fill the form.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Write `method=\"post\"` and `action`, and answer the post on the server. The script may \
+                   still send it as JSON.",
+        },
+        Fix { platform: Platform::Frontdesk, text: "Set `forms.html_posts = true`." },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        for form in personal_forms(page).into_iter().take(MAX_FORMS) {
+            let has_method = form.attribute("method").is_some_and(|method| !method.trim().is_empty());
+            if !has_method && !is_address(form.attribute("action").unwrap_or_default()) {
+                let message =
+                    "A form of the page has neither `action` nor `method`: only a script can send it";
+                findings.report(&[&page.html], message);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Code that rules of the group forms share.
+
+use std::sync::Arc;
+
+use frontdesk_convert::{HtmlElement, Selector};
+use serde_json::Value;
+
+use crate::exchange::{Exchange, Response};
+use crate::page::Page;
+use crate::rule::{Findings, Severity};
+use crate::survey::forms::TestedOperation;
+
+/// `POST` and the path.
+pub(super) fn name(tested: &TestedOperation) -> String {
+    format!("POST {}", tested.url.path())
+}
+
+/// The responses to the invalid POST requests.
+pub(super) fn refusals(tested: &TestedOperation) -> impl Iterator<Item = (&Arc<Exchange>, &Response)> {
+    tested.refusals().filter_map(|exchange| Some((exchange, exchange.response()?)))
+}
+
+/// Reports a status of 200 to 299 for a body that must be refused; as advice if the body says that it was.
+pub(super) fn report_accepted(
+    exchange: Option<&Arc<Exchange>>,
+    sent: &str,
+    right: &str,
+    findings: &mut Findings,
+) {
+    let Some(exchange) = exchange else { return };
+    let Some(response) = exchange.response().filter(|response| response.status.is_success()) else { return };
+    let (path, status) = (exchange.url().path(), response.status.as_u16());
+    if names_error(response) {
+        let message =
+            format!("POST {path} with {sent} is refused with {status}: {right} says so in the status");
+        findings.report_as(Severity::Advice, &[exchange], message);
+    } else {
+        findings
+            .report(&[exchange], format!("POST {path} with {sent} is accepted ({status}): {right} is right"));
+    }
+}
+
+/// Whether a body reports a failure, although the status does not.
+fn names_error(response: &Response) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(&response.body) else { return false };
+    let has =
+        |key: &str| body.get(key).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    let is_false = |key: &str| body.get(key) == Some(&Value::Bool(false));
+    let is_failed = |word: &str| body.get("status").and_then(Value::as_str) == Some(word);
+    ["error", "errors"].into_iter().any(has)
+        || ["ok", "success"].into_iter().any(is_false)
+        || ["error", "fail"].into_iter().any(is_failed)
+}
+
+/// The most forms of a page that are judged.
+pub(super) const MAX_FORMS: usize = 10;
+
+/// The forms of a page with a field for an e-mail address, a telephone number or a password. A form in a
+/// dialog that only closes it is not sent.
+pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
+    let css = "input[type=email], input[type=tel], input[type=password], input[name=email]";
+    let fields = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));
+    let is_personal = |form: &HtmlElement<'_>| {
+        let is_dialog = form.attribute("method").is_some_and(|method| method.eq_ignore_ascii_case("dialog"));
+        !is_dialog && !form.all(&fields).is_empty()
+    };
+    page.select("form").into_iter().filter(is_personal).collect()
+}
+
+/// Whether an `action` is an address to which a browser sends a form.
+pub(super) fn is_address(action: &str) -> bool {
+    let action = action.trim();
+    !action.is_empty() && !action.starts_with('#') && !action.to_ascii_lowercase().starts_with("javascript:")
+}

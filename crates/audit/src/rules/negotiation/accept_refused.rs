@@ -1,0 +1,52 @@
+//! No valid `Accept` that permits HTML leads to an error.
+
+use super::{PARSE_ACCEPT, accept_of};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "accept-refused",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A page that Chrome gets is no error for another client whose `Accept` permits HTML.",
+    matters: "Real clients send long lists, `*` alone, weights such as `.2`, parameters, several lines, or \
+              nothing; all are valid or must be ignored (RFC 9110 §12.5.1).",
+    hurts: "Agents, feed readers and programs, which get no page at all.",
+    fixes: &[PARSE_ACCEPT],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let negotiation = &survey.negotiation;
+    let clients = negotiation.agents.iter().chain(&negotiation.browsers);
+    let clients = clients.map(|(client, exchange)| (client.name, exchange));
+    let peculiar = &negotiation.peculiar;
+    let others = [
+        &negotiation.any,
+        &negotiation.no_accept,
+        &negotiation.html_preferred,
+        &negotiation.html_in_one_line,
+        &negotiation.excluded,
+        &negotiation.lookalike,
+        &peculiar.markdown_last,
+        &peculiar.two_lines,
+        &peculiar.capitals,
+        &peculiar.charset,
+        &peculiar.variant,
+    ];
+    let others = others.into_iter().flatten().map(|exchange| ("A client", exchange));
+    for (name, exchange) in clients.chain(others) {
+        let Some(response) = exchange.response() else { continue };
+        let status = response.status;
+        let is_error = status.is_client_error() || status.is_server_error();
+        // The site may be busy.
+        if !is_error || matches!(status.as_u16(), 429 | 503) {
+            continue;
+        }
+        findings.report(
+            &[exchange],
+            format!("{name} gets {status} for {}, which permits HTML", accept_of(exchange)),
+        );
+    }
+}

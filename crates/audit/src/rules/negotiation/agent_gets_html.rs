@@ -1,0 +1,61 @@
+//! Agents that prefer Markdown get it, where the site has it.
+
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
+use crate::cache_status::cache_evidence;
+use crate::clients::CLAUDE_CODE;
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "agent-gets-html",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A page that exists as Markdown at its own address is Markdown for every agent that prefers it.",
+    matters: "The weights of `Accept` say what a client prefers (RFC 9110 §12.5.1). Agents differ in the \
+              other types that they list; a site that knows the header of one agent only gives the others \
+              HTML.",
+    hurts: "Agents, which read many times more text, and may cut it.",
+    fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    if !survey.negotiation.negotiates {
+        return;
+    }
+    for (client, exchange) in &survey.negotiation.agents {
+        let html = exchange.success().filter(|response| response.representation() == Representation::Html);
+        if let Some(field) = html.and_then(cache_evidence) {
+            findings.not_judged(format!("a cache answered for the site (`{field}`)"));
+            return;
+        }
+        if gets(exchange, Representation::Html) {
+            findings.report(
+                &[exchange],
+                format!(
+                    "{} prefers Markdown ({}) but gets HTML, although the address has Markdown",
+                    client.name,
+                    accept_of(exchange)
+                ),
+            );
+        }
+    }
+    // Equal weights leave the choice to the server.
+    let is_markdown_elsewhere = survey.basis.negotiates();
+    for exchange in survey.basis.pages.iter().filter_map(|page| page.agent.as_ref()) {
+        if !is_markdown_elsewhere && gets(exchange, Representation::Html) {
+            findings.report_as(
+                Severity::Advice,
+                &[exchange],
+                format!(
+                    "{} names Markdown first ({}) but gets HTML: prefer Markdown if the weights are equal",
+                    CLAUDE_CODE.name,
+                    accept_of(exchange)
+                ),
+            );
+            return;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Browsers get HTML.
+
+use std::sync::Arc;
+
+use http::{Method, header};
+
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
+use crate::clients::{CHROME, CODEX};
+use crate::exchange::{Exchange, Representation};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "browser-gets-markdown",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A page is HTML for clients that ask for HTML.",
+    matters: "Browsers name `text/html` with the greatest weight and other types by `*/*` (RFC 9110 \
+              §12.5.1). They show Markdown as plain text, or store it as a file.",
+    hurts: "People.",
+    fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
+    // Pages that Chrome got as Markdown are not among the pages of the basis.
+    let chrome = survey.exchanges.iter().filter(|exchange| is_first_by_chrome(exchange, survey));
+    let chrome = chrome.map(|exchange| (CHROME.name, exchange));
+    for (name, exchange) in clients.chain(chrome) {
+        if gets(exchange, Representation::Markdown) {
+            // Codex CLI gives `*/*` the same weight, and can read Markdown.
+            let severity = if name == CODEX.name { Severity::Advice } else { Severity::Broken };
+            findings.report_as(
+                severity,
+                &[exchange],
+                format!("{name} asks for HTML ({}) but gets Markdown", accept_of(exchange)),
+            );
+        }
+    }
+}
+
+/// Whether Chrome was the first client at an address, so that no cache had a response for another one.
+fn is_first_by_chrome(exchange: &Exchange, survey: &Survey) -> bool {
+    let is_earlier = |other: &Arc<Exchange>| other.number < exchange.number && other.url() == exchange.url();
+    let request = &exchange.request;
+    let accept = request.headers.iter().find(|(name, _)| name == header::ACCEPT);
+    request.method == Method::GET
+        && accept.is_some_and(|(_, value)| value == CHROME.accept)
+        && !request.url.path().ends_with(".md")
+        && !survey.exchanges.iter().any(is_earlier)
+}

@@ -1,0 +1,37 @@
+//! The `charset` is that of the body.
+
+use super::texts;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "charset-wrong",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A body that is called UTF-8 is UTF-8, and a body in UTF-8 is not called anything else.",
+    matters: "The parameter `charset` of `Content-Type` wins over what the document says (RFC 9110 §8.3.2, \
+              HTML §13.2.3.2): letters beyond ASCII are shown that_gets.",
+    hurts: "People and agents, who read damaged text.",
+    fixes: &[Fix { platform: Platform::Any, text: "Store all text as UTF-8 and send `charset=utf-8`." }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for (exchange, response) in texts(survey).filter(|(_, response)| !response.body.is_ascii()) {
+        let Some(charset) = response.charset() else { continue };
+        // A body that was cut may end within a character.
+        let is_utf8 = std::str::from_utf8(&response.body)
+            .map_or_else(|error| error.error_len().is_none() && !response.is_whole, |_| true);
+        let says_utf8 = matches!(&*charset, "utf-8" | "utf8");
+        if says_utf8 != is_utf8
+            && (says_utf8 || charset.starts_with("iso-8859") || charset.starts_with("windows-125"))
+        {
+            let is = if is_utf8 { "UTF-8" } else { "not UTF-8" };
+            findings.report(
+                &[exchange],
+                format!("`Content-Type` says `charset={charset}`, but the body is {is}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! HEAD has the header of GET.
+
+use http::header::{CONTENT_LENGTH, ETAG};
+
+use crate::exchange::Exchange;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "head-differs",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A HEAD request gets the status, the type and the length that GET gets with the same `Accept`.",
+    matters: "HEAD is GET without the content (RFC 9110 §9.3.2), and every general-purpose server must \
+              support it (§9.1). Checkers of links, previews and caches trust it.",
+    hurts: "Checkers of links, which report a dead page, and agents that look at the type first.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Answer HEAD by the code of GET and omit the body. If `Content-Length` is not known, omit it \
+               as well.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let caches = &survey.caches;
+    let Some(page) = survey.basis.pages.get(caches.page) else { return };
+    let pairs = [(&caches.head_html, Some(&page.html)), (&caches.head_markdown, page.agent.as_ref())];
+    for (head, get) in pairs {
+        let (Some(head), Some(get)) = (head, get) else { continue };
+        if let Some(difference) = difference(head, get) {
+            findings.report(&[head, get], difference);
+        }
+    }
+}
+
+/// The most important difference, as a sentence.
+fn difference(head: &Exchange, get: &Exchange) -> Option<String> {
+    let (head, get) = (head.response()?, get.success()?);
+    if head.status != get.status {
+        // The server may have begun to refuse requests.
+        let is_busy = matches!(head.status.as_u16(), 429 | 503);
+        return (!is_busy).then(|| format!("HEAD gets {}, and GET gets {}", head.status, get.status));
+    }
+    let (own, expected) = (head.media_type(), get.media_type());
+    // A server may omit fields that it only knows with the content.
+    if own != expected && !own.is_empty() {
+        return Some(format!("HEAD gets the type `{own}`, and GET gets `{expected}`"));
+    }
+    let length = head.header(CONTENT_LENGTH).parse::<usize>().ok()?;
+    let is_same = !get.header(ETAG).is_empty() && head.header(ETAG) == get.header(ETAG);
+    let is_comparable = is_same && head.encoding() == get.encoding() && get.is_whole;
+    let is_wrong = length == 0 && get.encoded_length > 0 || is_comparable && length != get.encoded_length;
+    is_wrong
+        .then(|| format!("HEAD says `Content-Length: {length}`, and GET gets {} bytes", get.encoded_length))
+}

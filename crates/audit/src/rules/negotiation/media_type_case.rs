@@ -1,0 +1,33 @@
+//! The names of media types are compared without regard to case.
+
+use super::{PARSE_ACCEPT, accept_of, that_gets};
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "media-type-case",
+    group: Group::Negotiation,
+    severity: Severity::Advice,
+    checks: "`TEXT/MARKDOWN` in `Accept` means the same as `text/markdown`.",
+    matters: "Media types are case-insensitive (RFC 9110 §8.3.1).",
+    hurts: "Clients that write the type in another way.",
+    fixes: &[
+        PARSE_ACCEPT,
+        Fix {
+            platform: Platform::Nginx,
+            text: "In a `map` of `$http_accept`, begin the regular expression with `~*` instead of `~`.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    if let Some(exchange) = that_gets(survey.negotiation.peculiar.capitals.as_ref(), Representation::Html) {
+        findings.report(
+            &[exchange],
+            format!("{} gets HTML; the same in lower case gets Markdown", accept_of(exchange)),
+        );
+    }
+}

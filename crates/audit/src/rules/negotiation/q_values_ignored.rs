@@ -1,0 +1,34 @@
+//! The weights of `Accept` decide between HTML and Markdown.
+
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "q-values-ignored",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A client gets the representation with the greater weight, in any order of the list.",
+    matters: "A client says by `q` what it prefers (RFC 9110 §12.4.2). One that names Markdown only as its \
+              second choice must not get it instead of HTML.",
+    hurts: "Agents and programs, which get the format that they read worse.",
+    fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, PARSE_ACCEPT_AT_VERCEL],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let negotiation = &survey.negotiation;
+    for (exchange, got, name, right) in [
+        (&negotiation.html_in_one_line, Representation::Markdown, "Markdown", "HTML"),
+        (&negotiation.peculiar.markdown_last, Representation::Html, "HTML", "Markdown"),
+    ] {
+        if let Some(exchange) = that_gets(exchange.as_ref(), got) {
+            findings.report(
+                &[exchange],
+                format!("{} gets {name}, but {right} has the greater weight", accept_of(exchange)),
+            );
+        }
+    }
+}

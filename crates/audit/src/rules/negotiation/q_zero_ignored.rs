@@ -1,0 +1,27 @@
+//! A type with the weight 0 is not sent.
+
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "q-zero-ignored",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A client that excludes Markdown with `q=0` gets HTML.",
+    matters: "`q=0` means: not acceptable (RFC 9110 §12.4.2).",
+    hurts: "Clients that cannot read Markdown, and say so.",
+    fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, PARSE_ACCEPT_AT_VERCEL],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    if let Some(exchange) = that_gets(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
+        findings.report(
+            &[exchange],
+            format!("{} excludes Markdown but gets it; HTML would be right", accept_of(exchange)),
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! Only the type `text/markdown` selects Markdown, not a longer name.
+
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "substring-negotiation",
+    group: Group::Negotiation,
+    severity: Severity::Advice,
+    checks: "A media type whose name only contains `text/markdown` does not select Markdown.",
+    matters: "Types match if type and subtype are equal (RFC 9110 §12.5.1). A site that searches in the \
+              text of `Accept` usually ignores the weights as well.",
+    hurts: "Clients that accept other types.",
+    fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    if let Some(exchange) = that_gets(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
+        findings.report(
+            &[exchange],
+            format!(
+                "{} does not name `text/markdown` but gets Markdown; HTML would be right",
+                accept_of(exchange)
+            ),
+        );
+    }
+}

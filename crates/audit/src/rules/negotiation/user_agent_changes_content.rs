@@ -1,0 +1,72 @@
+//! Agents get the content that people get.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use frontdesk_convert::{Options, convert};
+
+use super::{severity_by_cache, that_gets};
+use crate::exchange::{Exchange, Representation};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+/// Pages with fewer different words are not compared: a shell that scripts fill has no content to lose.
+const MIN_WORDS: usize = 20;
+
+pub(super) static RULE: Rule = Rule {
+    id: "user-agent-changes-content",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "The main content of a page is the same for agents and for other clients.",
+    matters: "People who ask an agent about a page expect what they would see. Without `Vary: User-Agent` \
+              (RFC 9110 §12.5.5), a cache may also serve the other content to people.",
+    hurts: "Agents, the people who ask them, and people behind a cache.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Serve one page. Exclude agents in `robots.txt` if they must not read it, and exempt agents \
+               from pages that ask for a proof of being human.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
+    let expected = words(other);
+    if expected.len() < MIN_WORDS {
+        return;
+    }
+    for (token, exchange) in &survey.negotiation.crawlers {
+        let Some(response) = exchange.success().filter(|r| r.representation() == Representation::Html) else {
+            continue;
+        };
+        let kept = percentage(&expected, &words(exchange));
+        if kept >= 70 {
+            continue;
+        }
+        // The page must be stable for this to mean anything.
+        let browser = survey.negotiation.browsers.first().map(|(_, exchange)| exchange);
+        if browser.is_none_or(|browser| percentage(&expected, &words(browser)) < 90) {
+            findings.not_judged("the content of the page differs between requests of any clients");
+            return;
+        }
+        findings.report_as(
+            severity_by_cache(response),
+            &[exchange, other],
+            format!("{token} gets {kept} % of the words that other clients get; all would be right"),
+        );
+    }
+}
+
+/// The different words of the main content, in lower case.
+fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
+    let Some(response) = exchange.success() else { return HashSet::new() };
+    let options = Options { url: Some(exchange.url().clone()), ..Options::default() };
+    let markdown = convert(&response.text(), &options).markdown.to_lowercase();
+    markdown.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
+/// How many of a hundred expected words are there.
+fn percentage(expected: &HashSet<String>, found: &HashSet<String>) -> usize {
+    expected.intersection(found).count() * 100 / expected.len().max(1)
+}

@@ -1,0 +1,37 @@
+//! `Accept` chooses between HTML and Markdown, not the `User-Agent`.
+
+use super::{gets, severity_by_cache, that_gets};
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "user-agent-selects-format",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "The same `Accept` gets the same format, no matter which program sends it.",
+    matters: "A cache that is not told by `Vary: User-Agent` (RFC 9110 §12.5.5) serves the Markdown of an \
+              agent to people. With it, a cache stores a copy for each of thousands of values.",
+    hurts: "People and search engines behind a cache, and operators, who pay for the misses.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Choose by `Accept` alone and send `Vary: Accept`. Agents that accept anything find Markdown \
+               by `<link rel=\"alternate\" type=\"text/markdown\">`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
+    for (token, exchange) in &survey.negotiation.crawlers {
+        let Some(response) = exchange.success().filter(|_| gets(exchange, Representation::Markdown)) else {
+            continue;
+        };
+        findings.report_as(
+            severity_by_cache(response),
+            &[exchange, other],
+            format!("With `Accept: */*`, {token} gets Markdown and other clients get HTML"),
+        );
+    }
+}

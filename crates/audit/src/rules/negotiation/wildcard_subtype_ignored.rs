@@ -1,0 +1,28 @@
+//! `text/*` includes HTML.
+
+use super::{PARSE_ACCEPT, accept_of};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "wildcard-subtype-ignored",
+    group: Group::Negotiation,
+    severity: Severity::Broken,
+    checks: "A client that accepts `text/*` gets the page.",
+    matters: "The range `text/*` matches `text/html` (RFC 9110 §12.5.1).",
+    hurts: "Clients that read any text, and get an error.",
+    fixes: &[PARSE_ACCEPT],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(exchange) = &survey.negotiation.unwanted else { return };
+    let Some(response) = exchange.response() else { return };
+    if matches!(response.status.as_u16(), 400 | 404 | 406 | 415 | 500..) {
+        findings.report(
+            &[exchange],
+            format!("{} permits HTML but gets {}", accept_of(exchange), response.status),
+        );
+    }
+}

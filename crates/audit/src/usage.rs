@@ -1,0 +1,215 @@
+//! Reads preferences for automated use: `Content-Signal` (contentsignals.org) and `Content-Usage` (AIPREF,
+//! draft-ietf-aipref-attach and draft-ietf-aipref-vocab), in `robots.txt` and in responses.
+
+use std::sync::Arc;
+
+use frontdesk_convert::Url;
+use sfv::{Dictionary, ListEntry, Parser, TokenRef};
+
+use crate::exchange::{Exchange, Response};
+use crate::robots::is_match;
+use crate::survey::basis::Basis;
+
+/// A purpose for which content may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Search,
+    /// As the input of a model that answers a question.
+    Input,
+    Training,
+}
+
+impl Use {
+    /// The use in words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Use::Search => "search",
+            Use::Input => "AI answers",
+            Use::Training => "AI training",
+        }
+    }
+}
+
+/// The two syntaxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Signal,
+    Usage,
+}
+
+impl Syntax {
+    pub const ALL: [Syntax; 2] = [Syntax::Signal, Syntax::Usage];
+
+    /// The name of the field, as it is usually written.
+    pub fn field(self) -> &'static str {
+        match self {
+            Syntax::Signal => "Content-Signal",
+            Syntax::Usage => "Content-Usage",
+        }
+    }
+
+    fn find_use(self, label: &str) -> Option<Use> {
+        match (self, label) {
+            (_, "search") => Some(Use::Search),
+            (Syntax::Signal, "ai-input") | (Syntax::Usage, "ai-use") => Some(Use::Input),
+            (Syntax::Signal, "ai-train") | (Syntax::Usage, "train-ai") => Some(Use::Training),
+            _ => None,
+        }
+    }
+}
+
+/// A line of `robots.txt` or a field of a response.
+pub(crate) struct Statement {
+    pub syntax: Syntax,
+    /// The value without the path.
+    pub value: String,
+    /// The crawlers of the group in `robots.txt`, in lower case; empty for a field of a response.
+    pub agents: Vec<String>,
+    /// The pattern of paths for which the line is meant: only of `Content-Usage` in `robots.txt`.
+    pub path: String,
+    pub exchange: Arc<Exchange>,
+    pub preferences: Vec<(Use, bool)>,
+    /// Clauses: why crawlers ignore the value or a part of it.
+    pub faults: Vec<String>,
+    /// Labels that the syntax does not define. Crawlers ignore them.
+    pub unknown: Vec<String>,
+}
+
+impl Statement {
+    /// The place and the value: "robots.txt says `Content-Signal: search=yes`".
+    pub fn quote(&self) -> String {
+        let place = if self.agents.is_empty() {
+            let kind = self.exchange.response().map(Response::media_type).unwrap_or_default();
+            format!("the response ({kind})")
+        } else {
+            "robots.txt".to_owned()
+        };
+        let path = if self.path.is_empty() { String::new() } else { format!("{} ", self.path) };
+        format!("{place} says `{}: {path}{}`", self.syntax.field(), self.value)
+    }
+
+    fn read(syntax: Syntax, value: &str, agents: &[String], exchange: &Arc<Exchange>) -> Statement {
+        let value = value.trim();
+        let is_ruled = syntax == Syntax::Usage && !agents.is_empty() && value.starts_with('/');
+        let (path, value) =
+            if is_ruled { value.split_once([' ', '\t']).unwrap_or((value, "")) } else { ("", value) };
+        let mut statement = Statement {
+            syntax,
+            value: value.trim().to_owned(),
+            agents: agents.to_vec(),
+            path: path.to_owned(),
+            exchange: exchange.clone(),
+            preferences: Vec::new(),
+            faults: Vec::new(),
+            unknown: Vec::new(),
+        };
+        match syntax {
+            Syntax::Signal => statement.read_signal(),
+            Syntax::Usage => statement.read_usage(),
+        }
+        statement
+    }
+
+    fn read_signal(&mut self) {
+        for member in self.value.clone().split(',').map(str::trim).filter(|member| !member.is_empty()) {
+            let lower = member.to_ascii_lowercase();
+            match lower.split_once('=').map(|(label, value)| (label.trim(), value.trim())) {
+                // The degree of use. It is no preference about a purpose.
+                Some(("use", "immediate" | "reference" | "full")) => {}
+                Some(("use", value)) => self.faults.push(format!(
+                    "`use` has the value `{value}`: `immediate`, `reference` and `full` are defined"
+                )),
+                Some((label, value)) => self.add(label, value, "yes", "no"),
+                None => self.faults.push(format!("`{member}` is not `NAME=yes` or `NAME=no`")),
+            }
+        }
+        if self.value.is_empty() {
+            self.faults.push("it is empty".to_owned());
+        }
+    }
+
+    fn read_usage(&mut self) {
+        let Ok(dictionary) = Parser::new(&self.value).parse::<Dictionary>() else {
+            self.faults.push("it is no structured dictionary (RFC 9651), so crawlers ignore it".to_owned());
+            return;
+        };
+        for (label, value) in dictionary {
+            let token = match &value {
+                ListEntry::Item(item) => item.bare_item.as_token().map(TokenRef::as_str),
+                ListEntry::InnerList(_) => None,
+            };
+            self.add(label.as_str(), token.unwrap_or("another type than a token"), "y", "n");
+        }
+    }
+
+    fn add(&mut self, label: &str, value: &str, allowed: &str, disallowed: &str) {
+        let Some(used) = self.syntax.find_use(label) else {
+            self.unknown.push(label.to_owned());
+            return;
+        };
+        if value == allowed || value == disallowed {
+            self.preferences.push((used, value == allowed));
+        } else {
+            self.faults.push(format!(
+                "`{label}` has the value `{value}`, which means nothing: `{allowed}` and `{disallowed}` are defined"
+            ));
+        }
+    }
+
+    /// Whether the line of `robots.txt`, or the field of a response, is about this page.
+    pub fn is_about(&self, url: &Url) -> bool {
+        self.path.is_empty() || is_match(&self.path, url.path())
+    }
+}
+
+/// All statements in `robots.txt`, in the order of the file.
+pub(crate) fn robots_statements(basis: &Basis) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    for group in basis.rules.groups() {
+        for (name, value) in &group.fields {
+            let syntax = Syntax::ALL.into_iter().find(|syntax| name.eq_ignore_ascii_case(syntax.field()));
+            let read = |syntax| Statement::read(syntax, value, &group.agents, &basis.robots);
+            statements.extend(syntax.map(read));
+        }
+    }
+    statements
+}
+
+/// The statements in the header of a response.
+pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
+    let Some(response) = exchange.success() else { return Vec::new() };
+    let present = Syntax::ALL.into_iter().filter(|syntax| response.headers.contains_key(syntax.field()));
+    present.map(|syntax| Statement::read(syntax, &response.header(syntax.field()), &[], exchange)).collect()
+}
+
+/// The statements in the responses with a page's HTML and Markdown.
+pub(crate) fn page_statements(basis: &Basis) -> Vec<Statement> {
+    let exchanges = basis.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
+    exchanges.flatten().flat_map(header_statements).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(syntax: Syntax, value: &str) -> Statement {
+        let exchange = Arc::new(Exchange::with_body("https://example.com/robots.txt", ""));
+        Statement::read(syntax, value, &["*".to_owned()], &exchange)
+    }
+
+    #[test]
+    fn both_syntaxes_are_read() {
+        let signal = read(Syntax::Signal, "search=yes, AI-Train=no,ai_input=no, x, ai-input=maybe,use=full");
+        assert_eq!(signal.preferences, [(Use::Search, true), (Use::Training, false)]);
+        assert_eq!((signal.faults.len(), &signal.unknown[..]), (2, &["ai_input".to_owned()][..]));
+        let usage = read(Syntax::Usage, "/docs/ train-ai=n, ai-use=y;x=1, search=?1, other=y");
+        assert_eq!(usage.preferences, [(Use::Training, false), (Use::Input, true)]);
+        assert_eq!((usage.faults.len(), &*usage.path), (1, "/docs/"));
+        assert!(usage.is_about(&Url::parse("https://example.com/docs/a").unwrap()));
+        assert!(!usage.is_about(&Url::parse("https://example.com/").unwrap()));
+        assert_eq!(read(Syntax::Usage, "train-ai=n").preferences, [(Use::Training, false)]);
+        assert!(!read(Syntax::Usage, "train-ai: n").faults.is_empty());
+        assert!(!read(Syntax::Signal, "use=yes").faults.is_empty());
+        assert!(!read(Syntax::Signal, "").faults.is_empty());
+    }
+}

@@ -1,0 +1,188 @@
+//! `frontdesk audit`: checks from outside whether a site is right for people, agents and caches.
+
+#![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
+
+mod local_server;
+mod text;
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use http::{HeaderName, HeaderValue};
+use jiff::Timestamp;
+
+use self::local_server::LocalServer;
+use super::output::{exit_code, with_hint};
+use frontdesk_audit::{Baseline, ExtraRoots, Options, Report, Severity, Url, audit, parse_target, rules};
+use frontdesk_process::progress_bar::Progress;
+use frontdesk_site::fault::did_you_mean;
+
+#[derive(Debug, Args)]
+pub(super) struct AuditOptions {
+    /// Address of the site, or of one of its pages; or the folder of a site or build, which is served for the
+    /// audit
+    #[arg(value_name = "URL|DIR", required_unless_present = "explain")]
+    target: Option<String>,
+    /// Print one JSON object per line, with the exchanges that show each finding
+    #[arg(long)]
+    json: bool,
+    /// Report only findings that are not in this file, written by an earlier audit with `--json`
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Most requests to send
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    max_requests: u16,
+    /// Number of pages to compare with their Markdown
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pages: u16,
+    /// Field that every request carries, such as `Authorization: Basic …`; may be given several times
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// User-Agent of the requests, instead of `frontdesk-audit`
+    #[arg(long, value_name = "UA")]
+    user_agent: Option<HeaderValue>,
+    /// File with certificate authorities to trust in addition to the public ones (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Also show the exchanges below each finding
+    #[arg(long, conflicts_with = "json")]
+    evidence: bool,
+    /// Also send one real submission to each documented form, after a question
+    #[arg(long)]
+    submit: bool,
+    /// Answer the question of `--submit` with yes
+    #[arg(long, requires = "submit")]
+    yes: bool,
+    /// Explain a rule and how to repair what it finds, or `all` rules; sends nothing
+    #[arg(long, value_name = "RULE", conflicts_with = "target")]
+    explain: Option<String>,
+}
+
+impl AuditOptions {
+    /// Why the options cannot be used; `None` if they can.
+    pub(super) fn usage_error(&self) -> Option<String> {
+        let target = self.target.as_deref().filter(|target| !is_folder(target))?;
+        if let Err(error) = parse_target(target) {
+            return Some(format!("{error}, and no folder has this name"));
+        }
+        let must_ask = self.submit && !self.yes;
+        let message = "`--submit` sends real submissions: confirm that with `--yes`";
+        (must_ask && !io::stdin().is_terminal()).then(|| message.to_owned())
+    }
+}
+
+/// Prints the findings, or the explanation of a rule. Returns failure if a finding is *broken*; with
+/// `--baseline`, if a new one is. Fails if the site cannot be judged at all.
+pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &options.explain {
+        return explain(name);
+    }
+    let baseline = options.baseline.as_deref().map(read_baseline).transpose()?;
+    let target = options.target.as_deref().unwrap_or_default();
+    // Keeps the server running until the audit ends.
+    let server = is_folder(target).then(|| LocalServer::start(Path::new(target))).transpose()?;
+    let url = match &server {
+        Some(server) => server.url.clone(),
+        None => parse_target(target).map_err(|error| anyhow!(error))?,
+    };
+    if options.submit && !options.yes && !confirm_submissions(&url)? {
+        bail!("nothing was sent");
+    }
+    let progress = Progress::start_if(!options.json, "Auditing");
+    let mut report = take_report(&url, options)?;
+    drop(progress);
+    drop(server);
+    let count = report.findings.len();
+    report.findings.retain(|finding| baseline.as_ref().is_none_or(|baseline| !baseline.contains(finding)));
+    let known = count - report.findings.len();
+    if options.json {
+        print_json(&report)?;
+    } else {
+        text::write_report(&report, options.evidence, &mut anstream::stdout().lock())?;
+    }
+    text::write_summary(&report, known, &mut anstream::stderr().lock())?;
+    Ok(exit_code(report.count(Severity::Broken) == 0))
+}
+
+fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
+    let is_local =
+        url.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.") || host == "[::1]");
+    let audit_options = Options {
+        max_requests: options.max_requests.into(),
+        pages: options.pages.into(),
+        headers: options.headers.clone(),
+        user_agent: options.user_agent.clone(),
+        extra_roots: options.ca.as_deref().map(read_authorities).transpose()?,
+        submits: options.submit,
+        pace: if is_local { Duration::ZERO } else { Options::default().pace },
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let seed = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
+    Ok(runtime.block_on(audit(url, &audit_options, seed))?)
+}
+
+/// Whether the argument names an existing folder. A name such as `example.com` is a folder only if there is
+/// one.
+fn is_folder(target: &str) -> bool {
+    !target.contains("://") && Path::new(target).is_dir()
+}
+
+fn read_baseline(path: &Path) -> anyhow::Result<Baseline> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Baseline::parse(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+fn read_authorities(path: &Path) -> anyhow::Result<ExtraRoots> {
+    let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    ExtraRoots::parse(&pem).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+/// Parses `NAME: VALUE`.
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("expected `NAME: VALUE`")?;
+    let name = HeaderName::try_from(name.trim()).map_err(|_| format!("`{name}` is no name of a field"))?;
+    let value = HeaderValue::try_from(value.trim()).map_err(|_| "the value has control characters")?;
+    Ok((name, value))
+}
+
+/// Asks whether real submissions may be sent.
+fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
+    let mut stderr = io::stderr();
+    write!(stderr, "Send one test submission to each documented form of {url}? [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Prints the findings and what was not judged, an object a line.
+fn print_json(report: &Report) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for finding in &report.findings {
+        writeln!(stdout, "{}", finding.to_json())?;
+    }
+    for note in &report.not_judged {
+        writeln!(stdout, "{}", note.to_json())?;
+    }
+    Ok(())
+}
+
+/// Prints the explanation of one rule, or of `all`, as Markdown.
+fn explain(name: &str) -> anyhow::Result<ExitCode> {
+    let mut stdout = io::stdout().lock();
+    if name == "all" {
+        stdout.write_all(text::explain_all().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(rule) = rules().find(|rule| rule.id == name) else {
+        let all = || "`frontdesk audit --explain all` lists the rules".to_owned();
+        let hint = did_you_mean(name, rules().map(|rule| rule.id), all);
+        return Err(with_hint(anyhow!("there is no rule `{name}`"), hint));
+    };
+    stdout.write_all(text::explain(rule).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,181 @@
+//! The report of an audit and the explanations of its rules, as text.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+
+use crate::cli::output::{DIM, ERROR, GOOD, WARNING, counted};
+use frontdesk_audit::{Exchange, Finding, Group, Report, Rule, Severity, rules};
+use frontdesk_forms::text::visible;
+
+/// The most findings of one rule that the report shows.
+const SHOWN_PER_RULE: usize = 5;
+
+/// Response fields that the evidence shows.
+const SHOWN_FIELDS: [&str; 14] = [
+    "content-type",
+    "content-encoding",
+    "vary",
+    "cache-control",
+    "etag",
+    "age",
+    "cache-status",
+    "cf-cache-status",
+    "x-cache",
+    "x-vercel-cache",
+    "location",
+    "link",
+    "allow",
+    "server",
+];
+
+/// Writes the findings by group, a line each, and then what was not judged.
+pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Write) -> io::Result<()> {
+    let pages = counted(report.pages.len(), "page");
+    writeln!(out, "{}: {pages}, {}", visible(&report.url), counted(report.requests, "request"))?;
+    for group in Group::ALL {
+        let findings: Vec<_> = report.findings.iter().filter(|f| f.rule.group == group).collect();
+        if !findings.is_empty() {
+            writeln!(out, "\n{}", group.title())?;
+        }
+        for same_rule in findings.chunk_by(|a, b| a.rule.id == b.rule.id) {
+            for finding in same_rule.iter().take(SHOWN_PER_RULE) {
+                write_finding(report, finding, has_evidence, out)?;
+            }
+            if same_rule.len() > SHOWN_PER_RULE {
+                let more = same_rule.len() - SHOWN_PER_RULE;
+                writeln!(out, "           … and {more} more of this rule (`--json` shows all)")?;
+            }
+        }
+    }
+    if !report.not_judged.is_empty() {
+        writeln!(out, "\nnot judged")?;
+    }
+    for note in &report.not_judged {
+        let name = note.rule.map_or(note.group.title(), |rule| rule.id);
+        writeln!(out, "  {name}: {}", visible(&note.reason))?;
+    }
+    Ok(())
+}
+
+fn write_finding(
+    report: &Report,
+    finding: &Finding,
+    has_evidence: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let style = severity_style(finding.severity);
+    let place = visible(&shorten(&finding.url, &report.url));
+    let (word, message) = (finding.severity.word(), visible(&finding.message));
+    writeln!(out, "  {style}{word:<7}{style:#}  {place}: {message} {DIM}[{}]{DIM:#}", finding.rule.id)?;
+    if !has_evidence {
+        return Ok(());
+    }
+    finding.evidence.iter().try_for_each(|exchange| write_evidence(exchange, out))
+}
+
+fn write_evidence(exchange: &Exchange, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "           {:>3}. {}", exchange.number, visible(exchange.url().as_str()))?;
+    writeln!(out, "                {}", visible(&exchange.summary()))?;
+    let Some(response) = exchange.response() else { return Ok(()) };
+    for name in SHOWN_FIELDS {
+        let value = response.header(name);
+        if !value.is_empty() {
+            writeln!(out, "                {DIM}{name}: {}{DIM:#}", visible(&value))?;
+        }
+    }
+    Ok(())
+}
+
+fn severity_style(severity: Severity) -> Style {
+    match severity {
+        Severity::Broken => ERROR,
+        Severity::Advice => WARNING,
+    }
+}
+
+/// The path and query of a URL of the audited site; other URLs as they are.
+fn shorten(url: &str, site: &str) -> String {
+    let origin = site.split('/').take(3).collect::<Vec<_>>().join("/");
+    match url.strip_prefix(&origin) {
+        Some("") => "/".to_owned(),
+        Some(path) if path.starts_with('/') => path.to_owned(),
+        _ => url.to_owned(),
+    }
+}
+
+/// Writes the counts, and how to go on.
+pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) -> io::Result<()> {
+    let (broken, advice) = (report.count(Severity::Broken), report.count(Severity::Advice));
+    let not_judged = match report.not_judged.len() {
+        0 => String::new(),
+        count => format!(", {count} not judged"),
+    };
+    if broken + advice == 0 {
+        writeln!(out, "{GOOD}fine:{GOOD:#} nothing to repair{not_judged}")?;
+    } else {
+        writeln!(out, "{broken} broken, {advice} advice{not_judged}")?;
+    }
+    if known > 0 {
+        writeln!(out, "{} of the baseline not shown", counted(known, "finding"))?;
+    }
+    if let Some(first) = report.findings.first() {
+        let id = first.rule.id;
+        writeln!(
+            out,
+            "hint: `frontdesk audit --explain {id}` says why and how to repair it; `--evidence` shows the exchanges"
+        )?;
+    }
+    Ok(())
+}
+
+/// The explanation of a rule: what is right, why, who is hurt, and how to repair it on each platform.
+pub(super) fn explain(rule: &Rule) -> String {
+    let Rule { id, severity, checks, matters, hurts, fixes, .. } = rule;
+    let mut text =
+        format!("### `{id}`\n\n*{}.* {checks} {matters} Who is hurt: {hurts}\n\n", severity.word());
+    for fix in *fixes {
+        text += &format!("- {}: {}\n", fix.platform.title(), fix.text);
+    }
+    text
+}
+
+/// The explanations of all rules, by group.
+pub(super) fn explain_all() -> String {
+    let mut text = String::new();
+    for group in Group::ALL {
+        let title = group.title();
+        text += &format!("## {}{}\n", title[..1].to_ascii_uppercase(), &title[1..]);
+        for rule in rules().filter(|rule| rule.group == group) {
+            text += &format!("\n{}", explain(rule));
+        }
+        text += "\n";
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_explains_every_rule() {
+        let page = include_str!("../../../docs/pages/audit.md");
+        assert!(
+            page.ends_with(&explain_all()),
+            "replace the rules in docs/pages/audit.md with the output of `frontdesk audit --explain all`"
+        );
+    }
+
+    #[test]
+    fn urls_of_the_site_are_shortened() {
+        for (url, expected) in [
+            ("https://example.com/a?b", "/a?b"),
+            ("https://example.com", "/"),
+            ("https://example.com.evil.example/", "https://example.com.evil.example/"),
+            ("http://example.com/", "http://example.com/"),
+        ] {
+            assert_eq!(shorten(url, "https://example.com/docs/"), expected);
+        }
+    }
+}
