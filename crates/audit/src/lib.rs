@@ -23,6 +23,7 @@ mod rule;
 mod rules;
 mod survey;
 mod usage;
+mod words;
 
 pub use audit::audit;
 pub use baseline::Baseline;

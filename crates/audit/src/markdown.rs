@@ -1,6 +1,7 @@
 //! Reads Markdown: what the parity of a page and its links need.
 
-use comrak::nodes::NodeValue;
+use comrak::arena_tree::NodeEdge;
+use comrak::nodes::{AstNode, NodeValue};
 use comrak::{Arena, Options, parse_document};
 
 /// The parts of a Markdown document, without its front matter.
@@ -16,6 +17,36 @@ pub struct MarkdownPage {
     pub html: Vec<String>,
     /// All text with single spaces between the parts, also that of code; without raw HTML.
     pub text: String,
+    /// The front matter with its delimiters; empty if there is none.
+    pub front_matter: String,
+    /// The targets of images as written, in order.
+    pub images: Vec<String>,
+    /// The blocks that have text of their own, in order.
+    pub blocks: Vec<TextBlock>,
+}
+
+/// A block of a Markdown document that has text and no other blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextBlock {
+    pub kind: BlockKind,
+    /// The text with single spaces, without the texts of images. Of code, the content as written. Of raw
+    /// HTML, the content without tags but with comments.
+    pub text: String,
+    /// The number of letters and digits in links.
+    pub linked: usize,
+    /// The targets of its links as written, in order.
+    pub links: Vec<String>,
+}
+
+/// The kind of a [`TextBlock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// A heading with its level, from 1 to 6.
+    Heading(u8),
+    /// A paragraph, also one in a list, or the cell of a table.
+    Prose,
+    Code,
+    Html,
 }
 
 impl MarkdownPage {
@@ -34,7 +65,10 @@ impl MarkdownPage {
         let mut words: Vec<String> = Vec::new();
         for node in root.descendants() {
             let data = node.data.borrow();
+            page.blocks.extend(read_block(node));
             match &data.value {
+                NodeValue::FrontMatter(text) => page.front_matter.clone_from(text),
+                NodeValue::Image(image) => page.images.push(image.url.clone()),
                 NodeValue::Heading(heading) => {
                     let mut text = String::new();
                     for inner in node.descendants() {
@@ -68,6 +102,67 @@ impl MarkdownPage {
     }
 }
 
+/// Reads a node that is a [`TextBlock`].
+fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
+    let (kind, text) = match &node.data.borrow().value {
+        NodeValue::Heading(heading) => (BlockKind::Heading(heading.level), None),
+        NodeValue::Paragraph | NodeValue::TableCell => (BlockKind::Prose, None),
+        NodeValue::CodeBlock(code) => (BlockKind::Code, Some(code.literal.clone())),
+        NodeValue::HtmlBlock(html) => (BlockKind::Html, Some(without_tags(&html.literal))),
+        _ => return None,
+    };
+    if let Some(text) = text {
+        return Some(TextBlock { kind, text, linked: 0, links: Vec::new() });
+    }
+    let (mut text, mut linked) = (String::new(), 0);
+    let (mut links, mut images, mut targets) = (0, 0, Vec::new());
+    for edge in node.traverse() {
+        let (inner, is_start) = match edge {
+            NodeEdge::Start(inner) => (inner, true),
+            NodeEdge::End(inner) => (inner, false),
+        };
+        let data = inner.data.borrow();
+        let own = match &data.value {
+            NodeValue::Link(link) => {
+                targets.extend(is_start.then(|| link.url.clone()));
+                links = if is_start { links + 1 } else { links - 1 };
+                continue;
+            }
+            NodeValue::Image(_) => {
+                images = if is_start { images + 1 } else { images - 1 };
+                continue;
+            }
+            _ if !is_start || images > 0 => continue,
+            NodeValue::Text(part) => part,
+            NodeValue::Code(code) => &*code.literal,
+            NodeValue::SoftBreak | NodeValue::LineBreak | NodeValue::HtmlInline(_) => " ",
+            _ => continue,
+        };
+        if links > 0 {
+            linked += own.chars().filter(|c| c.is_alphanumeric()).count();
+        }
+        text += own;
+    }
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(TextBlock { kind, text, linked, links: targets })
+}
+
+/// The text of raw HTML without its tags. Comments stay, because agents read them.
+fn without_tags(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some(start) = rest.find('<') {
+        text += &rest[..start];
+        rest = &rest[start..];
+        let (skipped, end) =
+            if rest.starts_with("<!--") { (4, Some(4)) } else { (1, rest.find('>').map(|end| end + 1)) };
+        text.push(' ');
+        rest = &rest[end.unwrap_or(skipped)..];
+    }
+    text += rest;
+    text.replace("-->", " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +177,27 @@ mod tests {
         assert_eq!(page.code, [("rust".to_owned(), "fn a() {}\n".to_owned())]);
         assert_eq!(page.html, ["<b>", "</b>"]);
         assert_eq!(page.text, "One a Text bold link y fn a() {} two three");
+    }
+
+    #[test]
+    fn blocks_have_their_own_text() {
+        let page = MarkdownPage::parse(
+            "---\ntitle: x\n---\n## One *two*\n\n- a [b c](/x) ![d](/i.png)<br>e\n\n| f |\n| - |\n| g |\n\n<div\nclass=h>i <!-- j --></div>\n\n```\nk\n```\n",
+        );
+        let blocks: Vec<_> =
+            page.blocks.iter().map(|block| (block.kind, &*block.text, block.linked)).collect();
+        let expected = [
+            (BlockKind::Heading(2), "One two", 0),
+            (BlockKind::Prose, "a b c e", 2),
+            (BlockKind::Prose, "f", 0),
+            (BlockKind::Prose, "g", 0),
+            (BlockKind::Html, "i j", 0),
+            (BlockKind::Code, "k\n", 0),
+        ];
+        assert_eq!(blocks, expected);
+        assert_eq!(
+            (page.images, page.front_matter.trim()),
+            (vec!["/i.png".to_owned()], "---\ntitle: x\n---")
+        );
     }
 }

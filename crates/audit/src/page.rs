@@ -18,12 +18,16 @@ pub struct Page {
     base: Url,
     /// The Markdown that frontdesk makes from the HTML.
     pub converted: Converted,
+    /// `converted.markdown`, parsed.
+    pub reference: MarkdownPage,
     /// The response to an agent that prefers Markdown; `None` if the request was not sent.
     pub agent: Option<Arc<Exchange>>,
     /// The Markdown at the page's own address, if the response to the agent is Markdown.
     pub markdown: Option<MarkdownPage>,
     /// The response to the address that the HTML or its `Link` field declares as the page's Markdown.
     pub twin: Option<Arc<Exchange>>,
+    /// The Markdown of the twin, if it is Markdown or plain text with status 200.
+    pub twin_markdown: Option<MarkdownPage>,
 }
 
 impl Page {
@@ -35,8 +39,19 @@ impl Page {
         let tree = HtmlTree::parse(&text);
         let converted = convert(&text, &Options { url: Some(url.clone()), ..Options::default() });
         let base = read_base(&tree, &url);
-        let (agent, markdown, twin) = (None, None, None);
-        Some(Page { url, html: html.clone(), tree, base, converted, agent, markdown, twin })
+        let reference = MarkdownPage::parse(&converted.markdown);
+        Some(Page {
+            url,
+            html: html.clone(),
+            tree,
+            base,
+            converted,
+            reference,
+            agent: None,
+            markdown: None,
+            twin: None,
+            twin_markdown: None,
+        })
     }
 
     pub(crate) fn set_agent(&mut self, exchange: Arc<Exchange>) {
@@ -44,6 +59,17 @@ impl Page {
         self.markdown =
             exchange.success().filter(is_markdown).map(|response| MarkdownPage::parse(&response.text()));
         self.agent = Some(exchange);
+    }
+
+    pub(crate) fn set_twin(&mut self, exchange: Arc<Exchange>) {
+        let is_markdown = |response: &&Response| match response.representation() {
+            Representation::Markdown => true,
+            Representation::Html => false,
+            Representation::Other => response.media_type() == "text/plain",
+        };
+        self.twin_markdown =
+            exchange.success().filter(is_markdown).map(|response| MarkdownPage::parse(&response.text()));
+        self.twin = Some(exchange);
     }
 
     /// The response to the browser.

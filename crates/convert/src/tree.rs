@@ -3,6 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId};
 use super::parse;
 use super::select::Selector;
+use std::hash::{Hash, Hasher};
 
 /// A parsed page, as a browser without JavaScript sees it. Parts beyond the limits of the parser are missing.
 pub struct HtmlTree(Dom);
@@ -12,6 +13,21 @@ pub struct HtmlTree(Dom);
 pub struct HtmlElement<'a> {
     dom: &'a Dom,
     id: NodeId,
+}
+
+/// Elements are equal if they are the same element of the same page.
+impl PartialEq for HtmlElement<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.dom, other.dom) && self.id == other.id
+    }
+}
+
+impl Eq for HtmlElement<'_> {}
+
+impl Hash for HtmlElement<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
 }
 
 impl HtmlTree {
@@ -72,5 +88,6 @@ mod tests {
         assert_eq!(names, ["ul", "li", "ul", "main", "body", "html"]);
         let inner = Selector::parse("li").unwrap();
         assert_eq!(found[0].all(&inner).len(), 1);
+        assert!(found[0].all(&inner)[0] == found[1] && found[0] != found[1]);
     }
 }

@@ -93,7 +93,8 @@ impl Basis {
         let twins: Vec<_> = self.pages.iter().map(Page::declared_twin).collect();
         for (page, twin) in self.pages.iter_mut().zip(twins) {
             if let Some(twin) = twin.filter(|twin| client.is_same_site(twin) && *twin != page.url) {
-                page.twin = client.send(Group::Parity, Request::get(&twin).accept("*/*")).await.ok();
+                let request = Request::get(&twin).accept("*/*");
+                client.send(Group::Parity, request).await.into_iter().for_each(|twin| page.set_twin(twin));
             }
         }
     }

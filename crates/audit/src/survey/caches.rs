@@ -13,7 +13,7 @@ use crate::group::Group;
 use crate::page::Page;
 
 /// A path that no site has.
-const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
+pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
 /// The exchanges of the group caches. A field is empty if its requests were not sent: because the
 /// site does not negotiate, has no `ETag` or no redirect, or because the budget did not suffice.

@@ -1,16 +1,266 @@
-//! The requests of the group links.
+//! The requests of the group links: a few of the addresses that pages, lists and declarations name.
 
-use super::basis::Basis;
-use crate::client::Client;
+use std::collections::HashSet;
+use std::sync::Arc;
 
-/// What the requests of the group links found.
+use frontdesk_convert::Url;
+use http::{Method, header};
+
+use super::basis::{Basis, sitemap_entries};
+use crate::client::{Client, redirect_target};
+use crate::clients::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
+use crate::exchange::{Exchange, Request};
+use crate::group::Group;
+use crate::page::{Page, parse_link_header};
+
+/// The most links that are requested of `llms.txt`, of the content of the HTML pages, of their Markdown, and
+/// of the sitemap.
+const MAX_LLMS: usize = 3;
+const MAX_PAGES: usize = 3;
+const MAX_MARKDOWN: usize = 2;
+const MAX_SITEMAP: usize = 2;
+
+/// The links that were followed. Each address is requested once, for the first list that has it.
 #[derive(Default)]
-pub struct LinksSurvey {}
+pub struct LinksSurvey {
+    pub llms: Vec<Probe>,
+    pub pages: Vec<Probe>,
+    pub markdown: Vec<Probe>,
+    pub sitemap: Vec<Probe>,
+    /// A feed that a page declares.
+    pub feed: Option<Probe>,
+    /// A page in another language that a page declares, as a browser gets it.
+    pub language: Option<Probe>,
+    /// The canonical address that a page declares, if it is another one.
+    pub canonical: Option<Probe>,
+    /// The address of a page with Markdown, with or without a slash at its end, as an agent gets it.
+    pub slash: Option<Probe>,
+}
+
+/// A link that was followed.
+pub struct Probe {
+    /// The exchange whose body or header has the link.
+    pub source: Arc<Exchange>,
+    /// The redirects within the site and the last response; never empty.
+    pub chain: Vec<Arc<Exchange>>,
+}
+
+impl Probe {
+    pub fn target(&self) -> &Url {
+        self.chain[0].url()
+    }
+
+    /// The last exchange of the chain.
+    pub fn last(&self) -> &Arc<Exchange> {
+        &self.chain[self.chain.len() - 1]
+    }
+
+    /// The status of the last response, if it says that there is no page: 404, 410 or an error of the server.
+    /// Other statuses may depend on the client, such as 401 and 403.
+    pub fn failure(&self) -> Option<u16> {
+        let status = self.last().response()?.status;
+        (matches!(status.as_u16(), 404 | 410) || status.is_server_error()).then_some(status.as_u16())
+    }
+}
 
 impl LinksSurvey {
-    /// Sends the requests of the group.
-    #[expect(clippy::unused_async, reason = "sends no request yet")]
-    pub(crate) async fn survey(_client: &Client, _basis: &Basis) -> LinksSurvey {
-        LinksSurvey {}
+    /// Sends the requests of the group: at most 14, and one more for each redirect and for each HEAD that is
+    /// refused.
+    pub(crate) async fn survey(client: &Client, basis: &Basis) -> LinksSurvey {
+        let mut survey = LinksSurvey::default();
+        let mut prober = Prober::new(client, basis);
+        let pages = &basis.pages;
+        if let Some(llms) = &basis.llms {
+            let listed = basis.llms_links.iter().map(|link| (link.clone(), llms)).collect();
+            survey.llms = prober.probe_some(listed, MAX_LLMS, Method::GET, ANY).await;
+        }
+        let links =
+            pages.iter().flat_map(|page| content_links(page).into_iter().map(move |url| (url, &page.html)));
+        survey.pages = prober.probe_some(links.collect(), MAX_PAGES, Method::HEAD, CHROME).await;
+        let links = pages.iter().flat_map(markdown_links).collect();
+        survey.markdown = prober.probe_some(links, MAX_MARKDOWN, Method::HEAD, CLAUDE_CODE).await;
+        if let Some(sitemap) = basis.sitemaps.last().filter(|sitemap| sitemap_entries(sitemap).0 == "urlset")
+        {
+            let listed = basis.sitemap_urls.iter().map(|link| (link.clone(), sitemap)).collect();
+            survey.sitemap = prober.probe_some(listed, MAX_SITEMAP, Method::HEAD, CHROME).await;
+        }
+        survey.feed = prober.probe_first(pages, ANY, feed).await;
+        survey.language = prober.probe_first(pages, CHROME, other_language).await;
+        survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
+        survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
+        survey
     }
+}
+
+/// Follows links of the site that `robots.txt` permits.
+struct Prober<'a> {
+    client: &'a Client,
+    basis: &'a Basis,
+    /// The responses to plain requests for addresses.
+    known: Vec<Arc<Exchange>>,
+    /// The addresses that belong to a list already.
+    seen: HashSet<Url>,
+}
+
+impl<'a> Prober<'a> {
+    fn new(client: &'a Client, basis: &'a Basis) -> Prober<'a> {
+        // Other requests may have conditions, or an `Accept` that no real client sends.
+        let accepted = [CHROME, CLAUDE_CODE, ANY].map(|client| client.accept.as_bytes());
+        let is_plain = |exchange: &Arc<Exchange>| {
+            let Request { method, headers, .. } = &exchange.request;
+            let is_accept = |(name, value): &(_, http::HeaderValue)| {
+                *name == header::ACCEPT && accepted.contains(&value.as_bytes())
+            };
+            *method == Method::GET
+                && headers.len() == 1
+                && headers.iter().all(is_accept)
+                && redirect_target(exchange).is_none()
+        };
+        let known = client.exchanges().into_iter().filter(is_plain).collect();
+        Prober { client, basis, known, seen: HashSet::new() }
+    }
+
+    /// Whether the address may be requested.
+    fn permits(&self, url: &Url) -> bool {
+        self.client.is_same_site(url) && self.basis.rules.permits(PRODUCT_TOKEN, url)
+    }
+
+    /// Takes the responses that are known, and requests some of the other links, spread over the list.
+    async fn probe_some(
+        &mut self,
+        links: Vec<(Url, &Arc<Exchange>)>,
+        most: usize,
+        method: Method,
+        as_client: WebClient,
+    ) -> Vec<Probe> {
+        let (mut probes, mut unknown) = (Vec::new(), Vec::new());
+        let known: std::collections::HashMap<_, _> =
+            self.known.iter().rev().map(|own| (own.url().clone(), own.clone())).collect();
+        for (url, source) in links {
+            if !self.permits(&url) || !self.seen.insert(url.clone()) {
+                continue;
+            }
+            match known.get(&url) {
+                Some(known) => probes.push(Probe { source: source.clone(), chain: vec![known.clone()] }),
+                None => unknown.push((url, source)),
+            }
+        }
+        let count = most.min(unknown.len());
+        let chosen: Vec<_> = (0..count).map(|index| index * unknown.len() / count).collect();
+        for (index, (url, source)) in unknown.into_iter().enumerate() {
+            if chosen.contains(&index) {
+                probes.extend(self.probe(&url, source, method.clone(), as_client).await);
+            } else {
+                self.seen.remove(&url);
+            }
+        }
+        probes
+    }
+
+    /// Requests the first link that a function finds in a page.
+    async fn probe_first(
+        &mut self,
+        pages: &[Page],
+        as_client: WebClient,
+        link: impl Fn(&Page) -> Option<Url>,
+    ) -> Option<Probe> {
+        let found = pages.iter().filter_map(|page| Some((link(page)?, page)));
+        let (url, page) = found.into_iter().find(|(url, _)| self.permits(url))?;
+        self.probe(&url, &page.html, Method::GET, as_client).await
+    }
+
+    /// Follows a link. Servers that do not know HEAD get a GET.
+    async fn probe(
+        &self,
+        url: &Url,
+        source: &Arc<Exchange>,
+        method: Method,
+        as_client: WebClient,
+    ) -> Option<Probe> {
+        let request = |method| Request::new(method, url).accept(as_client.accept);
+        let chain = self.client.follow(Group::Links, request(method.clone())).await.ok()?;
+        let mut probe = Probe { source: source.clone(), chain };
+        let is_refused = probe.last().response().is_none_or(|response| response.status.as_u16() >= 400);
+        if method == Method::HEAD && is_refused {
+            probe.chain = self.client.follow(Group::Links, request(Method::GET)).await.ok()?;
+        }
+        Some(probe)
+    }
+}
+
+/// The links of a page's content to other addresses, without queries.
+fn content_links(page: &Page) -> Vec<Url> {
+    let links = page.reference.links.iter().filter_map(|link| page.resolve(link));
+    links.filter(|url| url.query().is_none() && *url != page.url).collect()
+}
+
+/// The links of the Markdown of a page, first those that the HTML does not have: those are converted.
+fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
+    let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
+    let twin = page.twin.as_ref().zip(page.twin_markdown.as_ref());
+    let in_html: HashSet<_> = content_links(page).into_iter().collect();
+    let mut links: Vec<_> = [negotiated, twin]
+        .into_iter()
+        .flatten()
+        .flat_map(|(exchange, markdown)| markdown.links.iter().map(move |link| (exchange, link)))
+        .filter_map(|(exchange, link)| {
+            let mut url = exchange.url().join(link).ok()?;
+            url.set_fragment(None);
+            (url.query().is_none() && url != *exchange.url()).then_some((url, exchange))
+        })
+        .collect();
+    links.sort_by_key(|(url, _)| in_html.contains(url));
+    links
+}
+
+/// The links of a page that match a selector, with their `hreflang` in lower case.
+fn head_links(page: &Page, css: &str) -> Vec<(Url, String)> {
+    let links = page.select(css).into_iter().filter_map(|link| {
+        let language = link.attribute("hreflang").unwrap_or_default().to_ascii_lowercase();
+        Some((page.resolve(link.attribute("href")?)?, language))
+    });
+    links.collect()
+}
+
+/// The feed that a page declares.
+fn feed(page: &Page) -> Option<Url> {
+    let css = "link[rel~=alternate][type='application/rss+xml'][href], \
+               link[rel~=alternate][type='application/atom+xml'][href], \
+               link[rel~=alternate][type='application/feed+json'][href]";
+    head_links(page, css).into_iter().map(|(url, _)| url).next()
+}
+
+/// The versions of a page in other languages that it declares in its head, with their languages.
+pub fn languages(page: &Page) -> Vec<(Url, String)> {
+    head_links(page, "link[rel~=alternate][hreflang][href]")
+}
+
+fn other_language(page: &Page) -> Option<Url> {
+    let found =
+        languages(page).into_iter().find(|(url, language)| *url != page.url && language != "x-default");
+    found.map(|(url, _)| url)
+}
+
+/// The canonical address that a page declares in its head or in `Link` (RFC 6596).
+pub fn canonical(page: &Page) -> Option<Url> {
+    let declared = head_links(page, "link[rel~=canonical][href]").into_iter().map(|(url, _)| url).next();
+    declared.or_else(|| {
+        let links = parse_link_header(&page.response().header(header::LINK));
+        links.iter().find(|link| link.has_rel("canonical")).and_then(|link| page.url.join(&link.target).ok())
+    })
+}
+
+fn other_canonical(page: &Page) -> Option<Url> {
+    canonical(page).filter(|url| *url != page.url)
+}
+
+/// The address of a page that is served as Markdown, with or without a slash at its end.
+fn other_slash(page: &Page) -> Option<Url> {
+    let path = page.markdown.as_ref().map(|_| page.url.path()).filter(|path| path.len() > 1)?;
+    let mut url = page.url.clone();
+    match path.strip_suffix('/') {
+        Some(path) => url.set_path(path),
+        None => url.set_path(&format!("{path}/")),
+    }
+    Some(url)
 }

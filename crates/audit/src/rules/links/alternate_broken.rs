@@ -1,0 +1,37 @@
+//! The declared Markdown of a page exists.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "alternate-broken",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The Markdown that a page declares with `<link rel=\"alternate\" type=\"text/markdown\">` \
+             or `Link` exists.",
+    matters: "Agents that get HTML follow this link for the Markdown (RFC 8288).",
+    hurts: "Agents, which get an error instead of the page.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write the Markdown file, or remove the link from pages without one.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let Some(twin) = &page.twin else { continue };
+        let Some(status) = twin.response().map(|response| response.status) else { continue };
+        if matches!(status.as_u16(), 404 | 410) || status.is_server_error() {
+            findings.report(
+                &[&page.html, twin],
+                format!(
+                    "The page declares its Markdown at {}, which answers {}",
+                    twin.url(),
+                    status.as_u16()
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Pages with Markdown say so.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "alternate-missing",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "Each page that has Markdown declares it with `<link rel=\"alternate\" \
+             type=\"text/markdown\">` or `Link`.",
+    matters: "Many agents ask for HTML and follow this link; without it they do not learn of the Markdown.",
+    hurts: "Agents, which read the HTML.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Add `<link rel=\"alternate\" type=\"text/markdown\" href=\"/page.md\">` to the \
+                   head of each page, or the header field `Link: </page.md>; rel=\"alternate\"; \
+                   type=\"text/markdown\"`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in survey.basis.pages.iter().filter(|page| page.declared_twin().is_none()) {
+        if let Some(agent) = page.agent.as_ref().filter(|_| page.markdown.is_some()) {
+            findings.report(
+                &[&page.html, agent],
+                "The page has Markdown for clients that prefer it, but its HTML does not declare it",
+            );
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The declared Markdown of a page is Markdown.
+
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "alternate-wrong-type",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The address that a page declares as its Markdown answers with Markdown.",
+    matters: "The link says `text/markdown` (RFC 8288 §3.4.1); a client that follows it gets the HTML \
+              that it wanted to avoid.",
+    hurts: "Agents, which read markup as Markdown.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Serve the file with `Content-Type: text/markdown; charset=utf-8`, and keep the \
+                   fallback to the start page away from `.md` addresses.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`types { text/markdown md; }` in the location of the files, and `try_files $uri =404;`.",
+        },
+        Fix { platform: Platform::Apache, text: "`AddType text/markdown .md`." },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let Some((twin, response)) = page.twin.as_ref().and_then(|twin| Some((twin, twin.success()?))) else {
+            continue;
+        };
+        // Plain text can be read all the same.
+        if page.twin_markdown.is_some() {
+            continue;
+        }
+        let kind = match response.representation() {
+            Representation::Html => "HTML".to_owned(),
+            _ => response.media_type(),
+        };
+        findings.report(
+            &[&page.html, twin],
+            format!("The page declares its Markdown at {}, which answers with {kind}", twin.url()),
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! Links within a page have a target.
+
+use frontdesk_convert::Url;
+use std::collections::HashSet;
+
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "anchor-missing",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "Each link within a page, such as `#install`, has an element with this `id`.",
+    matters: "The link does nothing (HTML, “Scrolling to a fragment”). Scripts may add the target later.",
+    hurts: "People, and agents that look for the section.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Give the heading the `id` that the link names, or correct the link.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let ids = anchors(page);
+        let mut missing: Vec<_> =
+            fragments(page).into_iter().filter(|fragment| !ids.contains(fragment)).collect();
+        missing.sort();
+        missing.dedup();
+        if let Some(first) = missing.first() {
+            findings.report(
+                &[&page.html],
+                format!("The page has no element for {} of its own links, first `#{first}`", missing.len()),
+            );
+        }
+    }
+}
+
+/// The fragments of links to the page itself, encoded as in URLs. The top of the page, text fragments and the
+/// routes of scripts need no element.
+fn fragments(page: &Page) -> Vec<String> {
+    let links = page.select("main a[href*='#'], article a[href*='#']").into_iter();
+    let fragments = links.filter_map(|link| {
+        let fragment = link.attribute("href")?.trim().strip_prefix('#')?;
+        let is_route =
+            fragment.is_empty() || fragment.starts_with(['/', '!', ':', '?']) || fragment.contains(":~:");
+        (!is_route && !fragment.eq_ignore_ascii_case("top")).then(|| encode(&page.url, fragment))
+    });
+    fragments.collect()
+}
+
+/// The names of elements, encoded as in URLs.
+fn anchors(page: &Page) -> HashSet<String> {
+    let ids = page.select("[id]").into_iter().filter_map(|element| element.attribute("id"));
+    let names = page.select("a[name]").into_iter().filter_map(|element| element.attribute("name"));
+    ids.chain(names).map(|name| encode(&page.url, name)).collect()
+}
+
+fn encode(url: &Url, fragment: &str) -> String {
+    let mut url = url.clone();
+    url.set_fragment(Some(fragment));
+    url.fragment().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,22 @@
+//! Reports links that lead nowhere.
+
+use crate::rule::Findings;
+use crate::survey::links::Probe;
+
+/// Reports each probe whose target answers that there is no page. `source` names what has the link.
+pub(super) fn report_broken<'a>(
+    findings: &mut Findings,
+    source: &str,
+    probes: impl IntoIterator<Item = &'a Probe>,
+) {
+    for probe in probes {
+        let Some(status) = probe.failure() else { continue };
+        let target = probe.target();
+        let last = probe.last().url();
+        let way = if last == target { String::new() } else { format!(" redirects to {last}, which") };
+        findings.report(
+            &[&probe.source, probe.last()],
+            format!("{source} links to {target}, which{way} answers {status}"),
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! The canonical address of a page leads to a page.
+
+use super::broken::report_broken;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "canonical-broken",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The canonical address of a page leads to a page.",
+    matters: "Search engines and agents replace the address by the canonical one (RFC 6596).",
+    hurts: "Search engines and agents, which cite an address that fails.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Derive the canonical address from the same value as the address of the page.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    report_broken(findings, "The page", &survey.links.canonical);
+}

@@ -1,0 +1,37 @@
+//! The canonical address is of the same host.
+
+use frontdesk_convert::Url;
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::links::canonical;
+
+pub(super) static RULE: Rule = Rule {
+    id: "canonical-foreign",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "The canonical address of a page is of the host that serves it, with or without `www.`.",
+    matters: "Search engines index the canonical address in place of the page (RFC 6596): with a wrong \
+              host, the page disappears.",
+    hurts: "Search engines and agents that cite the canonical address.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Set the base URL of the generator to the public address. For a copy for tests, \
+                   the address of the public site is right.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let Some(canonical) = canonical(page) else { continue };
+        let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
+        if host(&canonical) != host(&page.url) {
+            findings.report(
+                &[&page.html],
+                format!("The canonical address of the page is on another host: {canonical}"),
+            );
+        }
+    }
+}

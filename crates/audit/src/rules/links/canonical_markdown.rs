@@ -1,0 +1,41 @@
+//! The canonical address of a page is not its Markdown.
+
+use crate::exchange::Representation;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::links::canonical;
+
+pub(super) static RULE: Rule = Rule {
+    id: "canonical-markdown",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The canonical address of an HTML page is that of the page, not of its Markdown.",
+    matters: "Search engines would show the Markdown to people in place of the page (RFC 6596 §3).",
+    hurts: "People who come from search engines, and search engines.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Name the page as canonical in the HTML, and in the header field `Link` of the \
+                   Markdown file.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let probe = survey.links.canonical.as_ref();
+    for page in &survey.basis.pages {
+        let Some(canonical) = canonical(page) else { continue };
+        let is_probed = probe.is_some_and(|probe| *probe.target() == canonical)
+            && probe
+                .and_then(|probe| probe.last().success())
+                .is_some_and(|response| response.representation() == Representation::Markdown);
+        if is_probed
+            || page.twin.as_ref().is_some_and(|twin| page.twin_markdown.is_some() && *twin.url() == canonical)
+        {
+            findings.report(
+                &[&page.html],
+                format!("The HTML names its Markdown {canonical} as canonical: name the page"),
+            );
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The feed that a page declares exists.
+
+use super::broken::report_broken;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "feed-broken",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The feed that a page declares exists.",
+    matters: "Feed readers and agents that watch for news find the feed by this link.",
+    hurts: "People and agents that follow the news.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write the feed, or remove the link from the head of the pages.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    report_broken(findings, "The page", &survey.links.feed);
+}

@@ -1,0 +1,53 @@
+//! The feed that a page declares is a feed.
+
+use crate::exchange::Response;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "feed-invalid",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The feed that a page declares is RSS, Atom or JSON Feed.",
+    matters: "Feed readers reject other documents (RFC 4287).",
+    hurts: "People and agents that follow the news.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Escape `&` and `<` in texts of the feed, and keep the fallback to a page away \
+                   from its address.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(probe) = &survey.links.feed else { return };
+    let Some(response) = probe.last().success().filter(|response| response.is_whole) else { return };
+    if let Some(fault) = fault(response) {
+        findings.report(
+            &[probe.last(), &probe.source],
+            format!("The page declares this as its feed, but it {fault}"),
+        );
+    }
+}
+
+/// The fault of a feed; a clause.
+fn fault(response: &Response) -> Option<String> {
+    let text = response.text();
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('{') {
+        let parsed = serde_json::from_str::<serde_json::Value>(text);
+        let is_feed = parsed.is_ok_and(|feed| feed.get("items").is_some());
+        return (!is_feed).then(|| "is no JSON Feed".to_owned());
+    }
+    // Old feeds may declare entities.
+    let options = roxmltree::ParsingOptions { allow_dtd: true, nodes_limit: 1_000_000, ..Default::default() };
+    match roxmltree::Document::parse_with_options(text, options) {
+        Err(roxmltree::Error::NodesLimitReached) => None,
+        Err(error) => Some(format!("is no well-formed XML: {error}")),
+        Ok(document) => {
+            let name = document.root_element().tag_name().name();
+            (!matches!(name, "rss" | "feed" | "RDF")).then(|| format!("begins with `<{name}>`"))
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The declared versions in other languages exist.
+
+use super::broken::report_broken;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "language-link-broken",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The declared versions in other languages exist.",
+    matters: "Search engines and browsers offer these versions to people with other languages.",
+    hurts: "People who read another language.",
+    fixes: &[Fix { platform: Platform::Any, text: "Declare only languages in which the page exists." }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    report_broken(findings, "The page", &survey.links.language);
+}

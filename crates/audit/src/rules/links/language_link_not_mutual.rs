@@ -1,0 +1,37 @@
+//! Versions in other languages link back.
+
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::links::languages;
+
+pub(super) static RULE: Rule = Rule {
+    id: "language-link-not-mutual",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "A version in another language that a page declares with `hreflang` declares the page as well.",
+    matters: "Search engines ignore `hreflang` that is not mutual.",
+    hurts: "People who read another language.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write the same list of `<link rel=\"alternate\" hreflang=\"…\">` into all \
+                   versions, with the page itself.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let Some(probe) = &survey.links.language else { return };
+    let Some(other) = Page::read(probe.last()) else { return };
+    let declared = languages(&other);
+    if !declared.iter().any(|(url, _)| url == probe.source.url()) {
+        findings.report(
+            &[&probe.source, probe.last()],
+            format!(
+                "The page declares {} as a version in another language, which does not declare the page",
+                other.url
+            ),
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! `Link` and `<link>` name the same Markdown.
+
+use http::header;
+
+use crate::group::Group;
+use crate::page::{LinkValue, parse_link_header};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "link-header-disagrees",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "The header field `Link` and the element `<link>` of a page name the same Markdown.",
+    matters: "Clients read one of the two; if they differ, one is usually outdated.",
+    hurts: "Agents, of which some get another text.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Declare the Markdown in one place only, or generate both from the same value.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let links = parse_link_header(&page.response().header(header::LINK));
+        let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
+        let in_field: Vec<_> =
+            links.iter().filter(is_twin).filter_map(|link| page.url.join(&link.target).ok()).collect();
+        let elements = page.select("link[rel~=alternate][type='text/markdown'][href]");
+        let in_head: Vec<_> =
+            elements.iter().filter_map(|link| page.resolve(link.attribute("href")?)).collect();
+        if let ([field, ..], [head, ..]) = (&in_field[..], &in_head[..])
+            && !in_field.iter().any(|url| in_head.contains(url))
+        {
+            findings.report(
+                &[&page.html],
+                format!("`Link` names {field} as the page's Markdown, `<link>` names {head}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Reads `llms.txt` and the sitemap for the rules that judge them.
+
+use crate::exchange::{Exchange, Representation};
+use crate::survey::Survey;
+use std::sync::Arc;
+
+/// The text of `llms.txt`, if it is a text with status 200 that has arrived completely.
+pub(super) fn llms_text(survey: &Survey) -> Option<(&Arc<Exchange>, String)> {
+    let llms = survey.basis.llms.as_ref()?;
+    Some((llms, whole_text(llms)?))
+}
+
+/// The sitemaps that are text with status 200 and have arrived completely. Compressed files are left out.
+pub(super) fn sitemap_texts(survey: &Survey) -> Vec<(&Arc<Exchange>, String)> {
+    let sitemaps = survey.basis.sitemaps.iter();
+    sitemaps.filter_map(|sitemap| Some((sitemap, whole_text(sitemap)?))).collect()
+}
+
+fn whole_text(exchange: &Exchange) -> Option<String> {
+    let response = exchange.success().filter(|response| response.is_whole)?;
+    let is_text = response.representation() != Representation::Html && !response.body.contains(&0);
+    is_text.then(|| response.text().trim_start_matches('\u{feff}').trim_start().to_owned())
+}
+
+/// The part of a URL's path that is the same for a page and its Markdown: without `index.html`, `.md` and the
+/// like, and without a slash at its end.
+pub(super) fn page_path(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    let endings = [".mdx", ".md", ".markdown", ".txt", ".html", ".htm", "/index"];
+    endings.iter().fold(path, |path, ending| path.strip_suffix(ending).unwrap_or(path)).trim_end_matches('/')
+}

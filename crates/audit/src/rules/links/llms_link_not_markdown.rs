@@ -1,0 +1,42 @@
+//! The links of `llms.txt` lead to Markdown, if the site has any.
+
+use crate::exchange::{Representation, Response};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::links::Probe;
+
+pub(super) static RULE: Rule = Rule {
+    id: "llms-link-not-markdown",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "The links of `llms.txt` lead to Markdown, if the site has any.",
+    matters: "llms.txt is for agents that read Markdown; a client that sends no `Accept` gets the HTML \
+              with all its menus.",
+    hurts: "Agents, which pay for markup.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Link to the Markdown of each page, such as `/guide.md` or `/guide/index.md`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let has_markdown =
+        survey.basis.pages.iter().any(|page| page.markdown.is_some() || page.twin_markdown.is_some());
+    let Some(llms) = survey.basis.llms.as_ref().filter(|_| has_markdown) else { return };
+    let probes: Vec<_> = survey.links.llms.iter().map(Probe::last).collect();
+    let is_html = |response: &Response| response.representation() == Representation::Html;
+    let html: Vec<_> = probes.iter().filter(|exchange| exchange.success().is_some_and(is_html)).collect();
+    if let Some(first) = html.first() {
+        findings.report(
+            &[llms, first],
+            format!(
+                "{} of {} requested links of llms.txt lead to HTML, first {}",
+                html.len(),
+                probes.len(),
+                first.url()
+            ),
+        );
+    }
+}

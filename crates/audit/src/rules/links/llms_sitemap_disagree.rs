@@ -1,0 +1,56 @@
+//! llms.txt and the sitemap name the same pages.
+
+use frontdesk_convert::Url;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::lists::{page_path, sitemap_texts};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::basis::MAX_SITEMAP_URLS;
+
+pub(super) static RULE: Rule = Rule {
+    id: "llms-sitemap-disagree",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "The pages that `llms.txt` links are in the sitemap.",
+    matters: "Two lists that differ show that one of them is not maintained.",
+    hurts: "Agents or search engines, whichever uses the older list.",
+    fixes: &[Fix { platform: Platform::Any, text: "Generate both lists from the same pages." }],
+    check,
+};
+
+/// With fewer links, a difference says little.
+const MIN_LINKS: usize = 4;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let basis = &survey.basis;
+    let Some(llms) = &basis.llms else { return };
+    // Of a sitemap index, the audit knows one part only.
+    let [sitemap] = &sitemap_texts(survey)[..] else { return };
+    if !basis.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))
+        || basis.sitemap_urls.len() >= MAX_SITEMAP_URLS
+    {
+        return;
+    }
+    let listed: HashSet<_> = basis.sitemap_urls.iter().map(|url| page_path(url.path())).collect();
+    let same_host = |url: &&Url| url.host_str() == basis.url.host_str();
+    // Files such as `/openapi.json` and `/llms-full.txt` are no pages.
+    let is_page = |url: &&Url| {
+        let name = url.path().rsplit('/').next().unwrap_or_default();
+        !name.contains('.') || name.ends_with(".md") || name.ends_with(".html")
+    };
+    let linked: Vec<_> = basis.llms_links.iter().filter(same_host).filter(is_page).collect();
+    let missing: Vec<_> = linked.iter().filter(|url| !listed.contains(page_path(url.path()))).collect();
+    if let [first, ..] = missing[..]
+        && linked.len() >= MIN_LINKS
+        && missing.len() * 2 > linked.len()
+        && !listed.is_empty()
+    {
+        let (count, total) = (missing.len(), linked.len());
+        let message =
+            format!("{count} of {total} pages that llms.txt links are not in the sitemap, first {first}");
+        findings.report(&[llms, sitemap.0], message);
+    }
+}

@@ -1,0 +1,24 @@
+//! The links in the content of pages lead to pages.
+
+use super::broken::report_broken;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "page-link-broken",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The links in the content of pages lead to pages.",
+    matters: "A link that fails is a promise that the page does not keep.",
+    hurts: "People and agents.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Correct the link, or redirect the old address to the new one.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    report_broken(findings, "The page", &survey.links.pages);
+}

@@ -1,0 +1,42 @@
+//! Redirects end.
+
+use std::collections::HashSet;
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::links::Probe;
+
+pub(super) static RULE: Rule = Rule {
+    id: "redirect-loop",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "Redirects lead to a page.",
+    matters: "Clients give up after some redirects (RFC 9110 §15.4).",
+    hurts: "All who follow the link.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Look for two rules that undo each other, such as one that adds `/` and one that \
+                   removes it.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let links = &survey.links;
+    let lists = [&links.llms, &links.pages, &links.markdown, &links.sitemap].into_iter().flatten();
+    let single = [&links.feed, &links.language, &links.canonical, &links.slash].into_iter().flatten();
+    for probe in lists.chain(single).filter(|probe| is_loop(probe)) {
+        let path: Vec<_> = probe.chain.iter().take(4).map(|exchange| exchange.url().path()).collect();
+        findings.report(
+            &[&probe.chain[0], probe.last()],
+            format!("Redirects lead in a circle: {} …", path.join(" → ")),
+        );
+    }
+}
+
+/// Whether an address is requested twice.
+fn is_loop(probe: &Probe) -> bool {
+    let mut seen = HashSet::new();
+    !probe.chain.iter().all(|exchange| seen.insert(exchange.url()))
+}

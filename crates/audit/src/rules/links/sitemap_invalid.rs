@@ -1,0 +1,49 @@
+//! The sitemap is a sitemap.
+
+use frontdesk_convert::Url;
+
+use super::lists::sitemap_texts;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "sitemap-invalid",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The sitemap is well-formed XML with `<urlset>` or `<sitemapindex>`, or a text file of URLs.",
+    matters: "Search engines discard a file that they cannot parse as a whole (sitemaps.org).",
+    hurts: "Search engines and agents that list the pages.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Escape `&` as `&amp;` in addresses, and write nothing before `<?xml`.",
+    }],
+    check,
+};
+
+/// The root elements of sitemaps; feeds are accepted as well.
+const ROOTS: [&str; 5] = ["urlset", "sitemapindex", "rss", "feed", "RDF"];
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for (sitemap, text) in sitemap_texts(survey) {
+        let is_list =
+            |text: &str| text.lines().map(str::trim).all(|line| line.is_empty() || Url::parse(line).is_ok());
+        if text.is_empty() || (!text.starts_with('<') && is_list(&text)) {
+            continue;
+        }
+        let options = roxmltree::ParsingOptions { nodes_limit: 1_000_000, ..Default::default() };
+        let message = match roxmltree::Document::parse_with_options(&text, options) {
+            // A limit of this audit.
+            Err(roxmltree::Error::NodesLimitReached) => continue,
+            Err(error) => format!("The sitemap is no well-formed XML: {error}"),
+            Ok(document) => {
+                let name = document.root_element().tag_name().name();
+                if ROOTS.contains(&name) {
+                    continue;
+                }
+                format!("The sitemap begins with `<{name}>`, not with `<urlset>` or `<sitemapindex>`")
+            }
+        };
+        findings.report(&[sitemap], message);
+    }
+}

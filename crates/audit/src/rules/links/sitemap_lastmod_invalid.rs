@@ -1,0 +1,49 @@
+//! The dates of the sitemap are valid.
+
+use super::lists::sitemap_texts;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "sitemap-lastmod-invalid",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "Each `<lastmod>` is a date or a date and time with a time zone.",
+    matters: "Search engines ignore other values (W3C Datetime, which sitemaps.org requires).",
+    hurts: "Search engines, which visit changed pages late.",
+    fixes: &[Fix { platform: Platform::Any, text: "Write `2026-11-01` or `2026-11-01T12:00:00Z`." }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for (sitemap, text) in sitemap_texts(survey) {
+        let values = text.split("<lastmod>").skip(1).filter_map(|rest| rest.split("</lastmod>").next());
+        let faulty: Vec<_> = values.map(str::trim).filter(|value| !is_date(value)).collect();
+        if let Some(first) = faulty.first() {
+            let first: String = first.chars().take(40).collect();
+            findings.report(
+                &[sitemap],
+                format!("{} values of `<lastmod>` are no dates, first `{first}`", faulty.len()),
+            );
+        }
+    }
+}
+
+/// Whether a text is a year, a month, a day, or a time with a time zone.
+fn is_date(text: &str) -> bool {
+    let is_number =
+        |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    match text.len() {
+        4 => is_number(text, 4),
+        7 => is_date(&format!("{text}-01")),
+        10 => text.parse::<jiff::civil::Date>().is_ok(),
+        // Seconds are optional.
+        _ => {
+            let zone = text.rfind(['Z', 'z', '+', '-']).filter(|at| *at > 10);
+            let Some((time, zone)) = zone.map(|at| text.split_at(at)) else { return false };
+            let seconds = if time.len() == 16 { ":00" } else { "" };
+            format!("{time}{seconds}{zone}").parse::<jiff::Timestamp>().is_ok()
+        }
+    }
+}

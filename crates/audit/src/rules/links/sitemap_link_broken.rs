@@ -1,0 +1,22 @@
+//! The addresses of the sitemap lead to pages.
+
+use super::broken::report_broken;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "sitemap-link-broken",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The addresses of the sitemap lead to pages.",
+    matters: "A sitemap lists pages that can be indexed; search engines trust it less with each \
+              address that fails.",
+    hurts: "Search engines and agents that read the sitemap.",
+    fixes: &[Fix { platform: Platform::Any, text: "Generate the sitemap together with the pages." }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    report_broken(findings, "The sitemap", &survey.links.sitemap);
+}

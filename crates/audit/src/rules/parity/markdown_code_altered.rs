@@ -1,0 +1,45 @@
+//! The code in the Markdown is that of the HTML.
+
+use super::code::{Code, LineState};
+use super::comparison::{CONVERT, Comparison};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::words::excerpt;
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-code-altered",
+    group: Group::Parity,
+    severity: Severity::Broken,
+    checks: "Lines of code have the same characters in the Markdown and in the HTML.",
+    matters: "A converter that escapes code, or makes quotation marks and dashes typographic, changes \
+              what the code does.",
+    hurts: "Agents and the people who run what they write.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Convert code without escaping, filters of typography or templates: between \
+                   fences, all characters stand for themselves.",
+        },
+        CONVERT,
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for comparison in Comparison::all(survey) {
+        let code = Code::compare(&comparison);
+        let mut altered = code.lines.iter().filter_map(|(line, state)| match state {
+            LineState::Altered(other) => Some((line, other)),
+            _ => None,
+        });
+        if let Some((line, other)) = altered.next() {
+            let (line, other, more) = (excerpt(line, 12), excerpt(other, 12), altered.count());
+            let more = if more > 0 { format!(", and {more} other lines differ") } else { String::new() };
+            findings.report(
+                &[comparison.exchange, &comparison.page.html],
+                format!("The code `{line}` of the HTML is `{other}` in the Markdown{more}"),
+            );
+        }
+    }
+}

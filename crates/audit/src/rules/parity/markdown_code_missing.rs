@@ -1,0 +1,47 @@
+//! The Markdown has the code of the HTML.
+
+use super::code::{Code, LineState};
+use super::comparison::{CONVERT, Comparison};
+use crate::group::Group;
+use crate::markdown::BlockKind;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::words::excerpt;
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-code-missing",
+    group: Group::Parity,
+    severity: Severity::Advice,
+    checks: "The Markdown has the code blocks of the HTML.",
+    matters: "Agents copy code from Markdown. Without it, they guess.",
+    hurts: "Agents and the people who run what they write.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Write code as fenced blocks, also code that a component includes from a file or \
+                   shows in tabs.",
+        },
+        CONVERT,
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
+        let code = Code::compare(comparison);
+        let missing: Vec<_> = code.lines.iter().filter(|(_, state)| *state == LineState::Missing).collect();
+        let [(first, _), ..] = missing[..] else { continue };
+        let (count, total) = (missing.len(), code.lines.len());
+        let has_code = comparison.markdown.blocks.iter().any(|block| block.kind == BlockKind::Code);
+        let is_broken = !has_code && total > 1 && count * 2 > total;
+        let severity = if is_broken { Severity::Broken } else { Severity::Advice };
+        let line = excerpt(first, 12);
+        findings.report_as(
+            severity,
+            &[comparison.exchange, &comparison.page.html],
+            format!(
+                "The Markdown lacks {count} of {total} lines of code that the HTML shows, first `{line}`"
+            ),
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! The Markdown says nothing that the HTML does not say.
+
+use super::comparison::Comparison;
+use super::comparison::is_prose;
+use crate::group::Group;
+use crate::markdown::BlockKind;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::words::{PhraseSet, excerpt, words};
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-extra-text",
+    group: Group::Parity,
+    severity: Severity::Broken,
+    checks: "The Markdown has no text that readers of the HTML cannot see, except for notices that \
+             point to other files.",
+    matters: "Text for agents alone, such as instructions, is treated as an injected prompt, and makes \
+              all Markdown of a site suspect.",
+    hurts: "Agents and the people whom they work for, who cannot check what the agent read.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Publish the text in the HTML as well, or remove it. Instructions for agents \
+                   belong into `llms.txt`, where people look for them.",
+    }],
+    check,
+};
+
+/// Below this percentage of its phrases in the HTML, a block is extra text.
+const SEEN: usize = 30;
+
+/// Extra text without instructions is reported from this number of words on, if it is a tenth of the text.
+const EXTRA_WORDS: usize = 40;
+
+/// Phrases of texts that direct an agent, as words in lower case.
+const INSTRUCTIONS: [&str; 12] = [
+    "ignore previous",
+    "ignore all",
+    "ignore any",
+    "disregard",
+    "do not mention",
+    "do not tell",
+    "never mention",
+    "always recommend",
+    "always mention",
+    "do not reveal",
+    "system prompt",
+    "instructions for",
+];
+
+/// Words that address an agent; with one of [`ORDERS`], they make a text an instruction.
+const READERS: [&str; 9] =
+    ["ai", "llm", "llms", "agent", "agents", "assistant", "assistants", "chatbot", "crawlers"];
+const ORDERS: [&str; 4] = ["must", "always", "never", "should"];
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
+        let visible = visible(comparison.page);
+        let blocks = comparison.markdown.blocks.iter();
+        let counted: Vec<_> = blocks.map(|block| (block, words(&block.text).len())).collect();
+        let total: usize = counted.iter().map(|(_, count)| count).sum();
+        let is_text =
+            |(block, count): &&(&_, usize)| is_prose(block, *count) || block.kind == BlockKind::Html;
+        let is_notice = |text: &str| text.contains("llms.txt") || text.contains(".md");
+        let extra: Vec<_> = counted
+            .iter()
+            .filter(is_text)
+            .filter(|(block, _)| visible.percentage(&block.text) < SEEN && !is_notice(&block.text))
+            .collect();
+        let evidence = [comparison.exchange, &comparison.page.html];
+        if let Some((block, _)) = extra.iter().find(|(block, _)| is_instruction(&block.text)) {
+            let text = excerpt(&block.text, 14);
+            findings.report(
+                &evidence,
+                format!("The Markdown instructs agents with text that the HTML does not show: “{text}”"),
+            );
+            continue;
+        }
+        // The fields of a form may be described in words.
+        let has_form = !comparison.page.select("form").is_empty();
+        let count: usize = extra.iter().map(|(_, count)| count).sum();
+        if let Some((block, _)) =
+            extra.first().filter(|_| !has_form && count >= EXTRA_WORDS && count * 10 >= total)
+        {
+            let text = excerpt(&block.text, 14);
+            findings.report_as(
+                Severity::Advice,
+                &evidence,
+                format!("The Markdown has {count} words that the HTML does not have, first: “{text}”"),
+            );
+        }
+    }
+}
+
+/// Whether a text directs an agent.
+fn is_instruction(text: &str) -> bool {
+    let words = words(text);
+    let sentence = format!(" {} ", words.join(" "));
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
+    INSTRUCTIONS.iter().any(|phrase| sentence.contains(&format!(" {phrase} ")))
+        || (has(&READERS) && has(&ORDERS))
+}
+
+/// The phrases of all text in the HTML, with that of scripts and attributes: some is shown on a click only.
+fn visible(page: &Page) -> PhraseSet {
+    let attributes = ["content", "alt", "title", "aria-label", "placeholder"].iter().flat_map(|name| {
+        let elements = page.select(&format!("[{name}]"));
+        elements.into_iter().filter_map(|element| element.attribute(name)).collect::<Vec<_>>()
+    });
+    let text = page.select("html").first().map(|html| html.text()).unwrap_or_default();
+    let converted = page.reference.blocks.iter().map(|block| &*block.text);
+    PhraseSet::new([&*text, &*page.reference.text].into_iter().chain(converted).chain(attributes))
+}

@@ -1,0 +1,89 @@
+//! The Markdown has the links of the HTML.
+
+use frontdesk_convert::{HtmlTree, Selector};
+use std::collections::{BTreeSet, HashSet};
+
+use super::comparison::{CONVERT, Comparison, has_own_text};
+use crate::group::Group;
+use crate::markdown::TextBlock;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::words::words;
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-links-missing",
+    group: Group::Parity,
+    severity: Severity::Advice,
+    checks: "The Markdown has the links of the HTML, also as relative links or links to the Markdown \
+             of a page.",
+    matters: "Agents follow links to what a page does not say itself.",
+    hurts: "Agents, which do not find the linked pages.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Keep links in the Markdown: `[text](https://example.com/page/)`.",
+        },
+        CONVERT,
+    ],
+    check,
+};
+
+/// From this number of links on, Markdown without any link is not only advice.
+const MANY: usize = 5;
+
+/// A text that consists of a link may be in the Markdown by chance if it has fewer words.
+const MIN_WORDS: usize = 3;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let anchor = Selector::parse("a[href]").unwrap_or_else(|error| unreachable!("{error}"));
+    for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
+        let page = comparison.page;
+        let (base, markdown) = (comparison.exchange.url(), comparison.markdown);
+        // Relative links are meant relative to the Markdown or to the page.
+        let links = markdown.links.iter().flat_map(|link| [base.join(link), page.url.join(link)]);
+        let html = HtmlTree::parse(&markdown.html.concat());
+        let anchors =
+            html.all(&anchor).into_iter().filter_map(|link| page.url.join(link.attribute("href")?).ok());
+        let own: HashSet<_> = links.flatten().chain(anchors).map(|url| essence(url.as_str())).collect();
+        // Where the text is missing as well, another rule reports it.
+        let is_long = |text: &str| words(text).len() >= MIN_WORDS;
+        let is_text = |block: &&TextBlock| has_own_text(block) || is_long(&block.text);
+        let blocks = page.reference.blocks.iter().filter(is_text).filter(|block| comparison.has(&block.text));
+        let blocks = blocks.filter(|block| !comparison.is_surrounding(&block.text));
+        let links = blocks.flat_map(|block| &block.links).filter(|link| link.starts_with("http"));
+        let mut expected: BTreeSet<_> = links.map(|link| essence(link)).collect();
+        expected.remove(&essence(page.url.as_str()));
+        expected.retain(|link| !is_service(link));
+        let missing: Vec<_> = expected.iter().filter(|link| !own.contains(*link)).collect();
+        let [first, ..] = missing[..] else { continue };
+        let is_broken = expected.len() >= MANY && markdown.links.is_empty() && markdown.html.is_empty();
+        let severity = if is_broken { Severity::Broken } else { Severity::Advice };
+        findings.report_as(
+            severity,
+            &[comparison.exchange, &page.html],
+            format!(
+                "The Markdown lacks {} of {} links of the HTML, first to {first}",
+                missing.len(),
+                expected.len()
+            ),
+        );
+    }
+}
+
+/// A link without the parts that may differ: the scheme, `www.`, the query, the fragment, a name such as
+/// `index.html`, and an ending such as `.md`.
+fn essence(link: &str) -> String {
+    let link = link.split(['?', '#']).next().unwrap_or_default();
+    let link = link.split_once("://").map_or(link, |(_, rest)| rest);
+    let link = link.strip_prefix("www.").unwrap_or(link).trim_end_matches('/');
+    let endings = [".html", ".htm", ".mdx", ".md", "/index", "/README"];
+    let link = endings.iter().fold(link, |link, ending| link.strip_suffix(ending).unwrap_or(link));
+    link.trim_end_matches('/').to_owned()
+}
+
+/// Whether a link edits or shares the page, or leads to a file, whose name may have a fingerprint.
+fn is_service(link: &str) -> bool {
+    let parts = ["/edit/", "/blob/", "/issues/new", "/intent/", "/sharer", "/share"];
+    let is_file = link.rsplit_once('/').is_some_and(|(_, name)| name.contains('.'));
+    is_file || parts.iter().any(|part| link.contains(part))
+}

@@ -1,0 +1,61 @@
+//! The Markdown has the text of the HTML.
+
+use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, texts};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::words::{PhraseSet, excerpt, words};
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-text-missing",
+    group: Group::Parity,
+    severity: Severity::Broken,
+    checks: "The Markdown has each paragraph of the HTML, without menus, footers and comments.",
+    matters: "Both are representations of one resource (RFC 9110 §3.2): a client that prefers one must \
+              not miss what the other says.",
+    hurts: "Agents, which answer without the missing text.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Generate the Markdown from the same source as the HTML, after includes, \
+                   components and data are expanded.",
+        },
+        CONVERT,
+    ],
+    check,
+};
+
+/// From this number of missing words with neighbors on, or a tenth of the prose, a finding is broken. Other
+/// missing text may be a notice, a comment or a list of related pages.
+const BROKEN_WORDS: usize = 25;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for comparison in Comparison::all(survey) {
+        let (missing, total) = comparison.missing();
+        let Some(first) = missing.iter().find(|lost| lost.has_neighbors).or(missing.first()) else {
+            continue;
+        };
+        let all: usize = missing.iter().map(|lost| lost.words).sum();
+        let certain: usize = missing.iter().filter(|lost| lost.has_neighbors).map(|lost| lost.words).sum();
+        let is_broken = certain >= BROKEN_WORDS
+            || (certain > 0 && certain * 10 >= total)
+            || (all * 10 > total * 9 && is_other(&comparison));
+        let severity = if is_broken { Severity::Broken } else { Severity::Advice };
+        let text = excerpt(&first.block.text, 14);
+        findings.report_as(
+            severity,
+            &[comparison.exchange, &comparison.page.html],
+            format!("The Markdown lacks {all} of {total} words that the HTML shows, first: “{text}”"),
+        );
+    }
+}
+
+/// Whether the Markdown is another text, or very short.
+fn is_other(comparison: &Comparison<'_>) -> bool {
+    let reference = PhraseSet::new(texts(&comparison.page.reference));
+    let blocks = comparison.markdown.blocks.iter().map(|block| (block, words(&block.text).len()));
+    let prose: Vec<_> = blocks.filter(|(block, count)| is_prose(block, *count)).collect();
+    let own = prose.iter().filter(|(block, _)| reference.percentage(&block.text) < PRESENT).count();
+    let length = |text: &str| words(text).len();
+    own * 2 > prose.len() || length(&comparison.markdown.text) * 10 < length(&comparison.page.reference.text)
+}

@@ -1,0 +1,58 @@
+//! Pages have their text without scripts.
+
+use super::comparison::markdown_of;
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "text-only-by-scripts",
+    group: Group::Parity,
+    severity: Severity::Broken,
+    checks: "The HTML of a page has its text, before scripts run.",
+    matters: "Most agents and crawlers run no scripts: they get an empty page with status 200.",
+    hurts: "Agents and search engines, which find no text; people if a script fails.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Render pages on the server or at build time (SSR or SSG in the framework’s \
+                   configuration).",
+        },
+        Fix {
+            platform: Platform::Any,
+            text: "Otherwise serve the text as Markdown to clients that ask for `text/markdown`.",
+        },
+    ],
+    check,
+};
+
+/// Pages with fewer letters and digits have no text to speak of.
+const FEW_LETTERS: usize = 200;
+
+/// Elements that frameworks fill with the page.
+const ROOTS: &str =
+    "#root, #app, #__next, #__nuxt, #svelte, #q-app, #___gatsby, app-root, [data-reactroot], [ng-app]";
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in survey.basis.pages.iter().filter(|page| is_filled_by_scripts(page)) {
+        let letters = page.converted.page_letters;
+        let has_markdown = markdown_of(page).is_some_and(|(_, markdown)| markdown.text.len() > FEW_LETTERS);
+        let severity = if has_markdown { Severity::Advice } else { Severity::Broken };
+        findings.report_as(
+            severity,
+            &[&page.html],
+            format!(
+                "The HTML has {letters} letters of text; scripts add the rest, which most agents do not run"
+            ),
+        );
+    }
+}
+
+/// Whether a page has hardly any text, and an empty element for scripts or a note that asks for JavaScript.
+fn is_filled_by_scripts(page: &Page) -> bool {
+    let is_blank = page.converted.page_letters < FEW_LETTERS && page.response().is_whole;
+    let has_root = || page.select(ROOTS).iter().any(|root| root.text().len() < FEW_LETTERS);
+    let has_note = || page.select("noscript").iter().any(|note| note.text().contains("JavaScript"));
+    is_blank && !page.select("script").is_empty() && (has_root() || has_note())
+}

@@ -1,0 +1,64 @@
+//! The negotiated Markdown and that at its own address are the same.
+
+use super::comparison::{CONVERT, PRESENT, is_prose, texts};
+use crate::exchange::Exchange;
+use crate::group::Group;
+use crate::markdown::MarkdownPage;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+use crate::words::{PhraseSet, excerpt, words};
+
+pub(super) static RULE: Rule = Rule {
+    id: "twin-differs",
+    group: Group::Parity,
+    severity: Severity::Broken,
+    checks: "A page gives the same Markdown at its own address and at the declared one.",
+    matters: "Which address an agent asks is chance: it must not decide what the agent reads.",
+    hurts: "Agents, of which some get an outdated or another text.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Serve both addresses from one file, and purge both in caches when it changes.",
+        },
+        CONVERT,
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let Some((agent, markdown)) = page.agent.as_ref().zip(page.markdown.as_ref()) else { continue };
+        let Some((twin, twin_markdown)) = page.twin.as_ref().zip(page.twin_markdown.as_ref()) else {
+            continue;
+        };
+        let is_whole = |exchange: &Exchange| exchange.response().is_some_and(|own| own.is_whole);
+        if !is_whole(agent) || !is_whole(twin) {
+            continue;
+        }
+        let (lacks, lacks_total) = missing(markdown, twin_markdown);
+        let (has, has_total) = missing(twin_markdown, markdown);
+        let count: usize = lacks.iter().chain(&has).map(|(_, count)| count).sum();
+        let (text, place) = match (lacks.first(), has.first()) {
+            (Some((text, _)), _) => (text, "only the page's own address has"),
+            (None, Some((text, _))) => (text, "only the declared address has"),
+            (None, None) => continue,
+        };
+        // A few differing sentences may be a change that a cache has not seen yet.
+        let is_broken = count * 10 >= lacks_total.max(has_total);
+        let severity = if is_broken { Severity::Broken } else { Severity::Advice };
+        let text = excerpt(text, 14);
+        let message = format!("The Markdown of {} is another: {place} “{text}”", twin.url());
+        findings.report_as(severity, &[agent, twin], message);
+    }
+}
+
+/// The blocks of prose in `markdown` that `other` lacks, with their numbers of words, and the number of words
+/// in all blocks of prose.
+fn missing<'a>(markdown: &'a MarkdownPage, other: &MarkdownPage) -> (Vec<(&'a str, usize)>, usize) {
+    let phrases = PhraseSet::new(texts(other));
+    let counted = markdown.blocks.iter().map(|block| (block, words(&block.text).len()));
+    let prose: Vec<_> = counted.filter(|(block, count)| is_prose(block, *count)).collect();
+    let total = prose.iter().map(|(_, count)| count).sum();
+    let lost = prose.into_iter().filter(|(block, _)| phrases.percentage(&block.text) < PRESENT);
+    (lost.map(|(block, count)| (&*block.text, count)).collect(), total)
+}
