@@ -18,9 +18,9 @@ mod robots_sitemap_broken;
 mod security_txt_expired;
 mod security_txt_invalid;
 mod security_txt_missing;
+mod shared;
 mod skills_digest_wrong;
 mod skills_index_invalid;
-mod support;
 mod usage_signals_disagree;
 
 use crate::rule::Rule;

@@ -13,7 +13,7 @@ mod api_valid_refused;
 mod form_get_personal_data;
 mod form_insecure_action;
 mod form_no_method_fallback;
-mod support;
+mod shared;
 
 use crate::rule::Rule;
 

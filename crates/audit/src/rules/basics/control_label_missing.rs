@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use frontdesk_convert::HtmlElement;
 
-use super::{has, is_hidden, is_named, report_elements};
+use super::shared::{has, is_hidden, is_named, report_elements};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! Pages have a description.
 
-use super::{has, report_lacking};
+use super::shared::{has, report_lacking};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

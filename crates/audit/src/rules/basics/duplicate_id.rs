@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use frontdesk_convert::HtmlElement;
 
-use super::tag;
+use super::shared::tag;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

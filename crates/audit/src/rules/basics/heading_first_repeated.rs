@@ -1,6 +1,6 @@
 //! Pages have one main heading.
 
-use super::{excerpt, is_hidden};
+use super::shared::{excerpt, is_hidden};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

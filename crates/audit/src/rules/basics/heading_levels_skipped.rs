@@ -1,6 +1,6 @@
 //! The levels of headings are in steps of one.
 
-use super::{excerpt, is_hidden};
+use super::shared::{excerpt, is_hidden};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -2,7 +2,7 @@
 
 use frontdesk_convert::HtmlElement;
 
-use super::{is_hidden, is_named, report_elements};
+use super::shared::{is_hidden, is_named, report_elements};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! The declared language is a language tag.
 
-use super::excerpt;
+use super::shared::excerpt;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -2,7 +2,7 @@
 
 use frontdesk_convert::HtmlElement;
 
-use super::{has, report_lacking};
+use super::shared::{has, report_lacking};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -2,7 +2,7 @@
 
 use frontdesk_convert::{HtmlElement, Selector};
 
-use super::{has, is_hidden, is_named, report_elements};
+use super::shared::{has, is_hidden, is_named, report_elements};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! Pages mark their main content.
 
-use super::report_lacking;
+use super::shared::report_lacking;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

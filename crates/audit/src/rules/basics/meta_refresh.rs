@@ -1,6 +1,6 @@
 //! Pages do not redirect or reload by themselves.
 
-use super::tag;
+use super::shared::tag;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -3,7 +3,7 @@
 use frontdesk_convert::Url;
 use http::header::CONTENT_SECURITY_POLICY;
 
-use super::tag;
+use super::shared::tag;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

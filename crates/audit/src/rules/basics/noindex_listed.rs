@@ -2,7 +2,7 @@
 
 use frontdesk_convert::forbids_index;
 
-use super::excerpt;
+use super::shared::excerpt;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

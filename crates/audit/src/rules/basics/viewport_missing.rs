@@ -1,6 +1,6 @@
 //! Pages fit the screens of phones.
 
-use super::{has, report_lacking};
+use super::shared::{has, report_lacking};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! Each `Content-Signal` can be read.
 
-use super::support::check_statements;
+use super::shared::check_statements;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! Files for programs have the right media type.
 
-use super::support::existing;
+use super::shared::existing;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

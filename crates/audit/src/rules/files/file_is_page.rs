@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::support::NO_FALLBACK;
+use super::shared::NO_FALLBACK;
 use crate::exchange::{Exchange, Response};
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

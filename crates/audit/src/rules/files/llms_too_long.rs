@@ -1,6 +1,6 @@
 //! `llms.txt` fits into the context of an agent.
 
-use super::support::existing;
+use super::shared::existing;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

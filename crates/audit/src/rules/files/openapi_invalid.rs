@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::support::{MAX_FINDINGS, existing};
+use super::shared::{MAX_FINDINGS, existing};
 use crate::exchange::Exchange;
 use crate::group::Group;
 use crate::openapi::OpenApi;

@@ -3,7 +3,7 @@
 use frontdesk_convert::Url;
 use serde_json::Value;
 
-use super::support::MAX_FINDINGS;
+use super::shared::MAX_FINDINGS;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

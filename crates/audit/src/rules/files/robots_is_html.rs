@@ -1,6 +1,6 @@
 //! `robots.txt` is a text file.
 
-use super::support::NO_FALLBACK;
+use super::shared::NO_FALLBACK;
 use crate::exchange::Response;
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

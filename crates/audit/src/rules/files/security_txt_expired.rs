@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::support::security_fields;
+use super::shared::security_fields;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -3,7 +3,7 @@
 use frontdesk_convert::Url;
 use jiff::Timestamp;
 
-use super::support::{MAX_FINDINGS, security_fields};
+use super::shared::{MAX_FINDINGS, security_fields};
 use crate::exchange::Response;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

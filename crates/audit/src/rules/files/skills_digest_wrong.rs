@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use super::support::existing;
+use super::shared::existing;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{MAX_FINDINGS, read_json};
+use super::shared::{MAX_FINDINGS, read_json};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

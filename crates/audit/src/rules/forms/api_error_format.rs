@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{name, refusals};
+use super::shared::{name, refusals};
 use crate::exchange::Response;
 use crate::group::Group;
 use crate::openapi::{OpenApi, is_json};

@@ -1,6 +1,6 @@
 //! Invalid submissions are refused.
 
-use super::support::report_accepted;
+use super::shared::report_accepted;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

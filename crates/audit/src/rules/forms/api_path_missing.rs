@@ -1,6 +1,6 @@
 //! Each documented operation exists.
 
-use super::support::{name, refusals};
+use super::shared::{name, refusals};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

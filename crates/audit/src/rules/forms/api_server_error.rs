@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::support::{name, refusals};
+use super::shared::{name, refusals};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

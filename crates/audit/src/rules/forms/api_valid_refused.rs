@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::support::name;
+use super::shared::name;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! Forms with personal data are sent with POST.
 
-use super::support::{MAX_FORMS, is_address, personal_forms};
+use super::shared::{MAX_FORMS, is_address, personal_forms};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! Forms work without scripts.
 
-use super::support::{MAX_FORMS, is_address, personal_forms};
+use super::shared::{MAX_FORMS, is_address, personal_forms};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! Several lines of `Accept` are one list.
 
-use super::{PARSE_ACCEPT, accept_of, that_gets};
+use super::shared::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! Parameters of a media type in `Accept` do not hide the type.
 
-use super::{PARSE_ACCEPT, accept_of, that_gets};
+use super::shared::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

@@ -1,6 +1,6 @@
 //! Agents that prefer Markdown get it, where the site has it.
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
+use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
 use crate::cache_status::cache_evidence;
 use crate::clients::CLAUDE_CODE;
 use crate::exchange::Representation;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Method, header};
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
+use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
 use crate::clients::{CHROME, CODEX};
 use crate::exchange::{Exchange, Representation};
 use crate::group::Group;

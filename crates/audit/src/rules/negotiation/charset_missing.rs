@@ -1,6 +1,6 @@
 //! Markdown beyond ASCII names its character encoding.
 
-use super::texts;
+use super::shared::texts;
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! The `charset` is that of the body.
 
-use super::texts;
+use super::shared::texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! `Content-Type` says what the body is.
 
-use super::texts;
+use super::shared::texts;
 use crate::exchange::{Representation, Response};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! Markdown is sent as `text/markdown`.
 
-use super::texts;
+use super::shared::texts;
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! The names of media types are compared without regard to case.
 
-use super::{PARSE_ACCEPT, accept_of, that_gets};
+use super::shared::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

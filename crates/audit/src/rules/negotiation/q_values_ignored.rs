@@ -1,6 +1,6 @@
 //! The weights of `Accept` decide between HTML and Markdown.
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
+use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

@@ -1,6 +1,6 @@
 //! A type with the weight 0 is not sent.
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
+use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use frontdesk_convert::{Options, convert};
 
-use super::{severity_by_cache, that_gets};
+use super::shared::{severity_by_cache, that_gets};
 use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,6 +1,6 @@
 //! `Accept` chooses between HTML and Markdown, not the `User-Agent`.
 
-use super::{gets, severity_by_cache, that_gets};
+use super::shared::{gets, severity_by_cache, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

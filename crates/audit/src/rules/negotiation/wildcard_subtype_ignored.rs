@@ -1,6 +1,6 @@
 //! `text/*` includes HTML.
 
-use super::{PARSE_ACCEPT, accept_of};
+use super::shared::{PARSE_ACCEPT, accept_of};
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;

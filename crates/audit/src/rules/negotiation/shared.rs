@@ -1,0 +1,73 @@
+//! Fixes and tests of responses that several rules of the group share.
+
+use std::sync::Arc;
+
+use http::header;
+
+use crate::cache_status::cache_evidence;
+use crate::exchange::{Exchange, Representation, Response};
+use crate::rule::{Fix, Platform, Severity};
+use crate::survey::Survey;
+
+/// How to read `Accept` in general: the fix of the rules on its syntax and weights.
+pub(super) const PARSE_ACCEPT: Fix = Fix {
+    platform: Platform::Any,
+    text: "Do not search in the text of `Accept`. Parse it with a library for content negotiation: it \
+           splits the list, compares names without regard to case, and applies the weights `q`.",
+};
+
+pub(super) const PARSE_ACCEPT_AT_VERCEL: Fix = Fix {
+    platform: Platform::Vercel,
+    text: "A condition `has` on the header `accept` in `vercel.json` is a regular expression and cannot \
+           compare weights: decide in a middleware with a parser of `Accept`.",
+};
+
+pub(super) const PARSE_ACCEPT_IN_NGINX: Fix = Fix {
+    platform: Platform::Nginx,
+    text: "A `map` of `$http_accept` cannot compare weights: pass requests whose `Accept` contains \
+           `text/markdown` to an application that parses it, or decide in njs.",
+};
+
+/// Whether the client got this representation with status 200 from the origin. The responses of caches are
+/// judged by the rules on caches.
+pub(super) fn gets(exchange: &Exchange, representation: Representation) -> bool {
+    exchange.success().is_some_and(|response| {
+        response.representation() == representation && cache_evidence(response).is_none()
+    })
+}
+
+/// The exchange, if it was sent and [`gets`] this representation.
+pub(super) fn that_gets(
+    exchange: Option<&Arc<Exchange>>,
+    representation: Representation,
+) -> Option<&Arc<Exchange>> {
+    exchange.filter(|exchange| gets(exchange, representation))
+}
+
+/// The lines of `Accept` in backticks.
+pub(super) fn accept_of(exchange: &Exchange) -> String {
+    let lines = exchange.request.headers.iter().filter(|(name, _)| name == header::ACCEPT);
+    let lines: Vec<_> =
+        lines.map(|(_, value)| format!("`Accept: {}`", String::from_utf8_lossy(value.as_bytes()))).collect();
+    if lines.is_empty() { "no `Accept`".to_owned() } else { lines.join(" and ") }
+}
+
+/// All responses to GET requests with text: pages, Markdown at their own addresses and at those of twins.
+/// Leaves out the responses that claim a content coding which was not decoded.
+pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &Response)> {
+    let pages = survey.basis.pages.iter();
+    let exchanges =
+        pages.flat_map(|page| [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()]).flatten();
+    let readable = exchanges.filter_map(|exchange| Some((exchange, exchange.success()?)));
+    readable.filter(|(_, response)| matches!(&*response.encoding(), "" | "gzip"))
+}
+
+/// How much a response hurts that depends on the `User-Agent`: a cache that is not told may serve it to all
+/// clients.
+pub(super) fn severity_by_cache(response: &Response) -> Severity {
+    if response.varies_on("user-agent") || response.shared_lifetime() == Some(0) {
+        Severity::Advice
+    } else {
+        Severity::Broken
+    }
+}
