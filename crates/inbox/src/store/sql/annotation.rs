@@ -72,12 +72,12 @@ impl Editor {
             name.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>()
         };
         let user = user.map(clean).filter(|name| !name.is_empty());
-        self.set_value(id, OperatorAction::Assign, "assignee", user)
+        self.set_value(id, OperatorAction::Assign, "assignee", user.as_ref())
     }
 
     /// Sets the day on which to come back to a submission; `None` removes it.
     pub fn set_follow_up(&mut self, id: Uuid, day: Option<Date>) -> Result<Annotated, StoreError> {
-        self.set_value(id, OperatorAction::FollowUp, "follow_up", day.map(day_number))
+        self.set_value(id, OperatorAction::FollowUp, "follow_up", day.map(day_number).as_ref())
     }
 
     /// Sets a column of the table `annotation`; `None` removes the value.
@@ -86,10 +86,10 @@ impl Editor {
         id: Uuid,
         action: OperatorAction,
         column: &str,
-        value: Option<impl Bind>,
+        value: Option<&impl Bind>,
     ) -> Result<Annotated, StoreError> {
         self.annotate(id, action, |tx| {
-            let Some(value) = &value else {
+            let Some(value) = value else {
                 let remove = format!(
                     "UPDATE annotation SET {column} = NULL WHERE submission = ?1 AND {column} IS NOT NULL"
                 );
