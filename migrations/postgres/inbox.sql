@@ -62,7 +62,8 @@ CREATE TABLE submission (
     lead            text,
     seen_at         bigint,
     done_at         bigint,
-    spam_at         bigint
+    spam_at         bigint,
+    held_as_spam    integer NOT NULL DEFAULT 0 CHECK (held_as_spam IN (0, 1))
 );
 
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;

@@ -67,6 +67,7 @@ CREATE TABLE submission (
     seen_at         INTEGER,                                       -- when an operator first opened it; NULL if it is unread
     done_at         INTEGER,                                       -- since when it has been done; NULL if it is open
     spam_at         INTEGER,                                       -- when an operator marked it as spam
+    held_as_spam    INTEGER NOT NULL DEFAULT 0 CHECK (held_as_spam IN (0, 1)), -- whether that mark holds it
     fields          TEXT    NOT NULL,                              -- a JSON object, in the form's order
     sealed          BLOB                                           -- the fields and `lead`, encrypted to the operator's key; `fields` is then `{}`, and `lead` NULL
 ) STRICT;

@@ -222,7 +222,7 @@ impl InboxCommand {
         match self {
             Self::Release { .. } | Self::Deliver(_) => needs::ROUTING,
             Self::Export(SubmissionExport { output: Some(_), .. }) => needs::STORE_AND_BUILD,
-            Self::Open { .. } => needs::WEB_INTERFACE,
+            Self::Open { .. } | Self::Assign { none: false, .. } => needs::WEB_INTERFACE,
             _ => needs::STORE,
         }
     }

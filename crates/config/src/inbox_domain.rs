@@ -139,14 +139,14 @@ mod tests {
 
     use super::*;
     use crate::Config;
-    use frontdesk_site::fault::Severity;
+    use crate::tests::{accept_text, refuse_text};
 
     const TLS: &str = "[tls]\nlisten = \"[::]:443\"\n\
                        acme_domains = [\"www.example.com\"]\nacme_email = \"a@example.com\"\n";
 
     #[test]
     fn the_certificate_is_its_own_and_from_the_same_authority() {
-        let config = accept(&format!("{TLS}[inbox]\ndomain = \"Desk.example.com\"\n"));
+        let config = accept_text(&format!("{TLS}[inbox]\ndomain = \"Desk.example.com\"\n"));
         let Some(CertificateSource::Acme(own)) = &config.inbox_certificate else {
             panic!("it is from files")
         };
@@ -157,15 +157,15 @@ mod tests {
         assert_eq!(site.domains, ["www.example.com"]);
         assert_ne!(own.certificate_file(), site.certificate_file());
         let files = "domain = \"desk.example.com\"\ncertificate = \"c.pem\"\nkey = \"/k.pem\"\n";
-        let config = accept(&format!("{TLS}[inbox]\n{files}"));
+        let config = accept_text(&format!("{TLS}[inbox]\n{files}"));
         let expected = CertificateFiles { certificate: "/site/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(config.inbox_certificate, Some(CertificateSource::Files(expected)));
-        assert!(accept(TLS).inbox_certificate.is_none());
+        assert!(accept_text(TLS).inbox_certificate.is_none());
     }
 
     #[test]
     fn the_domain_has_the_port_of_its_listener() {
-        let authority = |text: &str, port| accept(text).with_base_url(None).inbox_authority(port);
+        let authority = |text: &str, port| accept_text(text).with_base_url(None).inbox_authority(port);
         let own = |listen: &str| format!("[inbox]\ndomain = \"desk.example.com\"\nlisten = \"{listen}\"\n");
         assert_eq!(authority(&own("0.0.0.0:8443"), None).as_deref(), Some("desk.example.com:8443"));
         assert_eq!(authority(&own("0.0.0.0:443"), None).as_deref(), Some("desk.example.com"));
@@ -179,8 +179,11 @@ mod tests {
 
     #[test]
     fn an_open_address_needs_no_permission_with_a_domain() {
-        accept("[inbox]\ndomain = \"desk.example.com\"\nlisten = \"0.0.0.0:8443\"\n");
-        refuse("[inbox]\nlisten = \"0.0.0.0:8443\"\n", "2: `inbox.listen` is not a loopback address");
+        accept_text("[inbox]\ndomain = \"desk.example.com\"\nlisten = \"0.0.0.0:8443\"\n");
+        refuse_text(
+            "[inbox]\nlisten = \"0.0.0.0:8443\"\n",
+            "frontdesk.toml:2: `inbox.listen` is not a loopback address",
+        );
     }
 
     #[test]
@@ -190,23 +193,38 @@ mod tests {
         for wrong in
             ["192.0.2.1", "*.example.com", "https://desk.example.com", "a b", "desk.example.com:8443", "-a.b"]
         {
-            refuse(&inbox(&format!("domain = \"{wrong}\"")), "6: `inbox.domain` must be a host name such as");
+            refuse_text(
+                &inbox(&format!("domain = \"{wrong}\"")),
+                "frontdesk.toml:6: `inbox.domain` must be a host name such as",
+            );
         }
-        refuse(&inbox("domain = \"WWW.example.com\""), "6: `inbox.domain` is also a name of the site");
+        refuse_text(
+            &inbox("domain = \"WWW.example.com\""),
+            "frontdesk.toml:6: `inbox.domain` is also a name of the site",
+        );
         let base = format!("base_url = \"https://desk.example.com\"\n{}", inbox(domain));
-        refuse(&base, "7: `inbox.domain` is also a name of the site");
-        refuse(&format!("[inbox]\n{domain}\n"), "2: `inbox.domain` needs a listener with TLS: set `[tls]`");
+        refuse_text(&base, "frontdesk.toml:7: `inbox.domain` is also a name of the site");
+        refuse_text(
+            &format!("[inbox]\n{domain}\n"),
+            "frontdesk.toml:2: `inbox.domain` needs a listener with TLS: set `[tls]`",
+        );
         let socket = format!("{domain}\nlisten = \"unix:inbox.sock\"");
-        refuse(&inbox(&socket), "6: `inbox.domain` cannot be used with a Unix socket");
+        refuse_text(&inbox(&socket), "frontdesk.toml:6: `inbox.domain` cannot be used with a Unix socket");
         let header = format!("{domain}\nuser_header = \"x-user\"\ntrusted_proxies = [\"127.0.0.1\"]");
-        refuse(&inbox(&header), "7: `inbox.user_header` has no effect on the addresses of `[tls]`");
-        refuse(&inbox("certificate = \"c\"\nkey = \"k\""), "6: `inbox.certificate` has no effect without");
-        refuse(
+        refuse_text(
+            &inbox(&header),
+            "frontdesk.toml:7: `inbox.user_header` has no effect on the addresses of `[tls]`",
+        );
+        refuse_text(
+            &inbox("certificate = \"c\"\nkey = \"k\""),
+            "frontdesk.toml:6: `inbox.certificate` has no effect without",
+        );
+        refuse_text(
             &inbox(&format!("{domain}\nkey = \"k\"")),
-            "7: `inbox.key` is set, but `inbox.certificate` is not",
+            "frontdesk.toml:7: `inbox.key` is set, but `inbox.certificate` is not",
         );
         let half = format!("{domain}\ncertificate = \"c\"");
-        refuse(&inbox(&half), "7: `inbox.certificate` is set, but `inbox.key` is not");
+        refuse_text(&inbox(&half), "frontdesk.toml:7: `inbox.certificate` is set, but `inbox.key` is not");
     }
 
     #[test]
@@ -226,27 +244,9 @@ mod tests {
     #[test]
     fn missing_certificate_files_are_reported_with_their_key() {
         let files = "domain = \"desk.example.com\"\ncertificate = \"/no/such\"\nkey = \"/no/such\"\n";
-        let config = accept(&format!("{TLS}[inbox]\n{files}")).with_base_url(None);
+        let config = accept_text(&format!("{TLS}[inbox]\n{files}")).with_base_url(None);
         let said: Vec<String> = config.certificate_faults().iter().map(ToString::to_string).collect();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("frontdesk.toml:7: `inbox.certificate` cannot be read from /no/such"));
-    }
-
-    fn load(text: &str) -> (Config, Vec<String>) {
-        let (config, faults) = Config::parse(text, Path::new("/site"), [], &[]);
-        let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
-        (config, errors.map(ToString::to_string).collect())
-    }
-
-    fn accept(text: &str) -> Config {
-        let (config, errors) = load(text);
-        assert_eq!(errors, [""; 0], "{text}");
-        config
-    }
-
-    fn refuse(text: &str, expected: &str) {
-        let errors = load(text).1;
-        let expected = format!("frontdesk.toml:{expected}");
-        assert!(errors.len() == 1 && errors[0].starts_with(&expected), "{errors:?} is not {expected:?}");
     }
 }

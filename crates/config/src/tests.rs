@@ -580,6 +580,16 @@ fn accept(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> Config {
     config
 }
 
+/// Parses a configuration without errors.
+pub(crate) fn accept_text(text: &str) -> Config {
+    accept(text, &[], &[])
+}
+
+/// Asserts that a configuration has one error, and that it begins with `expected`.
+pub(crate) fn refuse_text(text: &str, expected: &str) {
+    refuse(text, &[], &[expected]);
+}
+
 fn refuse(text: &str, environment: &[(&str, &str)], expected: &[&str]) {
     let errors = errors(&load(text, environment, &[]).1);
     assert_eq!(errors.len(), expected.len(), "{errors:#?}");

@@ -242,51 +242,55 @@ fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
-    use frontdesk_site::fault::Severity;
+    use crate::tests::{accept_text, refuse_text};
 
     #[test]
     fn nothing_is_served_over_tls_by_default() {
-        let options = accept("").web.http.tls;
+        let options = accept_text("").web.http.tls;
         assert!(options.source.is_none() && options.redirect.is_none());
     }
 
     #[test]
     fn a_certificate_comes_from_files_or_from_an_authority() {
-        let config =
-            accept("[tls]\nlisten = \"[::]:443\"\ncertificate = \"tls/chain.pem\"\nkey = \"/etc/key.pem\"\n");
+        let config = accept_text(
+            "[tls]\nlisten = \"[::]:443\"\ncertificate = \"tls/chain.pem\"\nkey = \"/etc/key.pem\"\n",
+        );
         let files =
             CertificateFiles { certificate: "/site/tls/chain.pem".into(), key: "/etc/key.pem".into() };
         assert_eq!(config.web.http.tls.source, Some(CertificateSource::Files(files)));
         assert_eq!(config.tls_listen.len(), 1);
-        let config =
-            accept("[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n");
+        let config = accept_text(
+            "[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n",
+        );
         let Some(CertificateSource::Acme(acme)) = config.web.http.tls.source else {
             panic!("the certificate is not from ACME")
         };
         assert_eq!(acme.domains, ["www.example.com", "example.com"]);
         assert_eq!(acme.cache, Path::new("/site/data/acme"));
 
-        refuse("[tls]\nkey = \"k\"\n", "frontdesk.toml:2: `tls.key` is set, but `tls.certificate` is not");
-        refuse(
+        refuse_text(
+            "[tls]\nkey = \"k\"\n",
+            "frontdesk.toml:2: `tls.key` is set, but `tls.certificate` is not",
+        );
+        refuse_text(
             "[tls]\ncertificate = \"c\"\n",
             "frontdesk.toml:2: `tls.certificate` is set, but `tls.key` is not",
         );
-        refuse(
+        refuse_text(
             "[tls]\ncertificate = \"c\"\nkey = \"k\"\nacme_domains = [\"example.com\"]\n",
             "frontdesk.toml:4: `tls.acme_domains` is set together with `tls.certificate`",
         );
-        refuse("[tls]\nlisten = \"[::]:443\"\n", "frontdesk.toml:2: `tls.listen` needs a certificate");
+        refuse_text("[tls]\nlisten = \"[::]:443\"\n", "frontdesk.toml:2: `tls.listen` needs a certificate");
         for url in
             ["http://ca.example.com/", "https://ca.example.com/#directory", "https://ca.example.com:0/"]
         {
             let line = format!("[tls]\nacme_directory = {url:?}\n");
-            refuse(&line, "frontdesk.toml:2: `tls.acme_directory` must be");
+            refuse_text(&line, "frontdesk.toml:2: `tls.acme_directory` must be");
         }
         for name in ["*.example.com", "192.0.2.7", "", "a..b", "-a.example.com", "https://example.com", "a b"]
         {
             let line = format!("[tls]\nacme_domains = [{name:?}]\n");
-            refuse(&line, "frontdesk.toml:2: `tls.acme_domains` must be a list of host names");
+            refuse_text(&line, "frontdesk.toml:2: `tls.acme_domains` must be a list of host names");
         }
     }
 
@@ -362,7 +366,7 @@ mod tests {
                 vec!["[::1]"],
             ),
         ] {
-            let config = accept(&text).with_base_url(listening_on.parse().ok());
+            let config = accept_text(&text).with_base_url(listening_on.parse().ok());
             assert_eq!(config.pages.base_url, base_url);
             let redirect = config.web.http.tls.redirect.expect("plain requests are redirected");
             assert_eq!(
@@ -370,7 +374,7 @@ mod tests {
                 (authority, names.into_iter().map(str::to_owned).collect())
             );
         }
-        let off = accept(&format!("{files}redirect = false\n")).with_base_url("[::]:443".parse().ok());
+        let off = accept_text(&format!("{files}redirect = false\n")).with_base_url("[::]:443".parse().ok());
         assert!(off.web.http.tls.redirect.is_none());
     }
 
@@ -378,30 +382,17 @@ mod tests {
     fn faults_of_the_files_have_their_line() {
         let text =
             "base_url = \"http://www.example.com\"\n[tls]\ncertificate = \"/no/such\"\nkey = \"/no/such\"\n";
-        let said: Vec<String> =
-            accept(text).with_base_url(None).certificate_faults().iter().map(ToString::to_string).collect();
+        let said: Vec<String> = accept_text(text)
+            .with_base_url(None)
+            .certificate_faults()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert!(
             said[0].starts_with("frontdesk.toml:3: `tls.certificate` cannot be read from /no/such: "),
             "{said:?}"
         );
         assert!(said[1].starts_with("frontdesk.toml:1: `base_url` begins with http://"), "{said:?}");
         assert_eq!(said.len(), 2);
-    }
-
-    fn load(text: &str) -> (Config, Vec<String>) {
-        let (config, faults) = Config::parse(text, Path::new("/site"), [], &[]);
-        let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
-        (config, errors.map(ToString::to_string).collect())
-    }
-
-    fn accept(text: &str) -> Config {
-        let (config, errors) = load(text);
-        assert_eq!(errors, [""; 0], "{text}");
-        config
-    }
-
-    fn refuse(text: &str, expected: &str) {
-        let errors = load(text).1;
-        assert!(errors.len() == 1 && errors[0].starts_with(expected), "{errors:?} is not {expected:?}");
     }
 }

@@ -93,10 +93,12 @@ fn session_role(session: &Session, users: &[User]) -> Option<Role> {
 }
 
 /// Ends the sessions and login links of users who are no longer in the configuration, once after each change
-/// of it, so that they stay ended if the users return. An error is logged; the sessions are refused anyway.
+/// of it, so that they stay ended if the users return. Other requests do not wait for that, because the
+/// sessions are refused anyway. An error is logged, and the next request tries again.
 pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
-    let mut known = inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.as_ref().is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(options))) {
+    let known = || inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
+    let previous = known().replace(Arc::downgrade(options));
+    if previous.is_some_and(|previous| std::ptr::eq(previous.as_ptr(), Arc::as_ptr(options))) {
         return;
     }
     let ended = inbox.readers.with(|reader| {
@@ -107,9 +109,9 @@ pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<Des
         editor.remove_mailed_logins(&|user| find_user(&options.users, user).is_none())?;
         if hashes.is_empty() { Ok(0) } else { editor.revoke(Some(&hashes)) }
     });
-    match ended {
-        Ok(_) => *known = Some(Arc::downgrade(options)),
-        Err(error) => tracing::warn!(%error, "the sessions of removed users of the inbox could not be ended"),
+    if let Err(error) = ended {
+        *known() = None;
+        tracing::warn!(%error, "the sessions of removed users of the inbox could not be ended");
     }
 }
 

@@ -62,6 +62,13 @@ pub struct DeskOptions {
     pub browsers: Vec<&'static str>,
 }
 
+impl DeskOptions {
+    /// The users, if there can be no others. Empty if a proxy names users, or if none are configured.
+    pub fn only_users(&self) -> &[User] {
+        if self.user_header.is_some() { &[] } else { &self.users }
+    }
+}
+
 /// Whether the server counts page views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ViewCounting {

@@ -10,8 +10,6 @@ use crate::submission::{Status, Submission};
 
 /// The reason of a hold for which the operator gives none.
 const DEFAULT_REASON: &str = "held by the operator";
-/// The reason of a hold because an operator marked the submission as spam. Removing the mark releases it.
-const SPAM_REASON: &str = "marked as spam";
 
 /// The result of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,24 +136,23 @@ impl<'a> Changes<'a> {
     }
 
     /// Marks a submission as spam, and holds it unless every channel has it.
-    pub fn mark_spam(&mut self, submission: &Submission, now: Timestamp) -> Result<Annotated, StoreError> {
-        if self.exists(submission.id)? {
-            self.editor.hold(submission.id, SPAM_REASON, now)?;
+    pub fn mark_spam(&mut self, id: Uuid, now: Timestamp) -> Result<Annotated, StoreError> {
+        if self.exists(id)? {
+            self.editor.hold_as_spam(id, now)?;
         }
-        self.editor.set_spam(submission.id, true, now)
+        self.editor.set_spam(id, true, now)
     }
 
     /// Removes the mark of spam, and releases the submission if the mark had held it.
     pub fn unmark_spam(
         &mut self,
-        submission: &Submission,
+        id: Uuid,
         channels: &[Route],
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
-        let unmarked = self.editor.set_spam(submission.id, false, now)?;
-        let is_held_for_it = submission.held.as_ref().is_some_and(|held| held.because == SPAM_REASON);
-        if unmarked == Annotated::Changed && is_held_for_it {
-            self.editor.release(submission.id, channels, now)?;
+        let unmarked = self.editor.set_spam(id, false, now)?;
+        if unmarked == Annotated::Changed && self.reader.is_held_as_spam(id)? {
+            self.editor.release(id, channels, now)?;
         }
         Ok(unmarked)
     }

@@ -11,7 +11,7 @@ mod block_on;
 pub mod disk;
 mod error;
 pub(crate) mod fingerprint;
-mod ids;
+pub(crate) mod ids;
 mod link;
 pub mod lock;
 pub mod notifier;

@@ -12,10 +12,11 @@ use super::console::Console;
 use super::selection::find_all;
 use super::width::{columns, pad};
 use crate::cli::output::{counted, with_hint};
-use frontdesk_desk::json as json_lines;
+use frontdesk_desk::{User, json as json_lines};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction};
 use frontdesk_inbox::time::{format_local, format_utc};
+use frontdesk_site::fault::did_you_mean;
 
 /// How many entries of the log one query reads.
 const PAGE: usize = 200;
@@ -42,12 +43,13 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
     })
 }
 
-/// Assigns submissions to a user, or to none.
+/// Assigns submissions to a user, or to none. Fails if the configuration has no such user.
 pub(super) fn assign(
     ids: &[String],
     user: Option<&str>,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
+    let user = user.map(|name| configured_name(name, console.users)).transpose()?;
     change_each(find_all(ids, console)?, console, |changes, submission, _| {
         let annotated = changes.editor.assign(submission.id, user)?;
         let words = match user {
@@ -57,6 +59,20 @@ pub(super) fn assign(
             None => ["is assigned to no user any more", "is assigned to no user"].map(str::to_owned),
         };
         Ok(Outcome::described(choose_words(annotated, words)))
+    })
+}
+
+/// The name as it is configured, regardless of case. Any name is valid if there are no `users`.
+fn configured_name<'a>(name: &'a str, users: &'a [User]) -> anyhow::Result<&'a str> {
+    let known = || users.iter().map(|user| user.address.as_str());
+    if users.is_empty() {
+        return Ok(name);
+    }
+    known().find(|address| address.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let hint = did_you_mean(&name.to_ascii_lowercase(), known(), || {
+            "`inbox.users` in frontdesk.toml lists the users".to_owned()
+        });
+        with_hint(anyhow!("the inbox has no user `{}`", visible(name)), hint)
     })
 }
 

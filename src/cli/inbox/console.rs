@@ -11,6 +11,7 @@ use jiff::{Timestamp, Zoned};
 use crate::cli::output::write_error;
 use crate::cli::user::current_user;
 use frontdesk_config::Config;
+use frontdesk_desk::User;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 use frontdesk_inbox::submission::delivery::Route;
@@ -29,6 +30,8 @@ pub(super) struct Console<'a> {
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
     pub(super) channels: &'a [Route],
+    /// The users of the inbox, unless a proxy may name others.
+    pub(super) users: &'a [User],
     /// The width of tables, in columns.
     pub(super) width: usize,
     pub(super) is_terminal: bool,
@@ -65,6 +68,7 @@ impl Console<'_> {
             inbox: None,
             min_free: config.maintenance.min_free,
             channels: &config.store.channels,
+            users: config.web.inbox_pages.only_users(),
             width,
             is_terminal,
             has_colors,

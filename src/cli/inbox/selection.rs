@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use jiff::Zoned;
+use jiff::civil::Date;
+use jiff::{Timestamp, Zoned};
 use uuid::Uuid;
 
 use super::console::Console;
@@ -52,6 +53,8 @@ pub struct SelectionOptions {
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
     #[command(flatten)]
+    work: WorkOptions,
+    #[command(flatten)]
     period: PeriodOptions,
     /// Only submissions with all of these words in their fields, regardless of case and accents
     #[arg(long, value_name = "WORDS", value_parser = parse_words)]
@@ -68,6 +71,28 @@ pub struct SubmissionIds {
     /// Ids of submissions, or unambiguous prefixes of them
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<String>,
+}
+
+/// Selects submissions by the state of the work on them.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct WorkOptions {
+    /// Only submissions that are assigned to this user
+    #[arg(long, value_name = "USER", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    assignee: Option<String>,
+    /// Only submissions that are assigned to no user
+    #[arg(long, conflicts_with = "assignee")]
+    unassigned: bool,
+    /// Only open submissions to follow up on today or before
+    #[arg(long)]
+    due: bool,
+}
+
+impl WorkOptions {
+    fn filter(&self, today: Date) -> Filter {
+        let assignee = if self.unassigned { Some(String::new()) } else { self.assignee.clone() };
+        let (is_done, follow_up_until) = (self.due.then_some(false), self.due.then_some(today));
+        Filter { assignee, is_done, follow_up_until, ..Filter::default() }
+    }
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -88,8 +113,12 @@ impl PeriodOptions {
 
     /// The filter for the period, with ages counted back from `now`.
     pub(super) fn filter(&self, now: &Zoned) -> Filter {
-        let [from, until] = [self.since, self.until].map(|time| Some(time?.at(now)));
+        let [from, until] = self.bounds(now);
         Filter { from, until, ..Filter::default() }
+    }
+
+    fn bounds(&self, now: &Zoned) -> [Option<Timestamp>; 2] {
+        [self.since, self.until].map(|time| Some(time?.at(now)))
     }
 }
 
@@ -114,12 +143,15 @@ impl SelectionOptions {
         let resolve = |id: &str| -> anyhow::Result<Uuid> {
             Uuid::try_parse(id).or_else(|_| Ok(find(Some(reader), id)??.id))
         };
+        let [from, until] = self.period.bounds(now);
         Ok(Filter {
             form: self.form.clone(),
             status: self.status.as_deref().and_then(Status::from_name),
             channel: self.channel.clone(),
             before: self.before.as_deref().map(resolve).transpose()?,
-            ..self.period.filter(now)
+            from,
+            until,
+            ..self.work.filter(now.date())
         })
     }
 }

@@ -24,6 +24,7 @@ use std::io::{self, BufRead, Write};
 
 use super::*;
 use crate::cli::is_broken_pipe;
+use frontdesk_desk::User;
 use frontdesk_forms::text::is_unsafe;
 use frontdesk_forms::{CONTACT, Form, LeadSource, WAITLIST, parse};
 use frontdesk_inbox::intake::Arrival;
@@ -340,6 +341,8 @@ struct Typed {
 struct Inbox {
     /// The configured channels.
     channels: Vec<Route>,
+    /// The configured users.
+    users: Vec<User>,
     database: PathBuf,
     url: DatabaseUrl,
     folder: TempDir,
@@ -356,7 +359,7 @@ impl Inbox {
     fn empty() -> Inbox {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("inbox.db");
-        Inbox { channels: Vec::new(), url: DatabaseUrl::from(&database), database, folder }
+        Inbox { channels: Vec::new(), users: Vec::new(), url: DatabaseUrl::from(&database), database, folder }
     }
 
     /// Opens the inbox as a server would.
@@ -403,6 +406,7 @@ impl Inbox {
             now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),
             min_free: frontdesk_inbox::store::disk::MinFree::Off,
             channels: &self.channels,
+            users: &self.users,
             width: 200,
             is_terminal,
             has_colors: false,

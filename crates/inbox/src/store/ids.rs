@@ -9,7 +9,7 @@ use uuid::{ContextV7, Uuid};
 
 /// Generates ids that differ from those of any other generator.
 #[derive(Default)]
-pub(super) struct Ids(ContextV7);
+pub(crate) struct Ids(ContextV7);
 
 impl Ids {
     /// Returns the next id, for a submission that arrived at `at`. If `at` is earlier than the last id's

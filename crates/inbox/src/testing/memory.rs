@@ -6,10 +6,14 @@ use std::time::Instant;
 use uuid::Uuid;
 
 use super::inbox::{self, Options};
+use crate::intake::Arrival;
 use crate::intake::batch::Screener;
-use crate::store::Transaction;
 use crate::store::fingerprint::Secret;
+use crate::store::ids::Ids;
+use crate::store::sql::definition::StoredDefinitions;
+use crate::store::sql::intake;
 use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
+use crate::store::{Accepted, Transaction};
 use crate::submission::delivery::{Candidates, ClaimRequest, DueDelivery};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Repeats};
@@ -19,11 +23,15 @@ const EMPTY_TABLES: &str = "
     DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
     DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM page_view; DELETE FROM referrer;
     DELETE FROM meta;";
+/// The maximum number of rows of the intake that are processed at a time, as in the processor's thread.
+const BATCH: usize = 128;
 
 pub struct MemoryInbox {
     pub database: Connection,
     secret: Secret,
     screener: Screener,
+    ids: Ids,
+    definitions: StoredDefinitions,
 }
 
 impl Default for MemoryInbox {
@@ -34,7 +42,13 @@ impl Default for MemoryInbox {
         enable_stable_plans(&database).unwrap();
         database.execute_batch(TABLES).unwrap();
         let screener = Screener::new(Repeats::new(Instant::now()).into());
-        MemoryInbox { database, secret: Secret([7; 32]), screener }
+        MemoryInbox {
+            database,
+            secret: Secret([7; 32]),
+            screener,
+            ids: Ids::default(),
+            definitions: StoredDefinitions::default(),
+        }
     }
 }
 
@@ -66,6 +80,32 @@ impl MemoryInbox {
         let values =
             rusqlite::params![id.as_bytes(), at.as_millisecond(), [0_u8; 16], evidence, channels, content];
         self.database.execute(append, values).unwrap();
+    }
+
+    /// Accepts submissions, and processes them. The results are in the same order.
+    pub fn keep_all(&mut self, options: &Options, arrivals: &[Arrival]) -> Vec<Accepted> {
+        let messages = Repeats::new(Instant::now());
+        let prepare = |new: &Arrival| new.clone().prepare_row(&options.intake, &options.channels, &messages);
+        let rows: Vec<_> = arrivals.iter().map(|new| prepare(new).unwrap()).collect();
+        let ids: Vec<Uuid> = arrivals.iter().map(|new| self.ids.next(new.received_at)).collect();
+        intake::append(&self.database, &self.secret, &mut self.definitions, &rows, &ids).unwrap();
+        while self.process(options, BATCH, |_| true) > 0 {}
+        let outcome = |id: &Uuid| self.transaction().find_outcome(*id).unwrap().expect("it is processed");
+        ids.iter().map(outcome).collect()
+    }
+
+    /// See [`Store::resume`](crate::store::Store::resume).
+    pub fn resume(&self, channel: &str, after_outage: bool, now: Timestamp) {
+        let tx = self.transaction();
+        tx.resume(channel).unwrap();
+        if !after_outage {
+            tx.bring_deferred_forward(channel, now).unwrap();
+            return;
+        }
+        let mut from = Some(Timestamp::MIN);
+        while let Some(later) = from {
+            (_, from) = tx.bring_forward(channel, later, now).unwrap();
+        }
     }
 
     /// Stores a delivery of an empty submission.

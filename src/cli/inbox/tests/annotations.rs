@@ -1,6 +1,8 @@
 //! Tests of `done`, `note`, `log` and `sessions`.
 
 use super::*;
+use crate::cli::output::hint;
+use frontdesk_desk::Role;
 use frontdesk_inbox::store::NewSession;
 
 fn ids(inbox: &Inbox) -> Vec<String> {
@@ -99,6 +101,45 @@ fn work_on_a_submission_is_assigned_planned_and_recorded() {
         let refused = inbox.try_run(&format!("follow-up {id} {day}"), &mut Vec::new()).unwrap_err();
         assert_eq!(refused.to_string(), "give a date such as 2026-11-30, today or tomorrow");
     }
+}
+
+#[test]
+fn submissions_are_assigned_to_configured_users_only() {
+    let mut inbox = two();
+    inbox.users = vec![User { address: "ada@example.com".to_owned(), role: Role::Edit }];
+    let id = &ids(&inbox)[0];
+    let (_, out, _) = inbox.run(&format!("assign {id} Ada@Example.com"));
+    assert_eq!(out, format!("{id} is assigned to ada@example.com.\n"));
+    for (name, expected) in [
+        ("Adda@example.com", "did you mean `ada@example.com`?"),
+        ("grace", "`inbox.users` in frontdesk.toml"),
+    ] {
+        let refused = inbox.try_run(&format!("assign {id} {name}"), &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.to_string(), format!("the inbox has no user `{name}`"));
+        assert!(hint(&refused).unwrap().starts_with(expected), "{refused:?}");
+    }
+    assert!(inbox.run(&format!("show {id}")).1.contains("assigned to  ada@example.com\n"));
+}
+
+#[test]
+fn a_list_is_limited_to_the_work_of_a_user_and_to_what_is_due() {
+    let inbox = two();
+    let ids = ids(&inbox);
+    inbox.run(&format!("assign {} grace", ids[0]));
+    inbox.run(&format!("follow-up {} today", ids[0]));
+    inbox.run(&format!("follow-up {} tomorrow", ids[1]));
+    let listed = |options: &str| -> Vec<String> {
+        let (_, out, _) = inbox.run(&format!("list --json {options}"));
+        ids.iter().filter(|id| out.contains(*id)).cloned().collect()
+    };
+    assert_eq!(listed("--assignee grace"), ids[..1]);
+    assert_eq!(listed("--assignee ada"), [""; 0]);
+    assert_eq!(listed("--unassigned"), ids[1..]);
+    assert_eq!(listed("--due"), ids[..1]);
+    assert_eq!(listed("--due --unassigned"), [""; 0]);
+    inbox.run(&format!("done {}", ids[0]));
+    assert_eq!(listed("--due"), [""; 0]);
+    assert_eq!(listed("--assignee grace --since 2026-11-19"), ids[..1]);
 }
 
 #[test]

@@ -5,11 +5,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use frontdesk_inbox::intake::Arrival;
-use frontdesk_inbox::submission::Status;
-use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, DailyQuota, Route};
+use frontdesk_inbox::store::{Accepted, DatabaseUrl};
+use frontdesk_inbox::submission::delivery::{
+    ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Route,
+};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 use frontdesk_inbox::submission::schedule::{self, NextStep};
-use frontdesk_inbox::testing::fixture::{Fixture, contact, waitlist};
+use frontdesk_inbox::testing::fixture::{channels, contact, waitlist};
+use frontdesk_inbox::testing::inbox::Options;
+use frontdesk_inbox::testing::memory::MemoryInbox;
 use frontdesk_limits::{MAX_QUOTA, Quota, Source};
 use frontdesk_screening::Evidence;
 use jiff::Timestamp;
@@ -28,7 +32,8 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// A channel that makes up to four attempts at a time.
 struct Channel {
-    fixture: Fixture,
+    inbox: MemoryInbox,
+    options: Options,
     dispatcher: Dispatcher,
     start: Timestamp,
     elapsed: Duration,
@@ -44,20 +49,20 @@ impl Channel {
     fn mail(recipients: u32) -> Channel {
         let mut channel = Channel::new();
         let quota = DailyQuota { account: "desk@mail.example.com".to_owned(), recipients };
-        channel.fixture.options.channels[0].quota = Some(quota);
+        channel.options.channels[0].quota = Some(quota);
         // Limits are on, but no submission exceeds them.
-        channel.fixture.options.intake.form_quota =
-            Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
-        channel.fixture.store.reconfigure(&channel.fixture.options);
+        channel.options.intake.form_quota = Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
         channel
     }
 
     fn new() -> Channel {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
         let dispatcher = Dispatcher::new([(target, 4)]);
-        let fixture = Fixture::in_file_with_channels(&["box"]);
+        // The path is not used.
+        let options = Options::new(DatabaseUrl::Sqlite("inbox.db".into()));
         Channel {
-            fixture,
+            inbox: MemoryInbox::default(),
+            options: Options { channels: channels(&["box"], &[]), ..options },
             dispatcher,
             start: Timestamp::now(),
             elapsed: Duration::ZERO,
@@ -77,23 +82,38 @@ impl Channel {
         }
     }
 
-    fn visitor(&self, network: u32) -> Uuid {
-        self.fixture.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
+    fn keep_all(&mut self, arrivals: &[Arrival]) -> Vec<Accepted> {
+        self.inbox.keep_all(&self.options, arrivals)
+    }
+
+    /// Accepts a submission, which must not be a repeat, and returns its id.
+    fn keep_new(&mut self, arrival: &Arrival) -> Uuid {
+        match self.keep_all(std::slice::from_ref(arrival))[..] {
+            [Accepted::New(id)] => id,
+            ref other => panic!("mistaken for a repeat: {other:?}"),
+        }
+    }
+
+    /// Accepts a submission, which must be a repeat of `original`.
+    fn keep_again(&mut self, arrival: &Arrival, original: Uuid) {
+        assert_eq!(self.keep_all(std::slice::from_ref(arrival)), [Accepted::Duplicate(original)]);
+    }
+
+    fn visitor(&mut self, network: u32) -> Uuid {
+        self.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
+    }
+
+    fn claim(&self, requests: &[ClaimRequest], at: Duration) -> Claims {
+        let (channels, under_way) = (&self.options.channels, &self.dispatcher.under_way);
+        let tx = self.inbox.transaction();
+        tx.claim(requests, channels, under_way, self.start + at, LEASE, order::choose).unwrap().remove(0)
     }
 
     /// Claims the deliveries that may begin and lets the receiver reply. Returns how long the worker would
     /// sleep, or `None` if an attempt began.
     fn step(&mut self, receive: &mut Receiver<'_>) -> Option<Duration> {
         let (elapsed, now) = (self.elapsed, self.start + self.elapsed);
-        let (store, runtime) = (&self.fixture.store, &self.fixture.runtime);
-        let claims = store.claim(
-            self.dispatcher.claim_requests(elapsed),
-            self.dispatcher.under_way.clone(),
-            now,
-            LEASE,
-            order::choose,
-        );
-        let claims = runtime.block_on(claims).unwrap().remove(0);
+        let claims = self.claim(&self.dispatcher.claim_requests(elapsed), elapsed);
         let begun = self.dispatcher.begin(0, claims, now, elapsed);
         if begun.claimed.is_empty() {
             return Some(begun.sleep.unwrap_or(Duration::from_mins(1)));
@@ -108,19 +128,15 @@ impl Channel {
             let outcome = receive(&claimed, elapsed);
             let Claimed { lease, failures, is_retry, .. } = claimed;
             let verdict = schedule::next_step(&outcome, lease.submission, failures, 0, now);
-            runtime.block_on(store.record(lease.clone(), outcome.clone(), verdict, now)).unwrap();
+            self.inbox.transaction().record(&lease, &outcome, verdict, now).unwrap();
             if verdict == NextStep::Delivered {
                 self.delivered.insert(lease.submission, elapsed);
             }
             match self.dispatcher.end(0, &lease, is_retry, &outcome, elapsed) {
-                HealthChange::Paused => {
-                    runtime.block_on(store.pause("box".to_owned(), String::new(), now)).unwrap();
-                }
-                HealthChange::Resumed { after_outage } => {
-                    runtime.block_on(store.resume("box".to_owned(), after_outage, now)).unwrap();
-                }
+                HealthChange::Paused => self.inbox.transaction().pause("box", "", now).unwrap(),
+                HealthChange::Resumed { after_outage } => self.inbox.resume("box", after_outage, now),
                 HealthChange::Accepting => {
-                    runtime.block_on(store.change(move |tx| tx.bring_deferred_forward("box", now))).unwrap();
+                    self.inbox.transaction().bring_deferred_forward("box", now).unwrap();
                 }
                 HealthChange::None | HealthChange::Off => {}
             }
@@ -175,7 +191,7 @@ fn content_that_a_receiver_fails_on_delays_others_by_minutes() {
             .flat_map(|n| (0..networks).map(move |network| (network, n)))
             .map(|(network, n)| channel.message(network, &format!("poison {network} {n}")))
             .collect();
-        channel.fixture.keep_all(&poison);
+        channel.keep_all(&poison);
         channel.elapsed = 10 * SECOND;
         let visitor = [(channel.visitor(0), channel.elapsed)];
         while channel.delivered.is_empty() && channel.elapsed < DAY {
@@ -196,7 +212,7 @@ fn content_that_fails_again_and_again_delays_others_by_minutes() {
             let poison: Vec<Arrival> = (0..100)
                 .map(|network| channel.message(network, &format!("poison {network} {round}")))
                 .collect();
-            channel.fixture.keep_all(&poison);
+            channel.keep_all(&poison);
             for minute in [0, 5, 15] {
                 channel.run(Duration::from_mins(20 * round + minute), SECOND, &mut receive);
                 let number = u32::try_from(visitors.len()).unwrap();
@@ -232,7 +248,7 @@ fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
             let sent: Vec<Arrival> = (hostile..hostile + count)
                 .map(|n| channel.message(n % networks, &format!("hostile {n}")))
                 .collect();
-            channel.fixture.keep_all(&sent);
+            channel.keep_all(&sent);
             hostile += count;
             if (4..10).contains(&minute) {
                 visitors.push((channel.visitor(minute), channel.elapsed));
@@ -258,7 +274,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
         Outcome::delivered("250")
     };
     let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
-    channel.fixture.keep_all(&attack);
+    channel.keep_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     assert!((100..115).contains(&channel.delivered.len()), "{}", channel.delivered.len());
     let verdict = frontdesk_screening::verdict::ScreeningVerdict {
@@ -268,7 +284,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
         ..Default::default()
     };
     let marked = Arrival { evidence: Evidence::Verdict(verdict), ..channel.message(20_000, "marked") };
-    let mut visitors = vec![(channel.fixture.keep_new(&marked), channel.elapsed)];
+    let mut visitors = vec![(channel.keep_new(&marked), channel.elapsed)];
     for (number, hours) in (0..).zip([1, 6, 12, 23]) {
         visitors.push((channel.visitor(number), channel.elapsed));
         channel.run(Duration::from_hours(hours), SECOND, &mut quota);
@@ -295,7 +311,7 @@ fn messages_refused_by_a_quota_are_delivered_the_next_day() {
     };
     let attack: Vec<Arrival> =
         (0..30).map(|network| channel.message(network, &format!("hostile {network}"))).collect();
-    channel.fixture.keep_all(&attack);
+    channel.keep_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     let visitor = channel.visitor(0);
     channel.run(DAY, SECOND, &mut quota);
@@ -336,9 +352,9 @@ fn a_copy_that_waits_for_long_does_not_keep_a_visitor_waiting() {
         }
         Outcome::delivered("200")
     };
-    channel.fixture.keep_new(&channel.message(1, "the same"));
+    channel.keep_new(&channel.message(1, "the same"));
     channel.run(Duration::from_mins(45), SECOND, &mut busy_for_a_minute);
-    let visitor = (channel.fixture.keep_new(&channel.message(2, "the same")), channel.elapsed);
+    let visitor = (channel.keep_new(&channel.message(2, "the same")), channel.elapsed);
     channel.run(Duration::from_mins(50), SECOND, &mut busy_for_a_minute);
     assert!(channel.waits(&[visitor])[0] < 60);
 }

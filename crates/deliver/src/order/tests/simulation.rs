@@ -581,12 +581,7 @@ impl World {
                 self.inbox.transaction().pause(&target.name, "away", clock).unwrap();
             }
             HealthChange::Resumed { after_outage } => {
-                let tx = self.inbox.transaction();
-                tx.resume(&target.name).unwrap();
-                let mut from = after_outage.then_some(clock);
-                while let Some(later) = from {
-                    (_, from) = tx.bring_forward(&target.name, later, clock).unwrap();
-                }
+                self.inbox.resume(&target.name, after_outage, clock);
             }
             HealthChange::Accepting => {
                 let tx = self.inbox.transaction();

@@ -11,7 +11,7 @@ use super::editor::Editor;
 use super::operator_log::OperatorAction;
 use super::read::InboxReader;
 use super::rows::day_number;
-use super::{FromRow as _, Row, Sql, values};
+use super::{Bind, FromRow as _, Row, Sql, values};
 use crate::store::error::StoreError;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,31 +72,35 @@ impl Editor {
             name.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>()
         };
         let user = user.map(clean).filter(|name| !name.is_empty());
-        self.annotate(id, OperatorAction::Assign, |tx| {
-            let Some(user) = &user else {
-                let remove =
-                    "UPDATE annotation SET assignee = NULL WHERE submission = ?1 AND assignee IS NOT NULL";
-                return tx.execute(remove, values![id]);
-            };
-            let set = "INSERT INTO annotation (submission, assignee) VALUES (?1, ?2)
-                 ON CONFLICT (submission) DO UPDATE SET assignee = excluded.assignee
-                 WHERE annotation.assignee IS NULL OR annotation.assignee <> excluded.assignee";
-            tx.execute(set, values![id, user])
-        })
+        self.set_value(id, OperatorAction::Assign, "assignee", user.as_ref())
     }
 
     /// Sets the day on which to come back to a submission; `None` removes it.
     pub fn set_follow_up(&mut self, id: Uuid, day: Option<Date>) -> Result<Annotated, StoreError> {
-        self.annotate(id, OperatorAction::FollowUp, |tx| {
-            let Some(day) = day.map(day_number) else {
-                let remove =
-                    "UPDATE annotation SET follow_up = NULL WHERE submission = ?1 AND follow_up IS NOT NULL";
-                return tx.execute(remove, values![id]);
+        self.set_value(id, OperatorAction::FollowUp, "follow_up", day.map(day_number).as_ref())
+    }
+
+    /// Sets a column of the table `annotation`; `None` removes the value.
+    fn set_value(
+        &mut self,
+        id: Uuid,
+        action: OperatorAction,
+        column: &str,
+        value: Option<&impl Bind>,
+    ) -> Result<Annotated, StoreError> {
+        self.annotate(id, action, |tx| {
+            let Some(value) = value else {
+                let remove = format!(
+                    "UPDATE annotation SET {column} = NULL WHERE submission = ?1 AND {column} IS NOT NULL"
+                );
+                return tx.execute(&remove, values![id]);
             };
-            let set = "INSERT INTO annotation (submission, follow_up) VALUES (?1, ?2)
-                 ON CONFLICT (submission) DO UPDATE SET follow_up = excluded.follow_up
-                 WHERE annotation.follow_up IS NULL OR annotation.follow_up <> excluded.follow_up";
-            tx.execute(set, values![id, day])
+            let set = format!(
+                "INSERT INTO annotation (submission, {column}) VALUES (?1, ?2)
+                 ON CONFLICT (submission) DO UPDATE SET {column} = excluded.{column}
+                 WHERE annotation.{column} IS NULL OR annotation.{column} <> excluded.{column}"
+            );
+            tx.execute(&set, values![id, value])
         })
     }
 

@@ -52,7 +52,7 @@ pub(crate) const TABLES: [Table; 23] = [
         key: "id",
         rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
                held_at, held_because, threshold, released_at, suspicious, flood, \
-               other_senders, definition, lead, seen_at, done_at, spam_at",
+               other_senders, definition, lead, seen_at, done_at, spam_at, held_as_spam",
     },
     Table {
         name: "intake",

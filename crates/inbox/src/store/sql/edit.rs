@@ -52,7 +52,7 @@ pub(super) fn release(
     }
     confirmation::close(tx, id, "released")?;
     let released = tx.execute(
-        "UPDATE submission SET held_at = NULL, held_because = NULL, flood = 0, released_at = ?2
+        "UPDATE submission SET held_at = NULL, held_because = NULL, held_as_spam = 0, flood = 0, released_at = ?2
          WHERE id = ?1 AND held_at IS NOT NULL",
         values![id, now],
     )?;
@@ -87,7 +87,8 @@ fn await_confirmation(
     let Some(row) = tx.row(held, values![id])? else { return Ok(false) };
     let Some(rule) = confirmation_rule(channels, row.text("form")?) else { return Ok(false) };
     tx.execute(
-        "UPDATE submission SET flood = 0, released_at = ?2, held_at = ?2, held_because = ?3 WHERE id = ?1",
+        "UPDATE submission SET flood = 0, released_at = ?2, held_at = ?2, held_because = ?3, held_as_spam = 0
+         WHERE id = ?1",
         values![id, now, confirmation::UNCONFIRMED],
     )?;
     confirmation::open(tx, id, now, row.get("rank")?, rule)?;

@@ -126,12 +126,28 @@ impl Editor {
     /// holds it, the operator's reason replaces that cause. Returns false if the submission does not exist or
     /// is not processed yet, is held for any other reason, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
+        self.hold_for(id, because, false, now)
+    }
+
+    /// Like [`Editor::hold`], because an operator marks the submission as spam.
+    pub fn hold_as_spam(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
+        self.hold_for(id, "marked as spam", true, now)
+    }
+
+    fn hold_for(
+        &mut self,
+        id: Uuid,
+        because: &str,
+        is_spam: bool,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Hold).about(id);
         self.commit_and_notify(|tx| {
             // The end of the flood must not release a submission that the operator holds.
             let was_in_flood = tx.execute(
-                "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2 WHERE id = ?1 AND flood = 1",
-                values![id, because],
+                "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2, held_as_spam = ?3
+                 WHERE id = ?1 AND flood = 1",
+                values![id, because, is_spam],
             )? == 1;
             if was_in_flood {
                 entry.add(tx, 1)?;
@@ -141,17 +157,18 @@ impl Editor {
             if confirmation::close(tx, id, "released")? {
                 tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
                 let at = to_database_time(tx, now)?;
-                let hold = "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1";
-                tx.execute(hold, values![id, at, because])?;
+                let hold = "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4 WHERE id = ?1";
+                tx.execute(hold, values![id, at, because, is_spam])?;
                 entry.add(tx, 1)?;
                 return Ok(true);
             }
             let hold = format!(
-                "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL
+                "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4
+                 WHERE id = ?1 AND held_at IS NULL
                  AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
                       OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
             );
-            let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because])? == 1;
+            let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
                 tx.execute(
                     "UPDATE delivery SET state = 'held', due_at = NULL

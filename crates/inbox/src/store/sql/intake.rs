@@ -465,7 +465,8 @@ impl Transaction<'_> {
     /// in milliseconds. Inserts the submission's missing deliveries for `channels`, also held.
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
-            "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
+            "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2, held_as_spam = 0
+             WHERE id = ?1 AND held_at IS NOT NULL",
             values![id, "the form has had more than its quota", at],
         )?;
         edit::add_deliveries(self.sql, id, None, channels).map(drop)

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::annotation::Annotated;
 use super::editor::Editor;
 use super::operator_log::OperatorAction;
+use super::read::InboxReader;
 use super::values;
 use crate::store::error::StoreError;
 
@@ -31,5 +32,12 @@ impl Editor {
                  WHERE id = ?1 AND (spam_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             tx.execute(set, values![id, at])
         })
+    }
+}
+
+impl InboxReader {
+    /// Whether a submission is held because it was marked as spam ([`Editor::hold_as_spam`]).
+    pub fn is_held_as_spam(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.sql.exists("SELECT 1 FROM submission WHERE id = ?1 AND held_as_spam = 1", values![id])
     }
 }

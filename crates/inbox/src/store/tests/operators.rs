@@ -1,6 +1,7 @@
 //! Annotations, the operator log, login links, sessions, and pages of the list.
 
 use super::*;
+use crate::change::Changes;
 use crate::session::{SecretToken, resume};
 use crate::store::test_recorder as recorder;
 use frontdesk_screening::verdict::Signal;
@@ -481,6 +482,30 @@ fn a_submission_is_unread_until_it_is_opened_and_open_until_it_is_done() {
     assert_eq!(fixture.reader().count_up_to(Status::Held, 9).unwrap(), 1);
     editor.set_spam(one, true, now()).unwrap();
     assert_eq!(fixture.reader().count_up_to(Status::Held, 9).unwrap(), 0);
+}
+
+#[test]
+fn removing_the_mark_of_spam_releases_only_what_the_mark_holds() {
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let [spam, held] = ["spam", "held"].map(|message| fixture.keep_new(&contact(message)));
+    let reader = fixture.reader();
+    let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
+    // An operator may give any reason.
+    assert!(changes.editor.hold(held, "marked as spam", now()).unwrap());
+    for id in [spam, held] {
+        assert_eq!(changes.mark_spam(id, now()).unwrap(), Annotated::Changed);
+        assert_eq!(fixture.status(id), Status::Held);
+    }
+    for id in [spam, held] {
+        assert_eq!(changes.unmark_spam(id, &fixture.options.channels, now()).unwrap(), Annotated::Changed);
+    }
+    assert_eq!((fixture.status(spam), fixture.status(held)), (Status::Waiting, Status::Held));
+    // A release ends the hold of the mark, so removing the mark later does not end another hold.
+    changes.mark_spam(spam, now()).unwrap();
+    changes.release(spam, &fixture.options.channels, now()).unwrap();
+    assert!(changes.editor.hold(spam, "odd", now()).unwrap());
+    changes.unmark_spam(spam, &fixture.options.channels, now()).unwrap();
+    assert_eq!(fixture.status(spam), Status::Held);
 }
 
 #[test]
