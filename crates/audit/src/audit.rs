@@ -28,9 +28,10 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     let caches = CachesSurvey::survey(&client, &basis).await;
     let negotiation = NegotiationSurvey::survey(&client, &basis).await;
     let files = FilesSurvey::survey(&client, &basis).await;
-    let links = LinksSurvey::survey(&client, &basis).await;
     let transport = BasicsSurvey::survey(&client, &basis).await;
     let forms = FormsSurvey::survey(&client, &files).await;
+    // Last, because it follows more links if requests are left.
+    let links = LinksSurvey::survey(&client, &basis).await;
     let exchanges = client.exchanges();
     let survey = Survey { basis, caches, negotiation, links, files, forms, basics: transport, exchanges };
     Ok(judge(&survey, &client))

@@ -245,6 +245,11 @@ impl Client {
         self.sent.get()
     }
 
+    /// The number of requests that the budget still permits.
+    pub fn remaining(&self) -> usize {
+        self.options.max_requests.saturating_sub(self.sent.get())
+    }
+
     /// The requests that were not sent, by group.
     pub fn denials(&self) -> Vec<(Group, Denial)> {
         self.denials.borrow().clone()

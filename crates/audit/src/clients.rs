@@ -69,15 +69,7 @@ pub const AS_BROWSER: &str = concat!(
 );
 
 /// Product tokens of crawlers and agents, and their `User-Agent` with the name of the audit.
-pub const AS_CRAWLERS: [(&str, &str); 3] = [
-    (
-        "GPTBot",
-        concat!(
-            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
-             +https://openai.com/gptbot) frontdesk-audit/",
-            env!("CARGO_PKG_VERSION")
-        ),
-    ),
+pub const AS_CRAWLERS: [(&str, &str); 2] = [
     (
         "ClaudeBot",
         concat!(

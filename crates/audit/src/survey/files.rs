@@ -14,7 +14,7 @@ use crate::openapi::OpenApi;
 use crate::page::parse_link_header;
 
 /// The most links of the API catalog that are requested, besides the description of the API.
-const MAX_CATALOG_LINKS: usize = 3;
+const MAX_CATALOG_LINKS: usize = 1;
 
 /// The most links that are read of the API catalog.
 const MAX_TARGETS: usize = 100;

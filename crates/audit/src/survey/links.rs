@@ -13,12 +13,16 @@ use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::page::{Page, parse_link_header};
 
-/// The most links that are requested of `llms.txt`, of the content of the HTML pages, of their Markdown, and
-/// of the sitemap.
-const MAX_LLMS: usize = 3;
-const MAX_PAGES: usize = 3;
-const MAX_MARKDOWN: usize = 2;
-const MAX_SITEMAP: usize = 2;
+/// The links that are requested in any case of `llms.txt`, of the content of the HTML pages, of their Markdown,
+/// and of the sitemap.
+const FIRST_ROUND: [usize; 4] = [2, 2, 2, 2];
+
+/// How often one more link of each list is followed if the budget has requests left.
+const MAX_FURTHER_ROUNDS: usize = 8;
+
+/// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
+/// redirects.
+const REQUESTS_PER_ROUND: usize = 6;
 
 /// The links that were followed. Each address is requested once, for the first list that has it.
 #[derive(Default)]
@@ -64,32 +68,63 @@ impl Probe {
 }
 
 impl LinksSurvey {
-    /// Sends the requests of the group: at most 14, and one more for each redirect and for each HEAD that is
-    /// refused.
+    /// Sends the requests of the group: at most 10, and one more for each redirect and for each HEAD that is
+    /// refused. Then follows more of the listed links, while the budget has requests left.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> LinksSurvey {
         let mut survey = LinksSurvey::default();
         let mut prober = Prober::new(client, basis);
         let pages = &basis.pages;
-        if let Some(llms) = &basis.llms {
-            let listed = basis.llms_links.iter().map(|link| (link.clone(), llms)).collect();
-            survey.llms = prober.probe_some(listed, MAX_LLMS, Method::GET, ANY).await;
-        }
-        let links =
-            pages.iter().flat_map(|page| content_links(page).into_iter().map(move |url| (url, &page.html)));
-        survey.pages = prober.probe_some(links.collect(), MAX_PAGES, Method::HEAD, CHROME).await;
-        let links = pages.iter().flat_map(markdown_links).collect();
-        survey.markdown = prober.probe_some(links, MAX_MARKDOWN, Method::HEAD, CLAUDE_CODE).await;
-        if let Some(sitemap) = basis.sitemaps.last().filter(|sitemap| sitemap_entries(sitemap).0 == "urlset")
-        {
-            let listed = basis.sitemap_urls.iter().map(|link| (link.clone(), sitemap)).collect();
-            survey.sitemap = prober.probe_some(listed, MAX_SITEMAP, Method::HEAD, CHROME).await;
-        }
+        let lists = listed_links(basis);
+        survey.probe_lists(&mut prober, &lists, FIRST_ROUND).await;
         survey.feed = prober.probe_first(pages, ANY, feed).await;
         survey.language = prober.probe_first(pages, CHROME, other_language).await;
         survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
         survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
+        for _ in 0..MAX_FURTHER_ROUNDS {
+            if client.remaining() >= REQUESTS_PER_ROUND {
+                survey.probe_lists(&mut prober, &lists, [1; 4]).await;
+            }
+        }
         survey
     }
+
+    /// Follows up to this many further links of each list.
+    async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &[LinkList<'_>; 4], most: [usize; 4]) {
+        let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
+        for ((list, found), most) in lists.iter().zip(found).zip(most) {
+            let links = list.links.clone();
+            found.extend(prober.probe_some(links, most, list.method.clone(), list.as_client).await);
+        }
+    }
+}
+
+/// The links that a kind of document names.
+struct LinkList<'a> {
+    /// Absolute addresses, each with the exchange that names it.
+    links: Vec<(Url, &'a Arc<Exchange>)>,
+    method: Method,
+    as_client: WebClient,
+}
+
+/// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap.
+fn listed_links(basis: &Basis) -> [LinkList<'_>; 4] {
+    let pages = &basis.pages;
+    let llms = basis.llms.iter().flat_map(|llms| basis.llms_links.iter().map(move |url| (url.clone(), llms)));
+    let content =
+        pages.iter().flat_map(|page| content_links(page).into_iter().map(move |url| (url, &page.html)));
+    let sitemap = basis.sitemaps.last().filter(|sitemap| sitemap_entries(sitemap).0 == "urlset");
+    let sitemap =
+        sitemap.into_iter().flat_map(|own| basis.sitemap_urls.iter().map(move |url| (url.clone(), own)));
+    [
+        LinkList { links: llms.collect(), method: Method::GET, as_client: ANY },
+        LinkList { links: content.collect(), method: Method::HEAD, as_client: CHROME },
+        LinkList {
+            links: pages.iter().flat_map(markdown_links).collect(),
+            method: Method::HEAD,
+            as_client: CLAUDE_CODE,
+        },
+        LinkList { links: sitemap.collect(), method: Method::HEAD, as_client: CHROME },
+    ]
 }
 
 /// Follows links of the site that `robots.txt` permits.
