@@ -10,14 +10,13 @@ pub(super) static RULE: Rule = Rule {
     id: "age-exceeds-lifetime",
     group: Group::Caches,
     severity: Severity::Advice,
-    checks: "The `Age` of a page is not above the lifetime in `Cache-Control`.",
-    matters: "The page is stale on arrival (RFC 9111 §4.2): browsers cannot use the lifetime, and people \
-              and agents read an older page than the operator permits, unless the cache is purged at each \
-              change.",
-    hurts: "People and agents, who get an old page, and operators, whose lifetime has no effect.",
+    checks: "The `Age` of a page does not exceed its lifetime in `Cache-Control`.",
+    matters: "Such a page is stale on arrival (RFC 9111 §4.2): browsers cannot use the lifetime, and clients \
+              read an older page than the operator allows, unless the cache is purged at each change.",
+    hurts: "People and agents, who get an old page; operators, whose lifetime has no effect.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Remove the rule that makes the cache keep pages for longer, or state its lifetime in \
+        text: "Remove the rule that makes the cache keep pages longer, or state the cache's lifetime in \
                `s-maxage`.",
     }],
     check,
@@ -43,7 +42,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let limit = lifetime.saturating_add(stale[0].max(stale[1])).saturating_add(TOLERANCE);
             if age > limit {
                 let message = format!(
-                    "A cache served a page that is {age} seconds old, but `Cache-Control` permits {lifetime}"
+                    "A cache served the page with `Age: {age}`, but `Cache-Control` allows {lifetime} \
+                     seconds: the cache must revalidate it"
                 );
                 findings.report(&[exchange], message);
             }

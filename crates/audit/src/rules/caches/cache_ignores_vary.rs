@@ -12,10 +12,10 @@ pub(super) static RULE: Rule = Rule {
     id: "cache-ignores-vary",
     group: Group::Caches,
     severity: Severity::Advice,
-    checks: "A cache whose key has only the URL by default does not store pages with two representations.",
-    matters: "Cloudflare, CloudFront and bunny.net do not select a stored response by `Vary: Accept` (RFC \
-              9111 §4.1) unless they are configured to do so: the first client decides what all others get.",
-    hurts: "People and agents, who may get the representation that the other ones asked for.",
+    checks: "A cache whose key is only the URL by default does not store pages with two representations.",
+    matters: "Cloudflare, CloudFront and bunny.net ignore `Vary: Accept` (RFC 9111 §4.1) unless they are \
+              configured otherwise: the first client decides what all others get.",
+    hurts: "People and agents, who may get the representation that another client requested.",
     fixes: KEY_FIXES,
     check,
 };
@@ -51,8 +51,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         };
         let (product, field) = (&status.product, &status.field);
         let message = format!(
-            "{product} may store this page (`{field}`), which has HTML and Markdown: by default, its key \
-             has only the URL, and this audit saw no proof of another key"
+            "{product} may store this page (`{field}`), and no response showed that it separates HTML and \
+             Markdown: add `Accept` to the cache key"
         );
         findings.report(&[exchange], message);
         return;

@@ -11,10 +11,10 @@ pub(super) static RULE: Rule = Rule {
     id: "cache-serves-html-to-agents",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "An agent that prefers Markdown gets it also if a browser requested the same address before.",
-    matters: "A cache that stores the HTML of the first browser and serves it to every client hides the \
-              Markdown from all agents (RFC 9111 §4.1).",
-    hurts: "Agents, which get HTML although the site has Markdown for them.",
+    checks: "An agent that prefers Markdown gets Markdown, even if a browser requested the same URL before.",
+    matters: "A cache that stores the HTML of the first browser and serves it to all clients hides the \
+              Markdown from agents (RFC 9111 §4.1).",
+    hurts: "Agents, which get HTML although the site has Markdown.",
     fixes: KEY_FIXES,
     check,
 };

@@ -11,10 +11,10 @@ pub(super) static RULE: Rule = Rule {
     id: "cache-serves-markdown-to-browsers",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "A browser gets HTML also if an agent requested the same address before.",
-    matters: "A cache that stores the Markdown of the first agent and serves it to every client shows \
-              people raw text, or a download, until the entry expires (RFC 9111 §4.1).",
-    hurts: "People, who see raw Markdown instead of the page, and search engines.",
+    checks: "A browser gets HTML, even if an agent requested the same URL before.",
+    matters: "A cache that stores the Markdown of the first agent and serves it to all clients shows people \
+              raw text or a download until the stored response expires (RFC 9111 §4.1).",
+    hurts: "People, who see raw Markdown; search engines, which index it.",
     fixes: KEY_FIXES,
     check,
 };

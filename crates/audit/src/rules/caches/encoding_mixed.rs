@@ -10,21 +10,20 @@ pub(super) static RULE: Rule = Rule {
     id: "encoding-mixed",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "A client that accepts gzip, brotli or no compression gets that or plain bytes, and each is \
-             declared.",
-    matters: "A coding that `Accept-Encoding` does not name cannot be decoded by the client (RFC 9110 \
-              §12.5.3), nor can one that `Content-Encoding` does not declare (§8.4).",
-    hurts: "Agents and scripts that get unreadable bytes.",
+    checks: "A client gets only content codings that its `Accept-Encoding` names, and `Content-Encoding` \
+             declares them.",
+    matters: "A client cannot decode a coding that it does not support (RFC 9110 §12.5.3) or that \
+              `Content-Encoding` does not declare (§8.4).",
+    hurts: "Agents and scripts, which get unreadable bytes.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Compress only for clients that accept the coding, once, and send `Vary: \
-                   Accept-Encoding`. A cache in between must respect it. Stored compressed files need a \
-                   plain copy beside them.",
+            text: "Compress once, only for clients that accept the coding, and send `Vary: Accept-Encoding`. \
+                   Caches must obey it. Keep an uncompressed copy beside precompressed files.",
         },
         Fix {
             platform: Platform::Nginx,
-            text: "`gunzip on;` with `gzip_static always;`, and `gzip_vary on;`. Remove `Vary` from \
+            text: "`gzip_static always;` needs `gunzip on;` and `gzip_vary on;`. Remove `Vary` from \
                    `proxy_ignore_headers`.",
         },
     ],
@@ -44,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (accepted, coding) = (accepted_coding(exchange), response.encoding());
         let mut codings = coding.split(',').map(|coding| coding.trim().trim_start_matches("x-"));
         let defect = if codings.any(|coding| COMPRESSIONS.contains(&coding) && coding != accepted) {
-            format!("{coding}, which it cannot decode")
+            format!("{coding}, which it cannot decode: send an accepted coding or none")
         } else if let Some(defect) = undeclared(response) {
             defect.to_owned()
         } else {
@@ -52,7 +51,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         };
         let cache =
             cache_evidence(response).map_or_else(String::new, |field| format!(" from a cache (`{field}`)"));
-        findings.report(&[exchange], format!("A client that accepts only {accepted} got{cache} {defect}"));
+        findings.report(
+            &[exchange],
+            format!(
+                "A client with `Accept-Encoding: {accepted}` got{cache} \
+                                              {defect}"
+            ),
+        );
         return;
     }
 }
@@ -68,8 +73,14 @@ fn accepted_coding(exchange: &Exchange) -> String {
 fn undeclared(response: &Response) -> Option<&'static str> {
     let is_compressed = response.body.starts_with(GZIP_MAGIC) && response.media_type().starts_with("text/");
     match &*response.encoding() {
-        "gzip" if is_compressed => Some("bytes that were compressed twice"),
-        "" if is_compressed => Some("gzip without `Content-Encoding`"),
+        "gzip" if is_compressed => Some(
+            "gzip that was compressed twice: `Content-Encoding` must name each \
+                                         coding",
+        ),
+        "" if is_compressed => Some(
+            "gzip without `Content-Encoding: gzip`: declare the coding, or do not \
+                                     compress",
+        ),
         _ => None,
     }
 }

@@ -10,12 +10,12 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Advice,
     checks: "A 304 carries the `ETag` that matched.",
-    matters: "RFC 9110 §15.4.5 requires it. A cache with several stored responses for an address learns \
-              from it which one is still right (RFC 9111 §4.3.4).",
-    hurts: "Caches, which fetch what they have, or refresh the wrong response.",
+    matters: "RFC 9110 §15.4.5 requires it. A cache with several stored responses for a URL learns from it \
+              which one to refresh (RFC 9111 §4.3.4).",
+    hurts: "Operators, whose cache fetches stored responses again or refreshes the wrong one.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Send the fields `ETag`, `Vary`, `Cache-Control` and `Date` with 304.",
+        text: "Send `ETag`, `Vary`, `Cache-Control` and `Date` with 304, as with 200.",
     }],
     check,
 };

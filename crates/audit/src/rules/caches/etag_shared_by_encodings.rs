@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "etag-shared-by-encodings",
     group: Group::Caches,
     severity: Severity::Advice,
-    checks: "A strong `ETag` is not the same for compressed and plain bytes.",
-    matters: "A strong `ETag` promises the same bytes (RFC 9110 §8.8.3.3). A client that continues a \
-              download with it joins compressed and plain parts.",
-    hurts: "Clients that continue downloads, and caches that compare bytes.",
+    checks: "Compressed and uncompressed responses do not share a strong `ETag`.",
+    matters: "A strong `ETag` promises identical bytes (RFC 9110 §8.8.3.3). A client that resumes a download \
+              with it joins compressed and uncompressed parts.",
+    hurts: "Clients that resume downloads, which get damaged files.",
     fixes: ETAG_FIXES,
     check,
 };
@@ -26,11 +26,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let is_other_coding =
             other.encoding() != response.encoding() && other.representation() == response.representation();
         if is_other_coding && etag.starts_with('"') && other.header("etag") == etag {
-            let name = |coding: String| if coding.is_empty() { "plain".to_owned() } else { coding };
+            let name = |coding: String| if coding.is_empty() { "uncompressed".to_owned() } else { coding };
             let (one, two) = (name(response.encoding()), name(other.encoding()));
             let message = format!(
-                "The {one} and the {two} bytes have the same strong `ETag` {etag}: mark it weak (`W/`) or \
-                 make it different"
+                "The {one} and the {two} response have the same strong `ETag` {etag}: make it weak (`W/`) or \
+                 different"
             );
             findings.report(&[first, exchange], message);
             return;

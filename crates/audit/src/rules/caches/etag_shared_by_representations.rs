@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "etag-shared-by-representations",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "The HTML and the Markdown of one address have different `ETag` fields.",
-    matters: "An `ETag` tells the representations of one address apart (RFC 9110 §8.8.3). With a common \
-              one, a 304 permits a cache that has the HTML to serve it to agents.",
-    hurts: "Agents and people behind a cache, who may get the other representation.",
+    checks: "The HTML and the Markdown of a URL have different `ETag` values.",
+    matters: "An `ETag` tells the representations of a URL apart (RFC 9110 §8.8.3). If both share one, a 304 \
+              lets a cache that stored the HTML serve it to agents.",
+    hurts: "People and agents behind a cache, who may get the other representation.",
     fixes: ETAG_FIXES,
     check,
 };
@@ -27,7 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         };
         let is_weak = [first, second].iter().any(|response| response.header("etag").starts_with("W/"));
         let severity = if is_weak && !validates { Severity::Advice } else { Severity::Broken };
-        let message = format!("HTML and Markdown have the same `ETag` ({tag}): each needs its own");
+        let message = format!("The HTML and the Markdown have the same `ETag` ({tag}): each needs its own");
         findings.report_as(severity, &[html, markdown], message);
     }
 }

@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "etag-wrong-not-modified",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "An agent that sends the `ETag` of the HTML gets the Markdown and no 304.",
-    matters: "A cache that has only the HTML sends its `ETag` for the agent (RFC 9111 §4.3.1). A 304 says \
-              that the stored HTML is the right answer (RFC 9110 §13.1.2), so the agent gets it.",
-    hurts: "Agents behind a cache, which get HTML, and people, who get Markdown in the same way.",
+    checks: "An agent that sends the `ETag` of the HTML in `If-None-Match` gets the Markdown, not 304.",
+    matters: "A cache that stored only the HTML validates it for an agent with its `ETag` (RFC 9111 §4.3.1). \
+              A 304 tells the cache that the HTML is right for this agent (RFC 9110 §13.1.2).",
+    hurts: "Agents behind a cache, which get HTML; people, who get Markdown in the same way.",
     fixes: ETAG_FIXES,
     check,
 };
@@ -24,8 +24,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if crossed.response().is_some_and(|response| response.status == 304) {
         let mut evidence = vec![crossed, &page.html];
         evidence.extend(page.agent.as_ref());
-        let message = "An agent sent the `ETag` of the HTML and got 304, but the Markdown has another \
-                       `ETag`: it must get 200 with the Markdown";
+        let message = "An agent sent the `ETag` of the HTML in `If-None-Match` and got 304, although the \
+                       Markdown has another `ETag`: 200 with the Markdown is right";
         findings.report(&evidence, message);
     }
 }

@@ -10,14 +10,13 @@ pub(super) static RULE: Rule = Rule {
     id: "fresh-url-is-cached",
     group: Group::Caches,
     severity: Severity::Advice,
-    checks: "A cache has no response for a query that was never requested.",
-    matters: "If the query is not part of the cache's key, a page that depends on it, such as a search or a \
-              list by number, is served with the content of another query. For purely static pages this is \
-              right.",
+    checks: "A cache has no stored response for a query that was never requested.",
+    matters: "If the cache key lacks the query, a page that depends on it, such as a search or a paginated \
+              list, gets the content of another query. For static pages, this is right.",
     hurts: "People and agents, who get the result of another query.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Make the query part of the cache's key, or at least the parameters that pages use.",
+        text: "Add the query to the cache key, or at least the parameters that pages use.",
     }],
     check,
 };
@@ -33,8 +32,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         };
         if let Some(field) = cache_evidence(response) {
             let message = format!(
-                "A cache had a response for a query that was never requested (`{field}`): the query is not \
-                 part of its key"
+                "A cache had a stored response for a query that was never requested (`{field}`): add the \
+                 query to the cache key, unless all pages are static"
             );
             findings.report(&[exchange], message);
             return;

@@ -9,14 +9,14 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Advice,
     checks: "Pages do not carry `Cache-Control: immutable`.",
-    matters: "`immutable` promises that the address never has other content (RFC 8246): browsers do not ask \
-              again, not even when people reload. It is for files whose names contain a hash of the \
-              content.",
-    hurts: "People, who cannot get a corrected page.",
+    matters: "`immutable` promises that the content of a URL does not change during its lifetime (RFC 8246): \
+              browsers do not revalidate it, not even on reload. It is for files whose names contain a hash \
+              of the content.",
+    hurts: "People, who do not see corrections of the page.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Send `Cache-Control: no-cache` or a short lifetime with pages, and `immutable` only with \
-               hashed files.",
+               files whose names contain a hash.",
     }],
     check,
 };
@@ -27,8 +27,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let Some(response) = exchange.success() else { continue };
             if response.cache_directive("immutable").is_some() {
                 let message = format!(
-                    "The page has `Cache-Control: {}`: browsers do not look for a newer one, even at a \
-                     reload",
+                    "The page has `Cache-Control: {}`, so browsers do not revalidate it even on reload: \
+                     remove `immutable`",
                     response.header(http::header::CACHE_CONTROL)
                 );
                 findings.report(&[exchange], message);

@@ -10,9 +10,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Advice,
     checks: "The lifetimes of the HTML and of the Markdown of a page are similar.",
-    matters: "After a change, one representation is new and the other one old for as long as its lifetime \
-              (RFC 9111 §4.2): agents and people read different prices.",
-    hurts: "Agents or people, who read an old page.",
+    matters: "After a change, one representation is new and the other stays old until its lifetime ends (RFC \
+              9111 §4.2): people and agents read different prices.",
+    hurts: "People or agents, who read an old page.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Send the same `Cache-Control` with both representations.",
@@ -28,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (short, long) = (first.min(second), first.max(second));
         if long - short >= 3600 && long / 10 >= short {
             let message = format!(
-                "Caches may keep the HTML for {first} seconds, but the Markdown for {second}: use one \
+                "Caches may keep the HTML for {first} seconds, but the Markdown for {second}: send the same \
                  lifetime"
             );
             findings.report(&[html, markdown], message);

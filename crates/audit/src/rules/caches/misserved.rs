@@ -68,11 +68,11 @@ fn sentence(response: &Response, missed: Representation) -> String {
         _ => ("A browser", "an agent", "Markdown"),
     };
     let cache = cache_evidence(response)
-        .map_or_else(|| "no field names a cache".to_owned(), |field| format!("`{field}`"));
+        .map_or_else(|| "no response field names a cache".to_owned(), |field| format!("`{field}`"));
     let advice = if response.varies_on("accept") {
-        "the response has `Vary: Accept`, which the cache ignores"
+        "the cache must obey the `Vary: Accept` of the response"
     } else {
-        "the response lacks `Vary: Accept`, which the cache needs"
+        "the response needs `Vary: Accept`"
     };
     format!("{client} got {got} at an address that {other} had requested before ({cache}): {advice}")
 }

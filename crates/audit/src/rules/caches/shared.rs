@@ -14,23 +14,22 @@ use crate::survey::caches::opaque_tag;
 pub(super) const VARY_FIXES: &[Fix] = &[
     Fix {
         platform: Platform::Any,
-        text: "Send `Vary: Accept` (or `Vary: Accept, Accept-Encoding`) with every response of an address \
-               whose responses depend on `Accept`, also with 304, redirects and errors.",
+        text: "Send `Vary: Accept` (or `Vary: Accept, Accept-Encoding`) with every response of a URL that \
+               negotiates, including 304, redirects and errors.",
     },
     Fix {
         platform: Platform::Nginx,
-        text: "`add_header Vary Accept always;` where the map of `$http_accept` is used; without `always`, \
-               404 and 406 do not have it.",
+        text: "`add_header Vary Accept always;` in the `location` that uses the `map` of `$http_accept`. \
+               Without `always`, nginx omits it from 404 and 406.",
     },
     Fix {
         platform: Platform::Caddy,
-        text: "`header +Vary Accept` in the same block as the matcher on `Accept`, and in `handle_errors`.",
+        text: "`header +Vary Accept` in the block that matches `Accept`, and in `handle_errors`.",
     },
     Fix { platform: Platform::Apache, text: "`Header always merge Vary Accept` (mod_headers)." },
     Fix {
         platform: Platform::Netlify,
-        text: "`Vary: Accept` in `_headers`; functions set `Vary` or `Netlify-Vary: header=Accept` \
-               themselves.",
+        text: "Write `Vary: Accept` in `_headers`. Functions must send it themselves.",
     },
 ];
 
@@ -38,24 +37,23 @@ pub(super) const VARY_FIXES: &[Fix] = &[
 pub(super) const KEY_FIXES: &[Fix] = &[
     Fix {
         platform: Platform::Any,
-        text: "Let the cache store a response for each preferred representation: it must respect `Vary: \
-               Accept`, or have `Accept` in its key (CloudFront: in the cache policy). Otherwise do not let \
-               it store pages: `Cache-Control: private` or a rule. Then purge it.",
+        text: "Let the cache obey `Vary: Accept`, or add `Accept` to the cache key (CloudFront: in the cache \
+               policy). Otherwise keep pages out of the cache, for example with `Cache-Control: private`. \
+               Then purge it.",
     },
     Fix {
         platform: Platform::Cloudflare,
-        text: "Turn on Vary for `accept` in the Cache Rule that makes pages cacheable (normalized to \
-               `text/html` and `text/markdown`), or bypass the cache for pages. Without it, the key has the \
-               URL only.",
+        text: "In the Cache Rule that makes pages cacheable, set Vary to `passthrough` for `accept`, or \
+               bypass the cache for pages. `normalize` drops the weights before the origin reads them.",
     },
     Fix {
         platform: Platform::Nginx,
-        text: "Remove `Vary` from `proxy_ignore_headers`, or map `$http_accept` to `html` or `markdown` and \
-               add the variable to `proxy_cache_key`.",
+        text: "Remove `Vary` from `proxy_ignore_headers`. Otherwise `map` `$http_accept` to `html` or \
+               `markdown`, and add the variable to `proxy_cache_key`.",
     },
     Fix {
         platform: Platform::Netlify,
-        text: "Send `Netlify-Vary: header=Accept` with responses of functions and proxies.",
+        text: "Send `Vary: Accept` or `Netlify-Vary: header=Accept` with responses of functions and proxies.",
     },
     Fix {
         platform: Platform::Varnish,
@@ -67,8 +65,8 @@ pub(super) const KEY_FIXES: &[Fix] = &[
 /// How to give each representation and coding its own validator.
 pub(super) const ETAG_FIXES: &[Fix] = &[Fix {
     platform: Platform::Any,
-    text: "Compute the `ETag` from the bytes that are sent, after choosing the representation and the \
-           coding, and compare `If-None-Match` with the `ETag` of the response that would be sent.",
+    text: "Compute the `ETag` from the bytes to send, after choosing the representation and the coding. \
+           Compare `If-None-Match` with that `ETag`.",
 }];
 
 /// The name of what a client got, for messages.
@@ -121,8 +119,10 @@ pub(super) fn report_without_vary(
     let Some(response) = exchange.response().filter(|response| !response.varies_on("accept")) else { return };
     if let Some(severity) = severity_without_vary(response) {
         let vary = vary_of(response);
-        let message =
-            format!("{subject} has {vary}, but {difference}: a cache may serve it to the wrong clients");
+        let message = format!(
+            "{subject} has {vary}, but {difference}: send `Vary: Accept`, or a cache may serve it to \
+                     the wrong clients"
+        );
         findings.report_as(severity, &[exchange], message);
     }
 }

@@ -10,12 +10,17 @@ pub(super) static RULE: Rule = Rule {
     id: "vary-missing-encoding",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "A response that is compressed for some clients only carries `Vary: Accept-Encoding`.",
+    checks: "A response that is compressed only for some clients carries `Vary: Accept-Encoding`.",
     matters: "Without it, a cache may serve compressed bytes to a client that cannot decode them (RFC 9110 \
-              §12.5.3, RFC 9111 §4.1). Without a cache and a lifetime, this is advice.",
-    hurts: "Agents and scripts that accept no compression and get unreadable bytes.",
+              §12.5.3, RFC 9111 §4.1). If the responses show neither a cache nor a lifetime, the finding is \
+              advice.",
+    hurts: "Agents and scripts that accept no compression, which get unreadable bytes.",
     fixes: &[
-        Fix { platform: Platform::Any, text: "Send `Vary: Accept-Encoding` with both, compressed or not." },
+        Fix {
+            platform: Platform::Any,
+            text: "Send `Vary: Accept-Encoding` with the compressed and the \
+                                              uncompressed response.",
+        },
         Fix { platform: Platform::Nginx, text: "`gzip_vary on;`." },
     ],
     check,
@@ -34,8 +39,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let severity = if is_stored { severity } else { Severity::Advice };
     let (coding, vary) = (response.encoding(), vary_of(response));
     let message = format!(
-        "The response is {coding} for clients that accept it, and has {vary}: a cache may serve it to \
-         clients that cannot decode it"
+        "The response is {coding} for clients that accept it, but has {vary}: send `Vary: Accept-Encoding`, \
+         or a cache may serve it to clients that cannot decode it"
     );
     findings.report_as(severity, &[compressed, plain], message);
 }

@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "vary-missing-head",
     group: Group::Caches,
     severity: Severity::Advice,
-    checks: "The response to HEAD carries the `Vary` that the response to GET has.",
-    matters: "HEAD has the fields of GET (RFC 9110 §9.3.2), and caches may update what they stored with it \
-              (RFC 9111 §4.3.5). Tools that look at a site with HEAD do not see that it negotiates.",
-    hurts: "Operators, whose tools show the wrong fields, and caches.",
+    checks: "The response to HEAD carries the same `Vary` as the response to GET.",
+    matters: "HEAD returns the fields of GET (RFC 9110 §9.3.2), and caches may update stored responses with \
+              them (RFC 9111 §4.3.5). Tools that inspect a site with HEAD do not see that it negotiates.",
+    hurts: "Operators, whose tools and caches read the wrong fields.",
     fixes: VARY_FIXES,
     check,
 };
@@ -28,7 +28,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let vary = vary_of(response);
             findings.report(
                 &[head, get],
-                format!("HEAD has {vary}, but GET has `Vary: Accept`: both must have it"),
+                format!(
+                    "The response to HEAD has {vary}, but that to GET has `Vary: Accept`: both must have \
+                         it"
+                ),
             );
         }
     }

@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Broken,
     checks: "A 406 carries `Vary: Accept`.",
-    matters: "A cache that stores a 406 under the URL alone serves it to browsers, too (RFC 9111 §4.1). \
-              Without a stated lifetime, only caches with rules of their own store it.",
+    matters: "A cache that stores a 406 under the URL alone serves it to browsers as well (RFC 9111 §4.1). \
+              Without an explicit lifetime, only caches with rules of their own store a 406.",
     hurts: "People and agents, who get an error instead of the page.",
     fixes: VARY_FIXES,
     check,

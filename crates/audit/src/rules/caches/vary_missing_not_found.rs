@@ -10,11 +10,11 @@ pub(super) static RULE: Rule = Rule {
     id: "vary-missing-not-found",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "If a 404 is HTML for browsers and another type for agents, both carry `Vary: Accept`.",
+    checks: "A 404 that is HTML for browsers and another type for agents carries `Vary: Accept` in both \
+             cases.",
     matters: "Caches may store a 404 even without `Cache-Control` (RFC 9110 §15.1), and then serve it to \
               all clients (RFC 9111 §4.1).",
-    hurts: "People, who see raw text for a mistyped address, and agents, which get a page without help for \
-            them.",
+    hurts: "People, who see raw text for a mistyped URL; agents, which get an HTML error page.",
     fixes: VARY_FIXES,
     check,
 };
@@ -35,5 +35,5 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let has_vary = html.response().is_some_and(|response| response.varies_on("accept"));
     let (exchange, subject) =
         if has_vary { (markdown, "The 404 for agents") } else { (html, "The 404 for browsers") };
-    report_without_vary(findings, exchange, subject, "browsers and agents get different errors here");
+    report_without_vary(findings, exchange, subject, "browsers and agents get different media types");
 }

@@ -9,9 +9,9 @@ pub(super) static RULE: Rule = Rule {
     id: "vary-missing-not-modified",
     group: Group::Caches,
     severity: Severity::Advice,
-    checks: "A 304 carries the `Vary` that the 200 of the same request has.",
-    matters: "RFC 9110 §15.4.5 requires it. Most caches keep the stored field; one that replaces its fields \
-              with those of the 304 forgets that there are two representations.",
+    checks: "A 304 carries the same `Vary` as the 200 of this request.",
+    matters: "RFC 9110 §15.4.5 requires it. Most caches keep the stored `Vary`; a cache that replaces its \
+              fields with those of the 304 no longer separates the representations.",
     hurts: "People and agents behind such a cache, who may get the other representation.",
     fixes: VARY_FIXES,
     check,

@@ -10,9 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Broken,
     checks: "Every 200 of an address that has HTML and Markdown carries `Vary: Accept`.",
-    matters: "Without it, a cache may serve what it stored for one client to all others (RFC 9111 §4.1): \
-              browsers get Markdown, agents get HTML.",
-    hurts: "People, who see raw Markdown, and agents, which get HTML.",
+    matters: "Without it, a cache may serve what it stored for one client to all others (RFC 9111 §4.1).",
+    hurts: "People, who see raw Markdown; agents, which get HTML.",
     fixes: VARY_FIXES,
     check,
 };

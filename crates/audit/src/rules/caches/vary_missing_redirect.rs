@@ -13,11 +13,10 @@ pub(super) static RULE: Rule = Rule {
     id: "vary-missing-redirect",
     group: Group::Caches,
     severity: Severity::Broken,
-    checks: "Where agents are redirected to Markdown and browsers are not, all responses carry `Vary: \
-             Accept`.",
-    matters: "A cache that stores the redirect sends browsers to the Markdown, and one that stores the page \
+    checks: "If a URL redirects agents to Markdown but not browsers, all its responses carry `Vary: Accept`.",
+    matters: "A cache that stores the redirect sends browsers to the Markdown; a cache that stores the page \
               hides the redirect from agents (RFC 9111 §4.1).",
-    hurts: "People, who are sent to raw Markdown, and agents, which get HTML.",
+    hurts: "People, who are sent to raw Markdown; agents, which get HTML.",
     fixes: VARY_FIXES,
     check,
 };
@@ -31,7 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if !is_redirect || redirect_target(agent) == redirect_target(browser) {
             continue;
         }
-        let difference = "agents are sent to Markdown here and browsers are not";
+        let difference = "this URL sends agents to Markdown, but not browsers";
         report_without_vary(findings, browser, "The response to browsers", difference);
         report_without_vary(findings, agent, "The response to agents", difference);
     }

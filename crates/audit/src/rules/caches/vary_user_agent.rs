@@ -9,10 +9,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Advice,
     checks: "Pages do not carry `Vary: User-Agent`.",
-    matters: "There are thousands of values, so that a cache hardly ever has a response for the next client \
-              (RFC 9110 §12.5.5). `Accept` says which representation a client wants, and layouts adapt by \
-              themselves.",
-    hurts: "People and agents, who wait for the origin, and operators, who pay for it.",
+    matters: "`User-Agent` has thousands of values, so a cache hardly ever has a response for the next \
+              client (RFC 9110 §12.5.5). `Accept` selects the representation, and CSS adapts the layout.",
+    hurts: "People and agents, who wait for the origin; operators, who pay for the load.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -20,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         },
         Fix {
             platform: Platform::Apache,
-            text: "Remove `Header append Vary User-Agent`, which old configurations of mod_deflate contain.",
+            text: "Remove `Header append Vary User-Agent`, which old mod_deflate configurations contain.",
         },
     ],
     check,
@@ -31,8 +30,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
             let Some(response) = exchange.success() else { continue };
             if response.vary().iter().any(|name| name == "user-agent") {
-                let message =
-                    "`Vary` names `User-Agent`: a cache stores one response for each version of each client";
+                let message = "`Vary` names `User-Agent`, so a cache stores a response for each version of each \
+                     client: remove it";
                 findings.report(&[exchange], message);
             }
         }

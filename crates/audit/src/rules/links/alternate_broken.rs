@@ -10,11 +10,11 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "The Markdown that a page declares with `<link rel=\"alternate\" type=\"text/markdown\">` \
              or `Link` exists.",
-    matters: "Agents that get HTML follow this link for the Markdown (RFC 8288).",
+    matters: "Agents that get HTML follow this link to the Markdown (RFC 8288).",
     hurts: "Agents, which get an error instead of the page.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write the Markdown file, or remove the link from pages without one.",
+        text: "Publish the Markdown, or remove the link from pages without it.",
     }],
     check,
 };
@@ -27,7 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[&page.html, twin],
                 format!(
-                    "The page declares its Markdown at {}, which answers {}",
+                    "The page declares its Markdown at {}, which returns {}: publish it or remove the link",
                     twin.url(),
                     status.as_u16()
                 ),

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "Each page that has Markdown declares it with `<link rel=\"alternate\" \
              type=\"text/markdown\">` or `Link`.",
-    matters: "Many agents ask for HTML and follow this link; without it they do not learn of the Markdown.",
+    matters: "Many agents request HTML and follow this link. Without it, they do not learn of the Markdown.",
     hurts: "Agents, which read the HTML.",
     fixes: &[Fix {
         platform: Platform::Any,
@@ -26,7 +26,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(agent) = page.agent.as_ref().filter(|_| page.markdown.is_some()) {
             findings.report(
                 &[&page.html, agent],
-                "The page has Markdown for clients that prefer it, but its HTML does not declare it",
+                "The page has Markdown for clients that prefer it, but does not declare it: add `<link \
+                 rel=\"alternate\" type=\"text/markdown\">`",
             );
         }
     }

@@ -9,19 +9,19 @@ pub(super) static RULE: Rule = Rule {
     id: "alternate-wrong-type",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The address that a page declares as its Markdown answers with Markdown.",
-    matters: "The link says `text/markdown` (RFC 8288 §3.4.1); a client that follows it gets the HTML \
+    checks: "The URL that a page declares as its Markdown returns Markdown.",
+    matters: "The link promises `text/markdown` (RFC 8288 §3.4.1); a client that follows it gets the HTML \
               that it wanted to avoid.",
     hurts: "Agents, which read markup as Markdown.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Serve the file with `Content-Type: text/markdown; charset=utf-8`, and keep the \
-                   fallback to the start page away from `.md` addresses.",
+            text: "Serve the file with `Content-Type: text/markdown; charset=utf-8`, and exclude `.md` URLs \
+                   from the fallback to the home page.",
         },
         Fix {
             platform: Platform::Nginx,
-            text: "`types { text/markdown md; }` in the location of the files, and `try_files $uri =404;`.",
+            text: "`location ~ \\.md$ { types { text/markdown md; } try_files $uri =404; }`",
         },
         Fix { platform: Platform::Apache, text: "`AddType text/markdown .md`." },
     ],
@@ -43,7 +43,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         };
         findings.report(
             &[&page.html, twin],
-            format!("The page declares its Markdown at {}, which answers with {kind}", twin.url()),
+            format!(
+                "The page declares its Markdown at {}, which returns {kind}: `text/markdown` is right",
+                twin.url()
+            ),
         );
     }
 }

@@ -12,13 +12,11 @@ pub(super) static RULE: Rule = Rule {
     id: "anchor-missing",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "Each link within a page, such as `#install`, has an element with this `id`.",
-    matters: "The link does nothing (HTML, “Scrolling to a fragment”). Scripts may add the target later.",
-    hurts: "People, and agents that look for the section.",
-    fixes: &[Fix {
-        platform: Platform::Any,
-        text: "Give the heading the `id` that the link names, or correct the link.",
-    }],
+    checks: "Each fragment link within a page, such as `#install`, names the `id` of an element.",
+    matters: "Otherwise the link does nothing (HTML, “Scrolling to a fragment”), unless a script adds the \
+              element later.",
+    hurts: "People and agents, who do not find the section.",
+    fixes: &[Fix { platform: Platform::Any, text: "Add the `id` to the heading, or correct the link." }],
     check,
 };
 
@@ -32,7 +30,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(first) = missing.first() {
             findings.report(
                 &[&page.html],
-                format!("The page has no element for {} of its own links, first `#{first}`", missing.len()),
+                format!(
+                    "The page has no `id` for {} of its fragment links, starting with `#{first}`",
+                    missing.len()
+                ),
             );
         }
     }

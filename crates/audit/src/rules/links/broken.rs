@@ -16,7 +16,7 @@ pub(super) fn report_broken<'a>(
         let way = if last == target { String::new() } else { format!(" redirects to {last}, which") };
         findings.report(
             &[&probe.source, probe.last()],
-            format!("{source} links to {target}, which{way} answers {status}"),
+            format!("{source} links to {target}, which{way} returns {status}"),
         );
     }
 }

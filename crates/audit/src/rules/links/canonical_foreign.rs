@@ -11,14 +11,14 @@ pub(super) static RULE: Rule = Rule {
     id: "canonical-foreign",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "The canonical address of a page is of the host that serves it, with or without `www.`.",
-    matters: "Search engines index the canonical address in place of the page (RFC 6596): with a wrong \
-              host, the page disappears.",
-    hurts: "Search engines and agents that cite the canonical address.",
+    checks: "The canonical URL of a page is on the host that serves the page, with or without `www.`.",
+    matters: "Search engines index the canonical URL instead of the page (RFC 6596). With a wrong host, the \
+              page disappears from search results.",
+    hurts: "Search engines and agents, which cite the wrong URL.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Set the base URL of the generator to the public address. For a copy for tests, \
-                   the address of the public site is right.",
+        text: "Set the base URL of the generator to the public URL. On a staging copy, the URL of the public \
+               site is right.",
     }],
     check,
 };
@@ -30,7 +30,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if host(&canonical) != host(&page.url) {
             findings.report(
                 &[&page.html],
-                format!("The canonical address of the page is on another host: {canonical}"),
+                format!(
+                    "The page names {canonical} as canonical, which is on another host: the public URL \
+                         of the page is right"
+                ),
             );
         }
     }

@@ -10,13 +10,12 @@ pub(super) static RULE: Rule = Rule {
     id: "canonical-markdown",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The canonical address of an HTML page is that of the page, not of its Markdown.",
-    matters: "Search engines would show the Markdown to people in place of the page (RFC 6596 §3).",
-    hurts: "People who come from search engines, and search engines.",
+    checks: "The canonical URL of an HTML page is that of the page, not that of its Markdown.",
+    matters: "Search engines may show the Markdown to people instead of the page (RFC 6596 §3).",
+    hurts: "People from search engines, who see raw Markdown.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Name the page as canonical in the HTML, and in the header field `Link` of the \
-                   Markdown file.",
+        text: "Name the page as canonical in the HTML, and in the `Link` field of the Markdown.",
     }],
     check,
 };

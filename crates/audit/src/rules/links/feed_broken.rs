@@ -10,15 +10,15 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Broken,
     checks: "The feed that a page declares exists.",
-    matters: "Feed readers and agents that watch for news find the feed by this link.",
-    hurts: "People and agents that follow the news.",
+    matters: "Feed readers and agents find the feed by this link.",
+    hurts: "People and agents that follow the news, who get none.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write the feed, or remove the link from the head of the pages.",
+        text: "Publish the feed, or remove the link from the head of the pages.",
     }],
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    report_broken(findings, "The page", &survey.links.feed);
+    report_broken(findings, "As its feed, the page", &survey.links.feed);
 }

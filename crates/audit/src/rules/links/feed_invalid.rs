@@ -11,11 +11,10 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "The feed that a page declares is RSS, Atom or JSON Feed.",
     matters: "Feed readers reject other documents (RFC 4287).",
-    hurts: "People and agents that follow the news.",
+    hurts: "People and agents that follow the news, who get none.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Escape `&` and `<` in texts of the feed, and keep the fallback to a page away \
-                   from its address.",
+        text: "Escape `&` and `<` in the feed, and exclude its URL from the fallback to a page.",
     }],
     check,
 };
@@ -38,16 +37,21 @@ fn fault(response: &Response) -> Option<String> {
     if text.starts_with('{') {
         let parsed = serde_json::from_str::<serde_json::Value>(text);
         let is_feed = parsed.is_ok_and(|feed| feed.get("items").is_some());
-        return (!is_feed).then(|| "is no JSON Feed".to_owned());
+        return (!is_feed).then(|| "is not a JSON Feed".to_owned());
     }
     // Old feeds may declare entities.
     let options = roxmltree::ParsingOptions { allow_dtd: true, nodes_limit: 1_000_000, ..Default::default() };
     match roxmltree::Document::parse_with_options(text, options) {
         Err(roxmltree::Error::NodesLimitReached) => None,
-        Err(error) => Some(format!("is no well-formed XML: {error}")),
+        Err(error) => Some(format!("is not well-formed XML: {error}")),
         Ok(document) => {
             let name = document.root_element().tag_name().name();
-            (!matches!(name, "rss" | "feed" | "RDF")).then(|| format!("begins with `<{name}>`"))
+            (!matches!(name, "rss" | "feed" | "RDF")).then(|| {
+                format!(
+                    "begins with `<{name}>`, not with \
+                                                                       `<rss>` or `<feed>`"
+                )
+            })
         }
     }
 }

@@ -10,13 +10,13 @@ pub(super) static RULE: Rule = Rule {
     id: "language-link-not-mutual",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "A version in another language that a page declares with `hreflang` declares the page as well.",
+    checks: "A version in another language that a page declares with `hreflang` declares the page in return.",
     matters: "Search engines ignore `hreflang` that is not mutual.",
-    hurts: "People who read another language.",
+    hurts: "People who read other languages, who do not find their version.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write the same list of `<link rel=\"alternate\" hreflang=\"…\">` into all \
-                   versions, with the page itself.",
+        text: "Write the same list of `<link rel=\"alternate\" hreflang=\"…\">` in all versions, including a \
+               link to the version itself.",
     }],
     check,
 };
@@ -29,7 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[&probe.source, probe.last()],
             format!(
-                "The page declares {} as a version in another language, which does not declare the page",
+                "The page declares {} as a version in another language, but that version does not declare \
+                 the page: add the link",
                 other.url
             ),
         );

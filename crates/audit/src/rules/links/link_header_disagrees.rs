@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     id: "link-header-disagrees",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "The header field `Link` and the element `<link>` of a page name the same Markdown.",
-    matters: "Clients read one of the two; if they differ, one is usually outdated.",
-    hurts: "Agents, of which some get another text.",
+    checks: "The `Link` field and the `<link>` element of a page name the same Markdown.",
+    matters: "Clients read only one of them. If they differ, one is usually outdated.",
+    hurts: "Agents, some of which get an outdated text.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Declare the Markdown in one place only, or generate both from the same value.",
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         {
             findings.report(
                 &[&page.html],
-                format!("`Link` names {field} as the page's Markdown, `<link>` names {head}"),
+                format!("`Link` names {field} as the page's Markdown, but `<link>` names {head}: name one"),
             );
         }
     }

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     id: "link-header-invalid",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The header field `Link` consists of links: `</page.md>; rel=\"alternate\"`.",
+    checks: "The `Link` field has valid links, such as `</page.md>; rel=\"alternate\"`.",
     matters: "Clients ignore what does not follow the syntax (RFC 8288 §3), and each link needs `rel` \
               (§3.3).",
     hurts: "Agents, which do not find what the field declares.",
@@ -31,10 +31,16 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let links = parse_link_header(&value);
             let start: String = value.chars().take(80).collect();
             if links.is_empty() && !value.trim_matches([',', ' ']).is_empty() {
-                findings.report(&[exchange], format!("`Link: {start}` has no target between `<` and `>`"));
+                findings.report(
+                    &[exchange],
+                    format!(
+                        "`Link: {start}` has no target: write it between `<` \
+                                                      and `>`"
+                    ),
+                );
             } else if let Some(link) = links.iter().find(|link| link.rel.is_empty()) {
                 let message =
-                    format!("`Link` names {} without `rel`, so that clients ignore it", link.target);
+                    format!("`Link` names {} without `rel`, so clients ignore it: add `rel`", link.target);
                 findings.report_as(Severity::Advice, &[exchange], message);
             }
         }

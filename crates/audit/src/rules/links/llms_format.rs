@@ -11,12 +11,12 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Advice,
     checks: "`llms.txt` begins with a first-level heading and has links.",
-    matters: "Programs read the name of the site and the links from this form (llmstxt.org).",
-    hurts: "Agents and directories that read `llms.txt`.",
+    matters: "Programs read the name of the site and the links from this format (llmstxt.org).",
+    hurts: "Agents and directories, which cannot read the file.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Begin with `# Name`, then a quotation with a summary, then sections with lists \
-                   of `[title](https://example.com/page.md): what it says`.",
+        text: "Begin with `# Name`, then a blockquote with a summary, then sections with lists of \
+               `[title](https://example.com/page.md): what it says`.",
     }],
     check,
 };

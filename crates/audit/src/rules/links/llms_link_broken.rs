@@ -10,9 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Broken,
     checks: "The links of `llms.txt` lead to pages.",
-    matters: "Agents start from this list; a link that fails ends their work or makes them guess \
-              another address.",
-    hurts: "Agents.",
+    matters: "Agents start from this list. A broken link ends their work, or makes them guess another URL.",
+    hurts: "Agents, which do not reach the page.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Generate `llms.txt` together with the pages, and check its links when a page moves.",

@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     id: "llms-link-not-markdown",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "The links of `llms.txt` lead to Markdown, if the site has any.",
-    matters: "llms.txt is for agents that read Markdown; a client that sends no `Accept` gets the HTML \
+    checks: "The links of `llms.txt` lead to Markdown if the site has any.",
+    matters: "`llms.txt` is for agents that read Markdown. A client that sends no `Accept` gets the HTML \
               with all its menus.",
     hurts: "Agents, which pay for markup.",
     fixes: &[Fix {
@@ -32,7 +32,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[llms, first],
             format!(
-                "{} of {} requested links of llms.txt lead to HTML, first {}",
+                "{} of {} requested links of llms.txt lead to HTML, starting with {}: link to the Markdown",
                 html.len(),
                 probes.len(),
                 first.url()

@@ -15,8 +15,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Advice,
     checks: "The pages that `llms.txt` links are in the sitemap.",
-    matters: "Two lists that differ show that one of them is not maintained.",
-    hurts: "Agents or search engines, whichever uses the older list.",
+    matters: "If the two lists differ, one of them is not maintained.",
+    hurts: "Agents or search engines, which read the older list.",
     fixes: &[Fix { platform: Platform::Any, text: "Generate both lists from the same pages." }],
     check,
 };
@@ -49,8 +49,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         && !listed.is_empty()
     {
         let (count, total) = (missing.len(), linked.len());
-        let message =
-            format!("{count} of {total} pages that llms.txt links are not in the sitemap, first {first}");
+        let message = format!(
+            "{count} of {total} pages in llms.txt are not in the sitemap, starting with {first}: \
+                     list the same pages in both"
+        );
         findings.report(&[llms, sitemap.0], message);
     }
 }

@@ -10,13 +10,12 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Broken,
     checks: "The links in the Markdown of pages lead to pages.",
-    matters: "Agents follow the links of what they read; relative links are relative to the address of \
-              the Markdown (RFC 3986 §5.1.3).",
+    matters: "Agents follow the links that they read. Relative links resolve against the URL of the Markdown \
+              (RFC 3986 §5.1.3).",
     hurts: "Agents, which get an error.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Make links absolute when the Markdown is written, because its address may differ \
-                   from that of the page.",
+        text: "Write absolute links in the Markdown, because its URL may differ from that of the page.",
     }],
     check,
 };

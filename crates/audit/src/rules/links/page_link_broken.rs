@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Broken,
     checks: "The links in the content of pages lead to pages.",
-    matters: "A link that fails is a promise that the page does not keep.",
-    hurts: "People and agents.",
+    matters: "Readers cannot reach what the page refers to.",
+    hurts: "People and agents, who get an error.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Correct the link, or redirect the old address to the new one.",

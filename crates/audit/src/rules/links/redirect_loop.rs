@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "Redirects lead to a page.",
     matters: "Clients give up after some redirects (RFC 9110 §15.4).",
-    hurts: "All who follow the link.",
+    hurts: "People and agents, who never reach the page.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Look for two rules that undo each other, such as one that adds `/` and one that \
@@ -30,7 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let path: Vec<_> = probe.chain.iter().take(4).map(|exchange| exchange.url().path()).collect();
         findings.report(
             &[&probe.chain[0], probe.last()],
-            format!("Redirects lead in a circle: {} …", path.join(" → ")),
+            format!("Redirects form a loop and must end at a page: {} …", path.join(" → ")),
         );
     }
 }

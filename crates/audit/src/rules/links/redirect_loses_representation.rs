@@ -9,12 +9,12 @@ pub(super) static RULE: Rule = Rule {
     id: "redirect-loses-representation",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The address of a page with or without `/` at its end leads an agent to the same Markdown.",
-    matters: "A redirect to a fixed file such as `index.html` leaves out the negotiation (RFC 9110 §12.1).",
-    hurts: "Agents, which get HTML for one form of an address.",
+    checks: "The URL of a page leads an agent to the same Markdown with and without `/` at its end.",
+    matters: "A redirect to a fixed file such as `index.html` bypasses the negotiation (RFC 9110 §12.1).",
+    hurts: "Agents, which get HTML at one of the two URLs.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Redirect to the address of the page, not to one of its files.",
+        text: "Redirect to the URL of the page, not to one of its files.",
     }],
     check,
 };
@@ -26,7 +26,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if last.success().is_some_and(is_html) {
         findings.report(
             &[&probe.chain[0], last],
-            format!("An agent that asks for Markdown is redirected to {} and gets HTML, but the page has Markdown", last.url()),
+            format!(
+                "An agent that prefers Markdown is redirected to {} and gets HTML: Markdown is right, \
+                     which the page has",
+                last.url()
+            ),
         );
     }
 }

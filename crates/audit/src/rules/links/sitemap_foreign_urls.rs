@@ -8,14 +8,14 @@ pub(super) static RULE: Rule = Rule {
     id: "sitemap-foreign-urls",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "The sitemap lists addresses of its own scheme and host.",
-    matters: "Search engines ignore addresses of other hosts (sitemaps.org, “Sitemap file location”). \
-              A wrong base URL in a generator excludes all pages.",
+    checks: "The sitemap lists URLs of its own scheme and host.",
+    matters: "Search engines ignore URLs of other hosts (sitemaps.org, “Sitemap file location”). A wrong \
+              base URL in the generator excludes all pages.",
     hurts: "Search engines, which ignore the sitemap.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Set the base URL of the generator to the public address, with `https` and with \
-                   or without `www.` as it is served.",
+        text: "Set the base URL of the generator to the public URL, with `https`, and with or without `www.` \
+               as it is served.",
     }],
     check,
 };
@@ -28,7 +28,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(first) = foreign.first() {
         findings.report(
             &[sitemap],
-            format!("{} of {} addresses of the sitemap are of another origin than {}, first {first}; a copy for tests may have them", foreign.len(), urls.len(), own.ascii_serialization()),
+            format!(
+                "{} of {} URLs in the sitemap have another origin than {}, starting with {first}: only a \
+                     staging copy may have them",
+                foreign.len(),
+                urls.len(),
+                own.ascii_serialization()
+            ),
         );
     }
 }

@@ -12,11 +12,11 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Broken,
     checks: "The sitemap is well-formed XML with `<urlset>` or `<sitemapindex>`, or a text file of URLs.",
-    matters: "Search engines discard a file that they cannot parse as a whole (sitemaps.org).",
-    hurts: "Search engines and agents that list the pages.",
+    matters: "Search engines discard a file that they cannot parse (sitemaps.org).",
+    hurts: "Search engines and agents, which miss the pages.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Escape `&` as `&amp;` in addresses, and write nothing before `<?xml`.",
+        text: "Escape `&` as `&amp;` in URLs, and write nothing before `<?xml`.",
     }],
     check,
 };
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let message = match roxmltree::Document::parse_with_options(&text, options) {
             // A limit of this audit.
             Err(roxmltree::Error::NodesLimitReached) => continue,
-            Err(error) => format!("The sitemap is no well-formed XML: {error}"),
+            Err(error) => format!("The sitemap is not well-formed XML: {error}"),
             Ok(document) => {
                 let name = document.root_element().tag_name().name();
                 if ROOTS.contains(&name) {

@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "sitemap-lastmod-invalid",
     group: Group::Links,
     severity: Severity::Advice,
-    checks: "Each `<lastmod>` is a date or a date and time with a time zone.",
+    checks: "Each `<lastmod>` is a date, or a date and time with a time zone.",
     matters: "Search engines ignore other values (W3C Datetime, which sitemaps.org requires).",
     hurts: "Search engines, which visit changed pages late.",
     fixes: &[Fix { platform: Platform::Any, text: "Write `2026-11-01` or `2026-11-01T12:00:00Z`." }],
@@ -24,7 +24,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let first: String = first.chars().take(40).collect();
             findings.report(
                 &[sitemap],
-                format!("{} values of `<lastmod>` are no dates, first `{first}`", faulty.len()),
+                format!(
+                    "The sitemap has an invalid `<lastmod>` (number: {}), starting with `{first}`: write \
+                         a date such as `2026-11-01`",
+                    faulty.len()
+                ),
             );
         }
     }

@@ -9,10 +9,9 @@ pub(super) static RULE: Rule = Rule {
     id: "sitemap-link-broken",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The addresses of the sitemap lead to pages.",
-    matters: "A sitemap lists pages that can be indexed; search engines trust it less with each \
-              address that fails.",
-    hurts: "Search engines and agents that read the sitemap.",
+    checks: "The URLs in the sitemap lead to pages.",
+    matters: "A sitemap lists pages to index. Search engines trust it less with each URL that fails.",
+    hurts: "Search engines and agents, which request missing pages.",
     fixes: &[Fix { platform: Platform::Any, text: "Generate the sitemap together with the pages." }],
     check,
 };

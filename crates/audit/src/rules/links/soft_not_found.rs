@@ -9,12 +9,11 @@ pub(super) static RULE: Rule = Rule {
     id: "soft-not-found",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "An address that does not exist answers 404 or 410.",
-    matters: "200 says that the page exists (RFC 9110 §15.3.1): agents take the text for an answer, \
-              and search engines index it.",
-    hurts: "Agents and search engines.",
+    checks: "A URL that does not exist returns 404 or 410.",
+    matters: "200 says that the page exists (RFC 9110 §15.3.1).",
+    hurts: "Agents, which take the error page for an answer; search engines, which index it.",
     fixes: &[
-        Fix { platform: Platform::Any, text: "Send the status 404 with the page for errors." },
+        Fix { platform: Platform::Any, text: "Return the error page with status 404." },
         Fix {
             platform: Platform::Nginx,
             text: "`try_files $uri $uri/ =404;` instead of a fallback to `/index.html`, and \
@@ -35,9 +34,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     };
     // A redirect is visible to the client.
     if exchange.url().path() == UNKNOWN_PATH {
-        findings.report(&[exchange], "An address that does not exist answers 200 instead of 404");
+        findings.report(&[exchange], "A URL that does not exist returns 200: 404 is right");
     } else {
-        let message = format!("An address that does not exist redirects to {}: answer 404", exchange.url());
+        let message = format!("A URL that does not exist redirects to {}: 404 is right", exchange.url());
         findings.report_as(Severity::Advice, &[exchange], message);
     }
 }

@@ -10,15 +10,15 @@ pub(super) static RULE: Rule = Rule {
     id: "accept-lines-ignored",
     group: Group::Negotiation,
     severity: Severity::Advice,
-    checks: "A second line of `Accept` counts as if it continued the first.",
-    matters: "Lines of a list field are joined by commas (RFC 9110 §5.3). Libraries and proxies may send \
-              them apart.",
-    hurts: "Clients that send each type in a line of its own.",
+    checks: "Several `Accept` lines count as one list.",
+    matters: "Lines of a list field are joined with commas (RFC 9110 §5.3). Libraries and proxies may send \
+              them separately.",
+    hurts: "Clients that send each media type on a line of its own, which get the wrong representation.",
     fixes: &[
         PARSE_ACCEPT,
         Fix {
             platform: Platform::Any,
-            text: "Read all lines of the field and join them with commas, before you parse the list.",
+            text: "Join all lines of the field with commas before you parse the list.",
         },
     ],
     check,
@@ -50,7 +50,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange, control],
                 format!(
-                    "{} in two lines gets {name}; the same list in one line is read",
+                    "{} get {name}, but the same list on one line gets the right representation: join the \
+                     lines",
                     accept_of(exchange)
                 ),
             );

@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "A client that adds `charset` or `variant` to `text/markdown` gets Markdown.",
-    matters: "Both are parameters of the type (RFC 7763 §2). A site that has one Markdown does not need to \
-              distinguish them, and HTML is further from what the client asked for.",
-    hurts: "Agents that send the parameters.",
+    matters: "Both are parameters of the media type (RFC 7763 §2). A site with one Markdown representation \
+              need not distinguish them, and HTML is further from what the client requested.",
+    hurts: "Agents that send these parameters, which get HTML.",
     fixes: &[PARSE_ACCEPT],
     check,
 };
@@ -24,7 +24,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(exchange) = that_gets(exchange.as_ref(), Representation::Html) {
             findings.report(
                 &[exchange],
-                format!("{} gets HTML; without the parameter, it is Markdown", accept_of(exchange)),
+                format!("{} gets HTML: Markdown is right, as without the parameter", accept_of(exchange)),
             );
         }
     }

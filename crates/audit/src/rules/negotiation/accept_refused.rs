@@ -9,9 +9,9 @@ pub(super) static RULE: Rule = Rule {
     id: "accept-refused",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A page that Chrome gets is no error for another client whose `Accept` permits HTML.",
-    matters: "Real clients send long lists, `*` alone, weights such as `.2`, parameters, several lines, or \
-              nothing; all are valid or must be ignored (RFC 9110 §12.5.1).",
+    checks: "A page that Chrome gets returns no error to another client whose `Accept` permits HTML.",
+    matters: "Real clients send long lists, a lone `*`, weights such as `.2`, parameters, several lines, or \
+              no `Accept`. A server must accept or ignore all of them (RFC 9110 §12.5.1).",
     hurts: "Agents, feed readers and programs, which get no page at all.",
     fixes: &[PARSE_ACCEPT],
     check,
@@ -46,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
         findings.report(
             &[exchange],
-            format!("{name} gets {status} for {}, which permits HTML", accept_of(exchange)),
+            format!("{name} gets {status} for {}, which permits HTML: send the HTML", accept_of(exchange)),
         );
     }
 }

@@ -12,11 +12,10 @@ pub(super) static RULE: Rule = Rule {
     id: "agent-gets-html",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A page that exists as Markdown at its own address is Markdown for every agent that prefers it.",
-    matters: "The weights of `Accept` say what a client prefers (RFC 9110 §12.5.1). Agents differ in the \
-              other types that they list; a site that knows the header of one agent only gives the others \
-              HTML.",
-    hurts: "Agents, which read many times more text, and may cut it.",
+    checks: "A URL that serves Markdown to one agent serves it to every agent that prefers Markdown.",
+    matters: "The weights in `Accept` say what a client prefers (RFC 9110 §12.5.1). Agents list different \
+              other types, so a site that recognizes only the header of one agent sends HTML to the rest.",
+    hurts: "Agents, which read many times more text and may cut it.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL],
     check,
 };
@@ -35,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange],
                 format!(
-                    "{} prefers Markdown ({}) but gets HTML, although the address has Markdown",
+                    "{} prefers Markdown ({}) but gets HTML: Markdown is right, which this URL has",
                     client.name,
                     accept_of(exchange)
                 ),
@@ -50,7 +49,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 Severity::Advice,
                 &[exchange],
                 format!(
-                    "{} names Markdown first ({}) but gets HTML: prefer Markdown if the weights are equal",
+                    "{} lists Markdown first ({}) but gets HTML: prefer Markdown if the weights are equal",
                     CLAUDE_CODE.name,
                     accept_of(exchange)
                 ),

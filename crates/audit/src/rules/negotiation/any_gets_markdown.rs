@@ -10,10 +10,10 @@ pub(super) static RULE: Rule = Rule {
     id: "any-gets-markdown",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A page is HTML for clients that accept anything, or send no `Accept`.",
-    matters: "Search engines and the previews of links send `*/*`, or no `Accept`, which means the same \
-              (RFC 9110 §12.5.1). They need the title, the description and the links of the HTML.",
-    hurts: "Search engines, previews in chats, and the people who find the page there.",
+    checks: "A page is HTML for clients that accept anything or send no `Accept`.",
+    matters: "Search engines and link previews send `*/*` or no `Accept`, which means the same (RFC 9110 \
+              §12.5.1). They need the title, the description and the links of the HTML.",
+    hurts: "Search engines and link previews, which miss the title and the description.",
     fixes: &[PARSE_ACCEPT],
     check,
 };

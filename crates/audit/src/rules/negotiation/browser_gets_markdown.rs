@@ -15,10 +15,10 @@ pub(super) static RULE: Rule = Rule {
     id: "browser-gets-markdown",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A page is HTML for clients that ask for HTML.",
-    matters: "Browsers name `text/html` with the greatest weight and other types by `*/*` (RFC 9110 \
-              §12.5.1). They show Markdown as plain text, or store it as a file.",
-    hurts: "People.",
+    checks: "A page is HTML for clients that prefer HTML.",
+    matters: "Browsers give `text/html` the greatest weight and accept other types by `*/*` (RFC 9110 \
+              §12.5.1). They show Markdown as plain text or download it.",
+    hurts: "People, who see raw text or a download.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL],
     check,
 };
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report_as(
                 severity,
                 &[exchange],
-                format!("{name} asks for HTML ({}) but gets Markdown", accept_of(exchange)),
+                format!("{name} prefers HTML ({}) but gets Markdown: HTML is right", accept_of(exchange)),
             );
         }
     }

@@ -10,16 +10,16 @@ pub(super) static RULE: Rule = Rule {
     id: "charset-missing",
     group: Group::Negotiation,
     severity: Severity::Advice,
-    checks: "Markdown with characters beyond ASCII has a `charset`.",
-    matters: "The type requires the parameter (RFC 7763 §2). Without it, browsers guess, and show `Ã¤` for \
-              `ä`.",
-    hurts: "People who open the Markdown, and agents that take another default than UTF-8.",
+    checks: "Markdown with non-ASCII characters declares its `charset`.",
+    matters: "The media type requires the parameter (RFC 7763 §2). Without it, browsers guess and show `Ã¤` \
+              instead of `ä`.",
+    hurts: "People and agents, who may read damaged letters.",
     fixes: &[
         Fix { platform: Platform::Any, text: "Send `Content-Type: text/markdown; charset=utf-8`." },
         Fix {
             platform: Platform::Nginx,
-            text: "`charset utf-8;` and `charset_types text/markdown;`, since the default list lacks this \
-                   type.",
+            text: "`charset utf-8;` and `charset_types text/markdown text/plain;`, because the default list \
+                   lacks Markdown.",
         },
         Fix { platform: Platform::Apache, text: "`AddCharset utf-8 .md`." },
     ],
@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange],
                 format!(
-                    "The Markdown has characters beyond ASCII, but `{}` has no `charset=utf-8`",
+                    "The Markdown has non-ASCII characters, but its media type `{}` lacks `charset=utf-8`",
                     response.header(http::header::CONTENT_TYPE)
                 ),
             );

@@ -9,9 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "charset-wrong",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A body that is called UTF-8 is UTF-8, and a body in UTF-8 is not called anything else.",
-    matters: "The parameter `charset` of `Content-Type` wins over what the document says (RFC 9110 §8.3.2, \
-              HTML §13.2.3.2): letters beyond ASCII are shown that_gets.",
+    checks: "A body that is declared as UTF-8 is UTF-8, and a UTF-8 body is not declared as another \
+             encoding.",
+    matters: "The `charset` of `Content-Type` overrides what the document declares (RFC 9110 §8.3.2, HTML \
+              §13.2.3.2): non-ASCII letters are shown wrongly.",
     hurts: "People and agents, who read damaged text.",
     fixes: &[Fix { platform: Platform::Any, text: "Store all text as UTF-8 and send `charset=utf-8`." }],
     check,
@@ -30,7 +31,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let is = if is_utf8 { "UTF-8" } else { "not UTF-8" };
             findings.report(
                 &[exchange],
-                format!("`Content-Type` says `charset={charset}`, but the body is {is}"),
+                format!(
+                    "`Content-Type` says `charset={charset}`, but the body is {is}: declare the encoding \
+                         that it has"
+                ),
             );
         }
     }

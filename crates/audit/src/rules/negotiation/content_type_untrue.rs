@@ -10,14 +10,13 @@ pub(super) static RULE: Rule = Rule {
     id: "content-type-untrue",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A body that is called Markdown is Markdown, and one that is called HTML is HTML.",
-    matters: "Clients choose by `Content-Type` how to read a body (RFC 9110 §8.3): an agent takes HTML for \
-              Markdown, or a browser shows Markdown as one paragraph.",
-    hurts: "Agents and people.",
+    checks: "A body that is sent as Markdown is Markdown, and a body that is sent as HTML is HTML.",
+    matters: "Clients choose by `Content-Type` how to read a body (RFC 9110 §8.3).",
+    hurts: "Agents, which read markup as Markdown; people, who see Markdown as one paragraph.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Set `Content-Type` where the representation is chosen. If a fallback page answers for a \
-               missing `.md` file, answer with 404 instead.",
+        text: "Set `Content-Type` where the representation is chosen. Return 404 for a missing `.md` file, \
+               not a fallback page.",
     }],
     check,
 };
@@ -26,9 +25,19 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let (claimed, is) = (response.media_type(), response.representation());
         if claimed.ends_with("markdown") && is == Representation::Html {
-            findings.report(&[exchange], format!("The body is HTML, but `Content-Type` is `{claimed}`"));
+            findings.report(
+                &[exchange],
+                format!(
+                    "The body is HTML, but `Content-Type` is `{claimed}`: \
+                                                  `text/html` is right"
+                ),
+            );
         } else if claimed == "text/html" && is_plain_markdown(response) {
-            findings.report(&[exchange], "The body is Markdown, but `Content-Type` is `text/html`");
+            findings.report(
+                &[exchange],
+                "The body is Markdown, but `Content-Type` is `text/html`: \
+                                          `text/markdown` is right",
+            );
         }
     }
 }

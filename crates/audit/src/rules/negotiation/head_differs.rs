@@ -11,14 +11,13 @@ pub(super) static RULE: Rule = Rule {
     id: "head-differs",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A HEAD request gets the status, the type and the length that GET gets with the same `Accept`.",
+    checks: "HEAD gets the status, media type and length that GET gets with the same `Accept`.",
     matters: "HEAD is GET without the content (RFC 9110 §9.3.2), and every general-purpose server must \
-              support it (§9.1). Checkers of links, previews and caches trust it.",
-    hurts: "Checkers of links, which report a dead page, and agents that look at the type first.",
+              support it (§9.1). Link checkers, link previews and caches rely on it.",
+    hurts: "Link checkers, which report a dead page; agents, which read the wrong media type.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Answer HEAD by the code of GET and omit the body. If `Content-Length` is not known, omit it \
-               as well.",
+        text: "Handle HEAD like GET, and omit the body. If the length is unknown, omit `Content-Length`.",
     }],
     check,
 };
@@ -41,17 +40,27 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<String> {
     if head.status != get.status {
         // The server may have begun to refuse requests.
         let is_busy = matches!(head.status.as_u16(), 429 | 503);
-        return (!is_busy).then(|| format!("HEAD gets {}, and GET gets {}", head.status, get.status));
+        return (!is_busy).then(|| {
+            format!("HEAD gets {}, but GET gets {}: both must get the same", head.status, get.status)
+        });
     }
     let (own, expected) = (head.media_type(), get.media_type());
     // A server may omit fields that it only knows with the content.
     if own != expected && !own.is_empty() {
-        return Some(format!("HEAD gets the type `{own}`, and GET gets `{expected}`"));
+        return Some(format!(
+            "HEAD gets the media type `{own}`, but GET gets `{expected}`: both must get the \
+                             same"
+        ));
     }
     let length = head.header(CONTENT_LENGTH).parse::<usize>().ok()?;
     let is_same = !get.header(ETAG).is_empty() && head.header(ETAG) == get.header(ETAG);
     let is_comparable = is_same && head.encoding() == get.encoding() && get.is_whole;
     let is_wrong = length == 0 && get.encoded_length > 0 || is_comparable && length != get.encoded_length;
-    is_wrong
-        .then(|| format!("HEAD says `Content-Length: {length}`, and GET gets {} bytes", get.encoded_length))
+    is_wrong.then(|| {
+        format!(
+            "HEAD gets `Content-Length: {length}`, but GET gets {} bytes: send the right length \
+                          or none",
+            get.encoded_length
+        )
+    })
 }

@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "Markdown has the media type `text/markdown`.",
-    matters: "The type is registered (RFC 7763). Agents look for it; browsers store what is called \
-              `application/octet-stream` as a file.",
-    hurts: "Agents that recognize Markdown by its type.",
+    matters: "The media type is registered (RFC 7763). Agents look for it; browsers download \
+              `application/octet-stream`.",
+    hurts: "Agents, which do not recognize the Markdown.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
         },
         Fix {
             platform: Platform::Nginx,
-            text: "In the location of the files: `types { text/markdown md; } charset utf-8; charset_types \
-                   text/markdown;`",
+            text: "`location ~ \\.md$ { types { text/markdown md; } charset utf-8; charset_types \
+                   text/markdown; }`",
         },
         Fix { platform: Platform::Apache, text: "`AddType text/markdown .md` and `AddCharset utf-8 .md`." },
         Fix {

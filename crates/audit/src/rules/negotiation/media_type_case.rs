@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "`TEXT/MARKDOWN` in `Accept` means the same as `text/markdown`.",
     matters: "Media types are case-insensitive (RFC 9110 §8.3.1).",
-    hurts: "Clients that write the type in another way.",
+    hurts: "Clients that write the media type in upper case, which get HTML.",
     fixes: &[
         PARSE_ACCEPT,
         Fix {
@@ -27,7 +27,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.peculiar.capitals.as_ref(), Representation::Html) {
         findings.report(
             &[exchange],
-            format!("{} gets HTML; the same in lower case gets Markdown", accept_of(exchange)),
+            format!(
+                "{} gets HTML, but in lower case Markdown: compare media types without regard to case",
+                accept_of(exchange)
+            ),
         );
     }
 }

@@ -9,14 +9,14 @@ pub(super) static RULE: Rule = Rule {
     id: "not-found-format",
     group: Group::Negotiation,
     severity: Severity::Advice,
-    checks: "The 404 of a site with Markdown is Markdown or short text for an agent that prefers Markdown.",
-    matters: "Agents guess addresses and reach many 404s. A page with the layout and the navigation of the \
-              site costs them as much as a real one; a few lines with links help them to go on.",
-    hurts: "Agents.",
+    checks: "On a site with Markdown, an agent that prefers Markdown gets a 404 as Markdown or short text.",
+    matters: "Agents guess URLs and get many 404s. An HTML error page costs them as much as a real page; a \
+              few lines with links help them to go on.",
+    hurts: "Agents, which pay for an error page and find no way on.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Negotiate errors as well: send status 404 with Markdown that links to the start page, \
-               `llms.txt` or the search, and `Vary: Accept`.",
+        text: "Negotiate errors, too: return 404 as Markdown with `Vary: Accept` and links to the home page, \
+               `llms.txt` or the search.",
     }],
     check,
 };
@@ -25,9 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_found_markdown else { return };
     let Some(response) = exchange.response().filter(|response| response.status == 404) else { return };
     if response.representation() == Representation::Html {
-        findings.report(
-            &[exchange],
-            "An agent that prefers Markdown gets the 404 as HTML; Markdown would be right",
-        );
+        findings
+            .report(&[exchange], "An agent that prefers Markdown gets the 404 as HTML: Markdown is right");
     }
 }

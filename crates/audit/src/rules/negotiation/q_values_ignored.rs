@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A client gets the representation with the greater weight, in any order of the list.",
-    matters: "A client says by `q` what it prefers (RFC 9110 §12.4.2). One that names Markdown only as its \
-              second choice must not get it instead of HTML.",
-    hurts: "Agents and programs, which get the format that they read worse.",
+    matters: "`q` says what a client prefers (RFC 9110 §12.4.2). A client that lists Markdown as its second \
+              choice must get HTML.",
+    hurts: "Agents and programs, which get their second choice.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, PARSE_ACCEPT_AT_VERCEL],
     check,
 };
@@ -27,7 +27,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(exchange) = that_gets(exchange.as_ref(), got) {
             findings.report(
                 &[exchange],
-                format!("{} gets {name}, but {right} has the greater weight", accept_of(exchange)),
+                format!(
+                    "{} gets {name}: {right} is right, because it has the greater weight",
+                    accept_of(exchange)
+                ),
             );
         }
     }

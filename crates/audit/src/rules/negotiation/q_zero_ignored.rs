@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A client that excludes Markdown with `q=0` gets HTML.",
-    matters: "`q=0` means: not acceptable (RFC 9110 §12.4.2).",
-    hurts: "Clients that cannot read Markdown, and say so.",
+    matters: "`q=0` means *not acceptable* (RFC 9110 §12.4.2).",
+    hurts: "Clients that cannot read Markdown, which get it anyway.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, PARSE_ACCEPT_AT_VERCEL],
     check,
 };
@@ -21,7 +21,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
         findings.report(
             &[exchange],
-            format!("{} excludes Markdown but gets it; HTML would be right", accept_of(exchange)),
+            format!("{} excludes Markdown but gets it: HTML is right", accept_of(exchange)),
         );
     }
 }

@@ -12,19 +12,19 @@ use crate::survey::Survey;
 /// How to read `Accept` in general: the fix of the rules on its syntax and weights.
 pub(super) const PARSE_ACCEPT: Fix = Fix {
     platform: Platform::Any,
-    text: "Do not search in the text of `Accept`. Parse it with a library for content negotiation: it \
-           splits the list, compares names without regard to case, and applies the weights `q`.",
+    text: "Do not search `Accept` for a substring. Use a content negotiation library, which splits the list, \
+           compares media types without regard to case, and applies the weights (`q`).",
 };
 
 pub(super) const PARSE_ACCEPT_AT_VERCEL: Fix = Fix {
     platform: Platform::Vercel,
-    text: "A condition `has` on the header `accept` in `vercel.json` is a regular expression and cannot \
-           compare weights: decide in a middleware with a parser of `Accept`.",
+    text: "A `has` condition on the header `accept` in `vercel.json` is a regular expression and cannot \
+           compare weights: parse `Accept` in middleware.",
 };
 
 pub(super) const PARSE_ACCEPT_IN_NGINX: Fix = Fix {
     platform: Platform::Nginx,
-    text: "A `map` of `$http_accept` cannot compare weights: pass requests whose `Accept` contains \
+    text: "A `map` of `$http_accept` cannot compare weights: proxy requests whose `Accept` contains \
            `text/markdown` to an application that parses it, or decide in njs.",
 };
 

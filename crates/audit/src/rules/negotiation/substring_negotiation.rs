@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "A media type whose name only contains `text/markdown` does not select Markdown.",
-    matters: "Types match if type and subtype are equal (RFC 9110 §12.5.1). A site that searches in the \
-              text of `Accept` usually ignores the weights as well.",
-    hurts: "Clients that accept other types.",
+    matters: "Media types match if type and subtype are equal (RFC 9110 §12.5.1). A site that searches \
+              `Accept` for a substring usually ignores the weights, too.",
+    hurts: "Clients that accept types with similar names, which get Markdown.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX],
     check,
 };
@@ -22,10 +22,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
         findings.report(
             &[exchange],
-            format!(
-                "{} does not name `text/markdown` but gets Markdown; HTML would be right",
-                accept_of(exchange)
-            ),
+            format!("{} does not name `text/markdown` but gets Markdown: HTML is right", accept_of(exchange)),
         );
     }
 }

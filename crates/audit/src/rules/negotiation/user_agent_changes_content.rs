@@ -18,14 +18,14 @@ pub(super) static RULE: Rule = Rule {
     id: "user-agent-changes-content",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "The main content of a page is the same for agents and for other clients.",
+    checks: "A page has the same main content for agents and for other clients.",
     matters: "People who ask an agent about a page expect what they would see. Without `Vary: User-Agent` \
-              (RFC 9110 §12.5.5), a cache may also serve the other content to people.",
-    hurts: "Agents, the people who ask them, and people behind a cache.",
+              (RFC 9110 §12.5.5), a cache may also serve the content for agents to people.",
+    hurts: "Agents and the people who ask them, who get other content.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Serve one page. Exclude agents in `robots.txt` if they must not read it, and exempt agents \
-               from pages that ask for a proof of being human.",
+        text: "Serve the same page to all clients. Disallow unwanted agents in `robots.txt`, and exempt the \
+               others from bot challenges.",
     }],
     check,
 };
@@ -47,13 +47,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         // The page must be stable for this to mean anything.
         let browser = survey.negotiation.browsers.first().map(|(_, exchange)| exchange);
         if browser.is_none_or(|browser| percentage(&expected, &words(browser)) < 90) {
-            findings.not_judged("the content of the page differs between requests of any clients");
+            findings.not_judged("the content of the page differs from request to request");
             return;
         }
         findings.report_as(
             severity_by_cache(response),
             &[exchange, other],
-            format!("{token} gets {kept} % of the words that other clients get; all would be right"),
+            format!("{token} gets {kept}% of the words that other clients get: all must get the same page"),
         );
     }
 }

@@ -8,21 +8,21 @@ pub(super) static RULE: Rule = Rule {
     id: "user-agent-refused",
     group: Group::Negotiation,
     severity: Severity::Advice,
-    checks: "A page is no error for an agent that `robots.txt` permits.",
-    matters: "`robots.txt` is where a site says which agents may read it (RFC 9309). A firewall that \
-              refuses others contradicts it, often by a default that the operator never chose.",
-    hurts: "Agents, and the people who ask them about the site.",
+    checks: "An agent that `robots.txt` allows gets the page, not an error.",
+    matters: "`robots.txt` says which agents may read a site (RFC 9309). A firewall that refuses an allowed \
+              agent contradicts it, often by a default that the operator did not choose.",
+    hurts: "Agents and the people who ask them, who do not get the page.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Permit the agent in the firewall, or forbid it in `robots.txt`. If the firewall permits \
-                   the agent from its own addresses only, nothing is wrong: this request came from another \
-                   address.",
+            text: "Allow the agent in the firewall, or disallow it in `robots.txt`. If the firewall allows \
+                   the agent only from its published IP addresses, nothing is wrong: the audit has another \
+                   one.",
         },
         Fix {
             platform: Platform::Cloudflare,
-            text: "See the settings to block AI bots and the rules of the Web Application Firewall \
-                   (Security).",
+            text: "Under Security, check the settings that block AI bots, and the rules of the web \
+                   application firewall.",
         },
     ],
     check,
@@ -39,8 +39,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[exchange],
             format!(
-                "{token} gets {refusal} although robots.txt permits it, and other clients get the page \
-                 (asked from another address than its own)"
+                "{token} gets {refusal}, although robots.txt allows it and other clients get the page \
+                 (requested from an IP address that is not the agent's)"
             ),
         );
     }

@@ -10,10 +10,10 @@ pub(super) static RULE: Rule = Rule {
     id: "user-agent-selects-format",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "The same `Accept` gets the same format, no matter which program sends it.",
-    matters: "A cache that is not told by `Vary: User-Agent` (RFC 9110 §12.5.5) serves the Markdown of an \
-              agent to people. With it, a cache stores a copy for each of thousands of values.",
-    hurts: "People and search engines behind a cache, and operators, who pay for the misses.",
+    checks: "The same `Accept` gets the same representation, whatever the `User-Agent`.",
+    matters: "Without `Vary: User-Agent` (RFC 9110 §12.5.5), a cache serves the Markdown of an agent to \
+              people. With it, a cache stores a response for each of thousands of values.",
+    hurts: "People and search engines behind a cache, who get Markdown; operators, who pay for cache misses.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Choose by `Accept` alone and send `Vary: Accept`. Agents that accept anything find Markdown \
@@ -31,7 +31,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report_as(
             severity_by_cache(response),
             &[exchange, other],
-            format!("With `Accept: */*`, {token} gets Markdown and other clients get HTML"),
+            format!(
+                "With `Accept: */*`, {token} gets Markdown and other clients get HTML: HTML is right for \
+                     all"
+            ),
         );
     }
 }

@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A client that accepts `text/*` gets the page.",
-    matters: "The range `text/*` matches `text/html` (RFC 9110 §12.5.1).",
-    hurts: "Clients that read any text, and get an error.",
+    matters: "The media range `text/*` matches `text/html` (RFC 9110 §12.5.1).",
+    hurts: "Clients that accept any text, which get an error.",
     fixes: &[PARSE_ACCEPT],
     check,
 };
@@ -22,7 +22,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if matches!(response.status.as_u16(), 400 | 404 | 406 | 415 | 500..) {
         findings.report(
             &[exchange],
-            format!("{} permits HTML but gets {}", accept_of(exchange), response.status),
+            format!("{} permits HTML but gets {}: send the HTML", accept_of(exchange), response.status),
         );
     }
 }

@@ -14,12 +14,12 @@ pub(super) static RULE: Rule = Rule {
     checks: "Lines of code have the same characters in the Markdown and in the HTML.",
     matters: "A converter that escapes code, or makes quotation marks and dashes typographic, changes \
               what the code does.",
-    hurts: "Agents and the people who run what they write.",
+    hurts: "Agents and the people who run what they write, who get broken code.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Convert code without escaping, filters of typography or templates: between \
-                   fences, all characters stand for themselves.",
+            text: "Convert code without escaping, typographic filters or templates: between fences, all \
+                   characters are literal.",
         },
         CONVERT,
     ],
@@ -38,7 +38,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let more = if more > 0 { format!(", and {more} other lines differ") } else { String::new() };
             findings.report(
                 &[comparison.exchange, &comparison.page.html],
-                format!("The code `{line}` of the HTML is `{other}` in the Markdown{more}"),
+                format!(
+                    "The code `{line}` in the HTML is `{other}` in the Markdown{more}: keep all \
+                         characters"
+                ),
             );
         }
     }

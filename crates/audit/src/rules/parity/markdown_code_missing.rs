@@ -13,13 +13,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Parity,
     severity: Severity::Advice,
     checks: "The Markdown has the code blocks of the HTML.",
-    matters: "Agents copy code from Markdown. Without it, they guess.",
-    hurts: "Agents and the people who run what they write.",
+    matters: "Agents copy code from the Markdown. Without it, they guess.",
+    hurts: "Agents and the people who run what they write, who get invented code.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Write code as fenced blocks, also code that a component includes from a file or \
-                   shows in tabs.",
+            text: "Write code as fenced blocks, including code that a component takes from a file or shows \
+                   in tabs.",
         },
         CONVERT,
     ],
@@ -40,7 +40,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             severity,
             &[comparison.exchange, &comparison.page.html],
             format!(
-                "The Markdown lacks {count} of {total} lines of code that the HTML shows, first `{line}`"
+                "The Markdown lacks {count} of {total} lines of code in the HTML, starting with `{line}`"
             ),
         );
     }

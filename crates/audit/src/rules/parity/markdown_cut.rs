@@ -12,14 +12,14 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Parity,
     severity: Severity::Broken,
     checks: "The Markdown of a page is complete.",
-    matters: "An incomplete body is an error of the transfer (RFC 9112 §8). Agents use it all the \
-              same, because Markdown has no end mark.",
+    matters: "An incomplete body is a transfer error (RFC 9112 §8). Agents use it anyway, because Markdown \
+              has no end mark.",
     hurts: "Agents, which answer from a part of the page.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Raise the limit of the size in the converter or the proxy, and compute `Content- \
-                   Length` from the final body.",
+            text: "Raise the size limit of the converter or the proxy, and compute `Content-Length` from the \
+                   final body.",
         },
         CONVERT,
     ],

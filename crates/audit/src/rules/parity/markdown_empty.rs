@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Parity,
     severity: Severity::Broken,
     checks: "The Markdown of a page with text has text.",
-    matters: "An agent that prefers Markdown gets a success without content, and has no reason to ask \
-              for the HTML.",
+    matters: "An agent that prefers Markdown gets 200 without content, and has no reason to request the \
+              HTML.",
     hurts: "Agents, which conclude that the page says nothing.",
     fixes: &[
         Fix {

@@ -15,13 +15,13 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "The Markdown has no text that readers of the HTML cannot see, except for notices that \
              point to other files.",
-    matters: "Text for agents alone, such as instructions, is treated as an injected prompt, and makes \
-              all Markdown of a site suspect.",
-    hurts: "Agents and the people whom they work for, who cannot check what the agent read.",
+    matters: "Text for agents alone, such as instructions, looks like a prompt injection, and makes all \
+              Markdown of the site suspect.",
+    hurts: "Agents and the people they work for, who cannot check what the agent read.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Publish the text in the HTML as well, or remove it. Instructions for agents \
-                   belong into `llms.txt`, where people look for them.",
+        text: "Show the text in the HTML as well, or remove it. Instructions for agents belong in \
+               `llms.txt`, where people can read them.",
     }],
     check,
 };
@@ -72,7 +72,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let text = excerpt(&block.text, 14);
             findings.report(
                 &evidence,
-                format!("The Markdown instructs agents with text that the HTML does not show: “{text}”"),
+                format!(
+                    "The Markdown has instructions for agents that the HTML does not show, starting with \
+                         “{text}”: show or remove them"
+                ),
             );
             continue;
         }
@@ -86,7 +89,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report_as(
                 Severity::Advice,
                 &evidence,
-                format!("The Markdown has {count} words that the HTML does not have, first: “{text}”"),
+                format!(
+                    "The Markdown has {count} words that the HTML lacks, starting with “{text}”: show or \
+                         remove them"
+                ),
             );
         }
     }

@@ -14,12 +14,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Parity,
     severity: Severity::Advice,
     checks: "The Markdown has the headings of the HTML as headings.",
-    matters: "Agents find and cite a section by its heading, and divide long pages at headings.",
+    matters: "Agents find and cite sections by their headings, and split long pages at headings.",
     hurts: "Agents, which cannot tell the sections apart.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Write sections with `#` to `######`, also those that components make in the HTML.",
+            text: "Write the headings of sections with `##` to `######`, including those that components add \
+                   to the HTML.",
         },
         CONVERT,
     ],
@@ -56,7 +57,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             severity,
             &[comparison.exchange, &comparison.page.html],
             format!(
-                "{count} of {total} headings of the HTML are plain text in the Markdown, first “{first}”"
+                "{count} of {total} headings in the HTML are plain text in the Markdown, starting with \
+                 “{first}”: mark them with `#`"
             ),
         );
     }

@@ -12,14 +12,14 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Parity,
     severity: Severity::Advice,
     checks: "The Markdown has no components, template tags, imports, page markup or embedded images.",
-    matters: "Agents read the source of the Markdown: what a generator replaces in HTML has no meaning \
-              for them, and embedded images cost them thousands of tokens.",
-    hurts: "Agents, which pay for text without meaning.",
+    matters: "Agents read the source of the Markdown: syntax that a generator replaces in HTML means nothing \
+              to them, and embedded images cost them thousands of tokens.",
+    hurts: "Agents, which pay for meaningless text.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Write the Markdown after components, shortcodes and containers are rendered, or \
-                   replace them by plain Markdown.",
+            text: "Write the Markdown after components, shortcodes and containers are rendered, or replace \
+                   them with plain Markdown.",
         },
         CONVERT,
     ],
@@ -58,7 +58,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some((name, text)) = found.first() {
             let more = found.len() - 1;
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            findings.report(&[comparison.exchange], format!("The Markdown contains {name}: `{text}`{more}"));
+            findings.report(
+                &[comparison.exchange],
+                format!(
+                    "The Markdown contains {name}, `{text}`{more}: \
+                                                             write plain Markdown"
+                ),
+            );
         }
     }
 }

@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
     id: "markdown-links-missing",
     group: Group::Parity,
     severity: Severity::Advice,
-    checks: "The Markdown has the links of the HTML, also as relative links or links to the Markdown \
-             of a page.",
-    matters: "Agents follow links to what a page does not say itself.",
+    checks: "The Markdown has the links of the HTML. Relative links and links to the Markdown of a page \
+             count.",
+    matters: "Agents follow links to find what a page does not say itself.",
     hurts: "Agents, which do not find the linked pages.",
     fixes: &[
         Fix {
@@ -62,7 +62,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             severity,
             &[comparison.exchange, &page.html],
             format!(
-                "The Markdown lacks {} of {} links of the HTML, first to {first}",
+                "The Markdown lacks {} of {} links in the HTML, starting with {first}",
                 missing.len(),
                 expected.len()
             ),

@@ -11,9 +11,10 @@ pub(super) static RULE: Rule = Rule {
     id: "markdown-menus",
     group: Group::Parity,
     severity: Severity::Advice,
-    checks: "The Markdown begins with the content, not with a menu or a notice that all pages have.",
-    matters: "Agents read from the start and often stop early; each page costs them the same text again.",
-    hurts: "Agents, which pay for text that they know.",
+    checks: "The Markdown begins with the content, not with a menu or a notice that all pages share.",
+    matters: "Agents read from the start and often stop early. A text that all pages share costs them on \
+              each page.",
+    hurts: "Agents, which pay for repeated text.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -43,7 +44,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let links = starts[index].iter().filter(|block| !has_own_text(block)).count();
         let message = if count >= MANY_WORDS {
             format!(
-                "The Markdown begins with {count} words that another page begins with, too: leave out what is not content"
+                "The Markdown begins with {count} words that another page also begins with: leave out what \
+                 is not content"
             )
         } else if links >= MANY_LINKS {
             format!(

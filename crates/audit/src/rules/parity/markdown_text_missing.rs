@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     id: "markdown-text-missing",
     group: Group::Parity,
     severity: Severity::Broken,
-    checks: "The Markdown has each paragraph of the HTML, without menus, footers and comments.",
+    checks: "The Markdown has every paragraph of the HTML, except for menus, footers and comments.",
     matters: "Both are representations of one resource (RFC 9110 §3.2): a client that prefers one must \
               not miss what the other says.",
     hurts: "Agents, which answer without the missing text.",
@@ -45,7 +45,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report_as(
             severity,
             &[comparison.exchange, &comparison.page.html],
-            format!("The Markdown lacks {all} of {total} words that the HTML shows, first: “{text}”"),
+            format!("The Markdown lacks {all} of {total} words in the HTML, starting with “{text}”"),
         );
     }
 }

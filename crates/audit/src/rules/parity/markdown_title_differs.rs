@@ -11,14 +11,14 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Parity,
     severity: Severity::Advice,
     checks: "The title of the Markdown is that of the HTML.",
-    matters: "People and agents name and cite the page differently; often the Markdown is that of \
-              another page or version.",
-    hurts: "Agents and the people who look for what an agent cites.",
+    matters: "People and agents cite the page under different titles. Often the Markdown belongs to another \
+              page or version.",
+    hurts: "Agents and the people who look for what an agent cites, who find no such title.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Take the first heading of the Markdown from the same field as `<h1>` or \
-                   `<title>` of the page.",
+            text: "Take the first heading of the Markdown and the `<h1>` or `<title>` of the page from the \
+                   same field.",
         },
         CONVERT,
     ],

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "The Markdown has the title of the page: as a first-level heading or as `title` in the \
              front matter.",
-    matters: "An agent that has read several pages names them by their titles.",
+    matters: "Agents that have read several pages tell them apart by their titles.",
     hurts: "Agents, which cannot name what they cite.",
     fixes: &[Fix { platform: Platform::Any, text: "Begin the Markdown with `# Title`." }, CONVERT],
     check,
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let title = comparison.page.converted.metadata.title.as_deref().unwrap_or("Title");
         findings.report(
             &[comparison.exchange],
-            format!("The Markdown {start} and no `title` in its front matter: begin it with `# {title}`"),
+            format!("The Markdown {start} and has no `title` in its front matter: begin it with `# {title}`"),
         );
     }
 }

@@ -10,18 +10,17 @@ pub(super) static RULE: Rule = Rule {
     id: "text-only-by-scripts",
     group: Group::Parity,
     severity: Severity::Broken,
-    checks: "The HTML of a page has its text, before scripts run.",
+    checks: "The HTML of a page has its text before scripts run.",
     matters: "Most agents and crawlers run no scripts: they get an empty page with status 200.",
-    hurts: "Agents and search engines, which find no text; people if a script fails.",
+    hurts: "Agents and search engines, which find no text; people, if a script fails.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Render pages on the server or at build time (SSR or SSG in the framework’s \
-                   configuration).",
+            text: "Render pages on the server or at build time: most frameworks have a setting for it.",
         },
         Fix {
             platform: Platform::Any,
-            text: "Otherwise serve the text as Markdown to clients that ask for `text/markdown`.",
+            text: "Otherwise serve the text as Markdown to clients that prefer `text/markdown`.",
         },
     ],
     check,
@@ -43,7 +42,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             severity,
             &[&page.html],
             format!(
-                "The HTML has {letters} letters of text; scripts add the rest, which most agents do not run"
+                "The HTML has only {letters} letters, and scripts, which most agents do not run, add the \
+                 rest: send the text in the HTML"
             ),
         );
     }

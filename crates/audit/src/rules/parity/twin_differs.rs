@@ -12,13 +12,14 @@ pub(super) static RULE: Rule = Rule {
     id: "twin-differs",
     group: Group::Parity,
     severity: Severity::Broken,
-    checks: "A page gives the same Markdown at its own address and at the declared one.",
-    matters: "Which address an agent asks is chance: it must not decide what the agent reads.",
-    hurts: "Agents, of which some get an outdated or another text.",
+    checks: "A page serves the same Markdown at its own URL and at the URL that it declares for its \
+             Markdown.",
+    matters: "It is chance which URL an agent requests, so both must say the same.",
+    hurts: "Agents, some of which get an outdated or different text.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Serve both addresses from one file, and purge both in caches when it changes.",
+            text: "Serve both URLs from one file, and purge both from caches when it changes.",
         },
         CONVERT,
     ],
@@ -39,15 +40,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (has, has_total) = missing(twin_markdown, markdown);
         let count: usize = lacks.iter().chain(&has).map(|(_, count)| count).sum();
         let (text, place) = match (lacks.first(), has.first()) {
-            (Some((text, _)), _) => (text, "only the page's own address has"),
-            (None, Some((text, _))) => (text, "only the declared address has"),
+            (Some((text, _)), _) => (text, "only the page's own URL has"),
+            (None, Some((text, _))) => (text, "only the declared URL has"),
             (None, None) => continue,
         };
         // A few differing sentences may be a change that a cache has not seen yet.
         let is_broken = count * 10 >= lacks_total.max(has_total);
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
         let text = excerpt(text, 14);
-        let message = format!("The Markdown of {} is another: {place} “{text}”", twin.url());
+        let message = format!("The page and {} serve different Markdown: {place} “{text}”", twin.url());
         findings.report_as(severity, &[agent, twin], message);
     }
 }
