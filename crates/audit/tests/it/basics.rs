@@ -122,7 +122,7 @@ fn a_page_that_fails_is_found() {
     let report = site.audit();
     let failing = report.findings.iter().filter(|finding| finding.rule.id == "server-errors");
     let failing: Vec<_> = failing.map(|finding| (&*finding.message, finding.severity)).collect();
-    assert_eq!(failing, [("The page answers with 502 Bad Gateway", Broken)], "{}", describe(&report));
+    assert_eq!(failing, [("The page returns 502 Bad Gateway", Broken)], "{}", describe(&report));
 }
 
 #[test]
@@ -145,15 +145,15 @@ fn elements_are_counted_and_shown_on_one_line() {
     let report = site.audit();
     let message =
         &report.findings.iter().find(|finding| finding.rule.id == "link-text-missing").unwrap().message;
-    assert_eq!(message, "2 links have no text, first `<a href=\"/docs/#[31mx\">`");
+    assert_eq!(message, "2 links have no text, starting with `<a href=\"/docs/#[31mx\">`");
 }
 
 /// Takes minutes if a part of the audit reads the page again for each element.
 #[test]
 fn pages_full_of_elements_are_judged() {
     for (piece, count, expected) in [
-        ("<a href=x></a>", 18_000, "18000 links have no text, first `<a href=\"x\">`"),
-        ("<input>", 36_000, "36000 controls have no label, first `<input>`"),
+        ("<a href=x></a>", 18_000, "18000 links have no text, starting with `<a href=\"x\">`"),
+        ("<input>", 36_000, "36000 controls have no label, starting with `<input>`"),
     ] {
         let site = FakeSite::serving(move |asked| match asked.path() {
             "/" => Answer::new(200, "text/html", format!("<!doctype html>{}", piece.repeat(count))),

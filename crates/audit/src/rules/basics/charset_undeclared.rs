@@ -8,9 +8,10 @@ pub(super) static RULE: Rule = Rule {
     id: "charset-undeclared",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "A page says by `Content-Type` or in its first 1,024 bytes which encoding it has.",
-    matters: "Otherwise browsers guess, and take UTF-8 for windows-1252: `Ã¤` for `ä` (HTML §4.2.5.4).",
-    hurts: "People who read anything but English.",
+    checks: "A page declares its encoding in `Content-Type` or in its first 1,024 bytes.",
+    matters: "Otherwise browsers guess, and may read UTF-8 as windows-1252: `Ã¤` instead of `ä` (HTML \
+              §4.2.5.4).",
+    hurts: "People who read other languages than English, who see wrong letters.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -34,12 +35,16 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
         let is_late = !page.select("meta[charset], meta[http-equiv=content-type i]").is_empty();
         if is_late {
-            findings.report(&[&page.html], "The page declares its encoding after the first 1,024 bytes");
+            findings.report(
+                &[&page.html],
+                "The page declares its encoding only after the first 1,024 bytes: \
+                                            declare it earlier, or in `Content-Type`",
+            );
         } else if response.body.is_ascii() {
-            findings.report(&[&page.html], "The page declares no character encoding");
+            findings.report(&[&page.html], "The page declares no character encoding: send `charset=utf-8`");
         } else {
-            let message =
-                "The page has characters beyond ASCII and declares no encoding: browsers show them wrongly";
+            let message = "The page has non-ASCII characters, but declares no encoding, so browsers show them wrongly: \
+                 send `charset=utf-8`";
             findings.report_as(Severity::Broken, &[&page.html], message);
         }
     }

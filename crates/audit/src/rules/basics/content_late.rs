@@ -9,13 +9,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "At most 50,000 characters of HTML precede the main content.",
-    matters: "Agents that read HTML cut it after some ten thousand characters: they see styles, scripts \
-              and navigation only.",
-    hurts: "Agents, and the people who ask them.",
+    matters: "Agents that read HTML cut it after tens of thousands of characters: they see only styles, \
+              scripts and navigation.",
+    hurts: "Agents and the people who ask them, who miss the content.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Move inline styles, scripts, data and images into files, or behind the content. Offer \
-               the page as Markdown.",
+        text: "Move inline styles, scripts, data and images into files or below the content. Offer the page \
+               as Markdown.",
     }],
     check,
 };
@@ -31,7 +31,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(start) = marks.iter().filter_map(|mark| text.find(mark)).min() else { continue };
         let before = text[..start].chars().count();
         if before > MAX_BEFORE {
-            findings.report(&[&page.html], format!("{before} characters of HTML precede the main content"));
+            findings.report(
+                &[&page.html],
+                format!(
+                    "{before} characters of HTML precede the main content: at \
+                                                    most {MAX_BEFORE} are right"
+                ),
+            );
         }
     }
 }

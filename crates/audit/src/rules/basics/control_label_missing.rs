@@ -14,14 +14,13 @@ pub(super) static RULE: Rule = Rule {
     id: "control-label-missing",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "Every input, selection and text area has a name for software.",
-    matters: "Screen readers read the name of a control, and agents fill it by its name (WCAG 1.3.1, \
-              4.1.2).",
-    hurts: "People who use screen readers or voice control, and agents that fill forms.",
+    checks: "Every input, select and text area has an accessible name.",
+    matters: "Screen readers read this name, and agents choose the value by it (WCAG 1.3.1, 4.1.2).",
+    hurts: "People who use screen readers or voice control, and agents, who fill the wrong field.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write `<label for=\"ID\">` for each control, or put the control into its `<label>`. \
-               Use `aria-label` where there is no visible text.",
+        text: "Write `<label for=\"ID\">` for each control, or put the control in its `<label>`. Use \
+               `aria-label` where there is no visible text.",
     }],
     check,
 };

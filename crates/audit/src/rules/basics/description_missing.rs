@@ -10,9 +10,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "A page has a `<meta name=\"description\">`.",
-    matters: "Search results, previews of links and `llms.txt` generators show it; without it, they show \
-              any piece of text.",
-    hurts: "Search engines, previews, and agents that choose pages by it.",
+    matters: "Search results, link previews and generators of `llms.txt` show it. Without it, they show an \
+              arbitrary excerpt.",
+    hurts: "People and agents, who choose pages by it.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Add `<meta name=\"description\" content=\"…\">` with a sentence about this page.",
@@ -21,6 +21,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let message = "The page has no `<meta name=\"description\">` with text";
+    let message = "The page has no `<meta name=\"description\">` with text: add a sentence about the page";
     report_lacking(survey, findings, "meta[name=description i]", |meta| has(meta, "content"), message);
 }

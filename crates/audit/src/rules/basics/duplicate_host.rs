@@ -10,25 +10,29 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "The host with `www.` redirects to the one without, or the other way round.",
-    matters: "Search engines, caches and agents take the two for different sites with the same pages (RFC \
+    matters: "Search engines, caches and agents treat the two as different sites with the same pages (RFC \
               6596).",
-    hurts: "Search engines, and operators, whose pages compete with each other.",
+    hurts: "Operators, whose pages compete with each other in search results.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Redirect one host to the other with 301 or 308, or name one address in `<link \
+            text: "Redirect one host to the other with 301 or 308, or name one URL in `<link \
                    rel=\"canonical\">`.",
         },
         Fix {
             platform: Platform::Nginx,
-            text: "A server for the other name: `return 301 https://www.example.com$request_uri;`",
+            text: "In a `server` block for the other name: `return 301 https://www.example.com$request_uri;`",
         },
-        Fix { platform: Platform::Caddy, text: "`www.example.com { redir https://example.com{uri} 301 }`" },
+        Fix {
+            platform: Platform::Caddy,
+            text: "In the block for `www.example.com`: `redir \
+                                                https://example.com{uri} 301`",
+        },
         Fix {
             platform: Platform::Netlify,
-            text: "Automatic if both names are domains of the site and one is primary.",
+            text: "Automatic if the site has both domains and one is the primary domain.",
         },
-        Fix { platform: Platform::Vercel, text: "Domains: set one to redirect to the other." },
+        Fix { platform: Platform::Vercel, text: "Under Domains, redirect one to the other." },
     ],
     check,
 };
@@ -40,9 +44,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let canonical = canonical_host(&page);
     if canonical.is_none() || canonical != canonical_host(own) {
         let host = own.url.host_str().unwrap_or_default();
-        let message = format!(
-            "The page is served here and at {host}, without a redirect or a common canonical address"
-        );
+        let message =
+            format!("The page is served here and at {host}: redirect one, or name one canonical URL in both");
         findings.report(&[other, &own.html], message);
     }
 }

@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "No two elements of a page have the same `id`.",
-    matters: "Links to a part of the page, labels and scripts reach only the first element (HTML §3.2.6).",
-    hurts: "People who follow a link to a part, and who use screen readers.",
+    matters: "Fragment links, labels and scripts reach only the first element (HTML §3.2.6).",
+    hurts: "People who follow fragment links or use screen readers, who reach the wrong element.",
     fixes: &[Fix { platform: Platform::Any, text: "Give each element an `id` of its own, or use a class." }],
     check,
 };
@@ -38,7 +38,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(first) = repeated.first() {
             let count = repeated.len();
             let plural = if count == 1 { "value" } else { "values" };
-            let message = format!("{count} {plural} of `id` occur more than once, first at {}", tag(*first));
+            let message = format!(
+                "{count} {plural} of `id` used more than once, starting with {}: each \
+                                   element needs its own",
+                tag(*first)
+            );
             findings.report(&[&page.html], message);
         }
     }

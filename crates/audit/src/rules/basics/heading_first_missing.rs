@@ -10,14 +10,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "A page has an `<h1>`.",
-    matters: "It says what the page is about. Screen readers list headings, and agents take it for the \
-              title (WCAG 2.4.6).",
-    hurts: "People who use screen readers, search engines and agents.",
+    matters: "Screen readers list headings, and agents take the `<h1>` for the title (WCAG 2.4.6).",
+    hurts: "People who use screen readers, search engines and agents, who miss the title.",
     fixes: &[Fix { platform: Platform::Any, text: "Make the visible title of the page an `<h1>`." }],
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let css = "h1, [role=heading][aria-level=\"1\"]";
-    report_lacking(survey, findings, css, |_| true, "The page has no `<h1>`");
+    report_lacking(survey, findings, css, |_| true, "The page has no `<h1>`: mark its title as one");
 }

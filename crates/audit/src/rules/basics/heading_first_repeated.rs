@@ -10,9 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "A page has one `<h1>`.",
-    matters: "With several, readers and agents do not know which is the title of the page, and which are \
-              its parts.",
-    hurts: "Agents, and people who use screen readers.",
+    matters: "With several, readers and agents cannot tell the title of the page from its sections.",
+    hurts: "People who use screen readers, and agents, who take a section for the page.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Keep the `<h1>` that is the page's title, and make the others `<h2>`.",
@@ -28,7 +27,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         first.retain(|heading| !is_hidden(*heading));
         if let [one, other, ..] = &*first {
             let (count, one, other) = (first.len(), excerpt(&one.text()), excerpt(&other.text()));
-            let message = format!("The page has {count} `<h1>`, first “{one}” and “{other}”");
+            let message = format!(
+                "The page has {count} `<h1>` elements, such as “{one}” and “{other}”: keep \
+                                   one"
+            );
             findings.report(&[&page.html], message);
         }
     }

@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "heading-levels-skipped",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "After a heading, the next one is at most one level deeper.",
-    matters: "The levels are the outline of the page; a gap looks as if a section were missing (WCAG \
-              1.3.1).",
-    hurts: "People who use screen readers, and agents that split a page by its outline.",
+    checks: "Each heading is at most one level deeper than the heading before it.",
+    matters: "The levels are the outline of the page. A gap looks like a missing section (WCAG 1.3.1).",
+    hurts: "People who use screen readers, and agents that split a page by its outline, who get a wrong \
+            outline.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Choose the level by the place in the outline, and the size by CSS.",
@@ -33,7 +33,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some([before, after]) = gap {
             let text = excerpt(&after.text());
             let (before, after) = (before.name(), after.name());
-            findings.report(&[&page.html], format!("`<{before}>` is followed by `<{after}>` (“{text}”)"));
+            findings.report(
+                &[&page.html],
+                format!(
+                    "`<{after}>` (“{text}”) follows `<{before}>`: skip no \
+                                                    level"
+                ),
+            );
         }
     }
 }

@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "An `https` site sends `Strict-Transport-Security`.",
-    matters: "Without it, the first request of each visit may go to `http`, where an attacker on the way \
-              answers (RFC 6797).",
-    hurts: "People in networks of others.",
+    matters: "Without it, the first request of each visit may use `http`, and an attacker on the network \
+              path can answer it (RFC 6797).",
+    hurts: "People on untrusted networks, who may get the page of an attacker.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -41,9 +41,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let is_off = value.replace([' ', '"'], "").split(';').any(|directive| directive == "max-age=0");
     if value.is_empty() || is_off {
         let found = if is_off {
-            "turns `Strict-Transport-Security` off"
+            "turns `Strict-Transport-Security` off with `max-age=0`: send a long `max-age`"
         } else {
-            "has no `Strict-Transport-Security`"
+            "has no `Strict-Transport-Security`: send it with a long `max-age`"
         };
         findings.report(&[&page.html], format!("The page {found}"));
     }

@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     checks: "TLS selects HTTP/2 for clients that offer it (ALPN, RFC 7301).",
     matters: "With HTTP/1.1, a browser loads about six files at a time over as many connections; HTTP/2 \
               (RFC 9113) needs one.",
-    hurts: "People with slow connections, and the server.",
+    hurts: "People with slow connections, who wait longer.",
     fixes: &[
-        Fix { platform: Platform::Any, text: "Enable HTTP/2 in the server that ends TLS." },
+        Fix { platform: Platform::Any, text: "Enable HTTP/2 in the server that terminates TLS." },
         Fix { platform: Platform::Nginx, text: "`http2 on;` (since 1.25.1)." },
         Fix { platform: Platform::Apache, text: "`Protocols h2 http/1.1` with mod_http2." },
         Fix { platform: Platform::Caddy, text: "On by default." },
@@ -24,7 +24,10 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     match &survey.basics.protocol {
         Some(Ok(protocol)) if protocol != "h2" => {
-            let message = format!("The server selects `{protocol}` although the client offers `h2`");
+            let message = format!(
+                "The server selects `{protocol}`, although the client offers `h2`: enable \
+                                   HTTP/2"
+            );
             findings.report(&[&survey.basis.pages[0].html], message);
         }
         Some(Err(error)) => findings.not_judged(format!("the handshake that offers HTTP/2 failed: {error}")),

@@ -9,18 +9,18 @@ pub(super) static RULE: Rule = Rule {
     id: "http-not-redirected",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "The `http` address of an `https` page redirects to that page.",
-    matters: "People type addresses without a scheme, and old links begin with `http`. A redirect to the \
-              home page loses what they were looking for.",
-    hurts: "People who follow old links, and those whose traffic is read on the way.",
+    checks: "The `http` URL of an `https` page redirects to that page.",
+    matters: "People type URLs without a scheme, and old links begin with `http`. A redirect to the home \
+              page loses the page that they wanted.",
+    hurts: "People, who lose the page that they wanted, or whose traffic can be read.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Redirect each `http` address with 301 or 308 to the same path and query by `https`.",
+            text: "Redirect each `http` URL with 301 or 308 to the same path and query over `https`.",
         },
         Fix {
             platform: Platform::Nginx,
-            text: "In the server of port 80: `return 301 https://$host$request_uri;`",
+            text: "In the `server` block of port 80: `return 301 https://$host$request_uri;`",
         },
         Fix {
             platform: Platform::Apache,
@@ -44,20 +44,26 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let asked = first.url();
     match redirect_target(last) {
         Some(target) if target.scheme() != "https" => {
-            findings.report(&[first, last], format!("`http` redirects to {target}, not to `https`"));
+            findings.report(
+                &[first, last],
+                format!(
+                    "`http` redirects to {target}: the same page over \
+                                                     `https` is right"
+                ),
+            );
         }
         Some(target) if asked.path() != "/" && target.path() == "/" => {
             let message =
-                format!("`http` redirects {} to the home page instead of the same page", asked.path());
+                format!("`http` redirects {} to the home page: the same page is right", asked.path());
             findings.report_as(Severity::Broken, &[first, last], message);
         }
         Some(_) => {}
         None if response.status.is_success() => {
-            findings.report(&[first, last], "`http` serves the page instead of redirecting to `https`");
+            findings.report(&[first, last], "`http` serves the page: a redirect to `https` is right");
         }
         None if response.status == 429 => {}
         None => {
-            let message = format!("`http` answers {} instead of redirecting to `https`", response.status);
+            let message = format!("`http` returns {}: a redirect to `https` is right", response.status);
             findings.report(&[first, last], message);
         }
     }

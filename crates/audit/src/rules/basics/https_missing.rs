@@ -8,9 +8,9 @@ pub(super) static RULE: Rule = Rule {
     id: "https-missing",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "A site at a public address is served by `https`.",
-    matters: "Without TLS, anyone on the way reads and changes pages and forms. Browsers warn, and offer \
-              neither HTTP/2 nor many functions.",
+    checks: "A site with a public IP address is served over `https`.",
+    matters: "Without TLS, anyone on the network path can read and change pages and forms. Browsers warn, \
+              and disable HTTP/2 and many features.",
     hurts: "People and agents, who cannot trust what they get.",
     fixes: &[
         Fix {
@@ -29,6 +29,6 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let page = &survey.basis.pages[0];
     if survey.basics.is_public && page.url.scheme() == "http" {
-        findings.report(&[&page.html], "The site is public and served without TLS");
+        findings.report(&[&page.html], "The site is public, but served without TLS: redirect it to `https`");
     }
 }

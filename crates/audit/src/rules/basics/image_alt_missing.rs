@@ -12,13 +12,13 @@ pub(super) static RULE: Rule = Rule {
     id: "image-alt-missing",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "Every image has `alt`; it is empty if the image is decoration.",
-    matters: "Screen readers read the file's name instead, and agents learn nothing (WCAG 1.1.1, HTML \
+    checks: "Every image has `alt`, which is empty if the image is decorative.",
+    matters: "Without it, screen readers read the file name, and agents learn nothing (WCAG 1.1.1, HTML \
               §4.8.4.4).",
-    hurts: "Blind people, and agents.",
+    hurts: "Blind people and agents, who do not learn what the image shows.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Say in `alt` what the image tells at this place. Write `alt=\"\"` for decoration.",
+        text: "Say in `alt` what the image means here. Write `alt=\"\"` for a decorative image.",
     }],
     check,
 };

@@ -10,9 +10,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "The `lang` of `<html>` is a tag such as `en` or `pt-BR`.",
-    matters: "Only tags of BCP 47 (RFC 5646 §2.1) are understood: hyphens, no underscores, codes instead \
-              of names.",
-    hurts: "People who use screen readers or translations.",
+    matters: "Browsers and screen readers understand only BCP 47 tags (RFC 5646 §2.1): codes instead of \
+              names, with hyphens instead of underscores.",
+    hurts: "People who use screen readers or translation, who get the wrong language.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Use a code of two or three letters, with a region only if it matters: `en`, `de-CH`, \
@@ -28,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 let language = excerpt(language);
                 findings.report(
                     &[&page.html],
-                    format!("`lang=\"{language}\"` is no language tag such as `pt-BR`"),
+                    format!("`lang=\"{language}\"` is not a language tag: write one such as `en` or `pt-BR`"),
                 );
             }
         }

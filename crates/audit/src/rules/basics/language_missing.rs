@@ -11,18 +11,18 @@ pub(super) static RULE: Rule = Rule {
     id: "language-missing",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "The element `<html>` has `lang`.",
+    checks: "The `<html>` element has `lang`.",
     matters: "Screen readers choose the voice by it, browsers offer a translation, and search engines \
               choose the audience (WCAG 3.1.1, HTML §3.2.6.2).",
-    hurts: "People who use screen readers or translations, and search engines.",
+    hurts: "People who use screen readers or translation, who get the wrong language.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write the language into the first element, such as `<html lang=\"en\">`.",
+        text: "Declare the language, for example `<html lang=\"en\">`.",
     }],
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let is_declared = |html: HtmlElement<'_>| has(html, "lang") || has(html, "xml:lang");
-    report_lacking(survey, findings, "html", is_declared, "`<html>` has no `lang`");
+    report_lacking(survey, findings, "html", is_declared, "`<html>` has no `lang`: declare the language");
 }

@@ -13,13 +13,12 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "Every link has text, or an image or attribute that names it.",
-    matters: "Screen readers read the address instead, and agents do not know where the link leads (WCAG \
+    matters: "Otherwise screen readers read the URL, and agents do not know where the link leads (WCAG \
               2.4.4).",
-    hurts: "People who use screen readers, and agents.",
+    hurts: "People who use screen readers, and agents, who do not know where the link leads.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write text into the link, `alt` on its image, or `aria-label` on a link that is an \
-               icon.",
+        text: "Add text to the link, `alt` to its image, or `aria-label` to an icon.",
     }],
     check,
 };

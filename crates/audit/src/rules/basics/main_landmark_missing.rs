@@ -10,9 +10,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "A page has a `<main>`.",
-    matters: "Screen readers jump to it, and agents and readers extract it; without it they guess what is \
-              navigation (WCAG 2.4.1).",
-    hurts: "People who use screen readers, and agents.",
+    matters: "Screen readers jump to it, and agents and reader modes extract it. Without it, they guess what \
+              is navigation (WCAG 2.4.1).",
+    hurts: "People who use screen readers, and agents, who get navigation instead of content.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Put the content between header and footer into one `<main>`.",
@@ -21,6 +21,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let message = "The page has no `<main>`: agents must guess where its content is";
+    let message = "The page has no `<main>`: mark its content, which agents must guess otherwise";
     report_lacking(survey, findings, "main, [role=main]", |_| true, message);
 }

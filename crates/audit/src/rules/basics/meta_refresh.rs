@@ -10,13 +10,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "A page has no `<meta http-equiv=\"refresh\">`.",
-    matters: "Agents and caches see a page with status 200 and little text, and do not follow. A reload \
-              takes the text away from those who read slowly (WCAG 2.2.1).",
-    hurts: "Agents, search engines, and people who read slowly.",
+    matters: "Agents and caches see a page with status 200 and little text, and do not follow the redirect. \
+              A reload interrupts people who read slowly (WCAG 2.2.1).",
+    hurts: "Agents and search engines, which do not follow; people who read slowly, who are interrupted.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Redirect with status 301 or 308 and `Location`. Let people reload.",
+            text: "Redirect with status 301 or 308 and `Location`. Remove automatic reloads.",
         },
         Fix { platform: Platform::Netlify, text: "A line `/old /new 301` in `_redirects`." },
         Fix { platform: Platform::Cloudflare, text: "Pages: a line `/old /new 301` in `_redirects`." },
@@ -38,7 +38,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
                     } else {
                         "reloads"
                     };
-                findings.report(&[&page.html], format!("The page {does} by itself: {}", tag(meta)));
+                findings.report(
+                    &[&page.html],
+                    format!(
+                        "The page {does} by itself ({}): use a redirect of \
+                                                        the server, or remove it",
+                        tag(meta)
+                    ),
+                );
             }
         }
     }

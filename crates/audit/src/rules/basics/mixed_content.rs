@@ -12,12 +12,12 @@ pub(super) static RULE: Rule = Rule {
     id: "mixed-content",
     group: Group::Basics,
     severity: Severity::Broken,
-    checks: "An `https` page includes no script, style or frame by `http`.",
-    matters: "Browsers block them (W3C Mixed Content): the page lacks its styles or functions.",
-    hurts: "People.",
+    checks: "An `https` page loads no script, style sheet or frame over `http`.",
+    matters: "Browsers block them (W3C Mixed Content).",
+    hurts: "People, who see a page without its styles or functions.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Change the addresses to `https`. As a stopgap: `Content-Security-Policy: \
+        text: "Change the URLs to `https`. As a stopgap: `Content-Security-Policy: \
                upgrade-insecure-requests`.",
     }],
     check,
@@ -39,7 +39,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             if address.is_some_and(|url| url.scheme() == "http" && !is_local(&url)) {
                 findings.report(
                     &[&page.html],
-                    format!("Browsers block {}, which is loaded by `http`", tag(element)),
+                    format!(
+                        "The page loads {} over `http`, which browsers block: `https` is right",
+                        tag(element)
+                    ),
                 );
             }
         }

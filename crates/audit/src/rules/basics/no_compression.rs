@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Advice,
     checks: "HTML and Markdown of more than 2,000 bytes are compressed for clients that accept gzip.",
-    matters: "Text shrinks to a third or less (RFC 9110 §8.4).",
-    hurts: "People with slow connections, and operators, who pay for traffic.",
+    matters: "Compression shrinks text to a third or less (RFC 9110 §8.4).",
+    hurts: "People with slow connections, who wait; operators, who pay for traffic.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -21,13 +21,13 @@ pub(super) static RULE: Rule = Rule {
         Fix {
             platform: Platform::Nginx,
             text: "`gzip on; gzip_vary on; gzip_proxied any; gzip_types text/markdown text/plain text/css \
-                   application/javascript application/json;` (HTML is always included).",
+                   text/javascript application/javascript application/json;` (HTML is always included).",
         },
         Fix { platform: Platform::Caddy, text: "`encode zstd gzip`" },
         Fix {
             platform: Platform::Apache,
             text: "`AddOutputFilterByType DEFLATE text/html text/markdown text/plain text/css \
-                   application/javascript`",
+                   text/javascript application/javascript` (mod_deflate, mod_filter).",
         },
     ],
     check,
@@ -46,7 +46,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let is_permitted = !response.header(CACHE_CONTROL).contains("no-transform");
         let is_plain = response.encoding().is_empty() && length > MIN_LENGTH && is_permitted;
         if is_plain && !reported.contains(&kind) {
-            findings.report(&[exchange], format!("{length} bytes of {kind} are not compressed"));
+            findings.report(
+                &[exchange],
+                format!(
+                    "A client that accepts gzip got {length} bytes of {kind} \
+                                                  uncompressed: compress them"
+                ),
+            );
             reported.push(kind);
         }
     }

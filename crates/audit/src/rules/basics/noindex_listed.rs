@@ -12,13 +12,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Broken,
     checks: "No page in the sitemap has `noindex`.",
-    matters: "The sitemap says: index this page (sitemaps.org). `noindex` in the page or in \
-              `X-Robots-Tag` says the opposite, and wins: the page is not found by search.",
-    hurts: "Operators, whose page vanishes from search, and people who look for it.",
+    matters: "The sitemap asks search engines to index the page (sitemaps.org). `noindex`, in the page or in \
+              `X-Robots-Tag`, forbids it and wins.",
+    hurts: "Operators, whose page is missing from search results; people, who do not find it.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Remove `noindex`, often left over from a staging site. If it is meant, remove the page \
-               from the sitemap.",
+        text: "Remove `noindex`, which is often left over from a staging site. If you want it, remove the \
+               page from the sitemap.",
     }],
     check,
 };
@@ -36,9 +36,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
             None => continue,
         };
         if basis.sitemap_urls.contains(&page.url) {
-            findings.report(&[&page.html], format!("The page is in the sitemap but has {said}"));
+            findings.report(
+                &[&page.html],
+                format!(
+                    "The page is in the sitemap, but has {said}: remove one \
+                                                    of both"
+                ),
+            );
         } else if basis.llms_links.contains(&page.url) {
-            let message = format!("The page is in llms.txt but has {said}");
+            let message = format!("The page is in llms.txt, but has {said}: remove one of both");
             findings.report_as(Severity::Advice, &[&page.html], message);
         }
     }

@@ -9,9 +9,9 @@ pub(super) static RULE: Rule = Rule {
     id: "page-size",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "The HTML of a page has less than 2 MiB, and arrives completely.",
+    checks: "The HTML of a page has less than 2 MiB and arrives completely.",
     matters: "Agents cut long pages, or run out of context; phones need seconds to read them.",
-    hurts: "Agents, and people with slow connections.",
+    hurts: "Agents, which miss a part of the page; people with slow connections, who wait.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Move data, scripts, styles and images out of the HTML into files, and split long lists \
@@ -27,9 +27,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
             continue;
         }
         let message = if response.body.len() >= MAX_BODY || response.encoded_length >= MAX_BODY {
-            "The HTML has more than 2 MiB: agents cut it".to_owned()
+            "The HTML has more than 2 MiB, but agents cut it: make it shorter".to_owned()
         } else {
-            format!("The HTML breaks off after {} bytes", response.encoded_length)
+            format!("The HTML breaks off after {} bytes: send all of it", response.encoded_length)
         };
         findings.report(&[&page.html], message);
     }

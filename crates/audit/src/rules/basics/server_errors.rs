@@ -13,13 +13,13 @@ pub(super) static RULE: Rule = Rule {
     id: "server-errors",
     group: Group::Basics,
     severity: Severity::Broken,
-    checks: "No page answers with a status of 500 to 599.",
+    checks: "No page returns a status of 500 to 599.",
     matters: "The status says that the server failed (RFC 9110 §15.6). Agents give up, and search engines \
-              remove the page if it lasts.",
-    hurts: "Everyone who wants to read the page.",
+              remove the page if the error persists.",
+    hurts: "People and agents, who cannot read the page.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Look for the address in the log of the server or of the application behind it.",
+        text: "Look for the URL in the log of the server, or of the application behind it.",
     }],
     check,
 };
@@ -29,7 +29,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {
             continue;
         };
-        findings.report(&[exchange], format!("The page answers with {}", response.status));
+        findings.report(&[exchange], format!("The page returns {}", response.status));
     }
 }
 

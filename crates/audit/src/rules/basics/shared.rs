@@ -33,7 +33,7 @@ pub(super) fn report_elements<'a>(
         let Some(first) = wrong.first().map(|element| tag(*element)) else { continue };
         let message = match wrong.len() {
             1 => format!("{one}: {first}"),
-            count => format!("{count} {several}, first {first}"),
+            count => format!("{count} {several}, starting with {first}"),
         };
         findings.report(&[&page.html], message);
     }

@@ -12,11 +12,10 @@ pub(super) static RULE: Rule = Rule {
     id: "slow-first-byte",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "The median time from a request for a page to the header of its response is at most 1.5 \
-             seconds.",
-    matters: "Clients wait for the header before anything else; agents give up after some seconds. \
-              Measured from here, with a new connection each time, without its setup.",
-    hurts: "People and agents.",
+    checks: "The median time to first byte of pages is at most 1.5 seconds.",
+    matters: "Clients cannot start before the first byte, and agents give up after some seconds. The audit \
+              measures from its own machine, without the time to connect.",
+    hurts: "People and agents, who wait or give up.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Cache rendered pages in the server or at a CDN, and measure what the application waits \
@@ -40,8 +39,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let time = median.response().map_or(Duration::ZERO, |response| response.time_to_header);
     if time > MAX_TIME {
         let count = pages.len();
-        let message =
-            format!("The median time to the header of {count} responses is {} ms", time.as_millis());
+        let message = format!(
+            "The median time to first byte of {count} responses is {} ms: at most 1,500 ms is right",
+            time.as_millis()
+        );
         findings.report_at(Severity::Advice, survey.basis.url.as_str(), &[median], message);
     }
 }

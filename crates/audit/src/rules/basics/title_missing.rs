@@ -13,16 +13,22 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "A page has a `<title>`.",
     matters: "Tabs, bookmarks, search results and agents name the page by it (HTML §4.2.2 requires it).",
-    hurts: "People, search engines and agents.",
+    hurts: "People, search engines and agents, who cannot tell the page from others.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Add a `<title>` that says what this page is about, different from those of other \
-               pages.",
+        text: "Add a `<title>` that says what this page is about. Each page needs its own.",
     }],
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let has_text = |title: HtmlElement<'_>| !title.text().is_empty();
-    report_lacking(survey, findings, "head title", has_text, "The page has no `<title>`");
+    report_lacking(
+        survey,
+        findings,
+        "head title",
+        has_text,
+        "The page has no `<title>`: add one that says \
+                                                              what it is about",
+    );
 }

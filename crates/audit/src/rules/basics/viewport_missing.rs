@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "A page has a `<meta name=\"viewport\">`.",
     matters: "Without it, phones draw the page as wide as a desktop window, with tiny text.",
-    hurts: "People with phones.",
+    hurts: "People with phones, who see tiny text.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Add `<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">`.",
@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let message = "The page has no `<meta name=\"viewport\">`: phones show it as wide as a desktop window";
+    let message = "The page has no `<meta name=\"viewport\">`, so phones show it as wide as a desktop \
+                   window: add it";
     report_lacking(survey, findings, "meta[name=viewport i]", |meta| has(meta, "content"), message);
 }

@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     id: "api-catalog-invalid",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "`/.well-known/api-catalog` is a link set in JSON with its media type.",
-    matters: "A client reads the links as RFC 9264 §4.2 defines them; RFC 9727 §2 requires \
+    checks: "`/.well-known/api-catalog` is a JSON link set with its media type.",
+    matters: "RFC 9264 §4.2 defines how clients read the links, and RFC 9727 §2 requires \
               `application/linkset+json`.",
     hurts: "Agents, which do not find the API.",
     fixes: &[
@@ -49,20 +49,29 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let Some((catalog, value)) = read_json(catalog, findings) else { return };
     let Some(contexts) = value.get("linkset").and_then(Value::as_array) else {
-        findings.report(&[catalog], "The API catalog is JSON without an array `linkset`, so it has no link");
+        findings.report(
+            &[catalog],
+            "The API catalog is JSON without the array `linkset`, so it has no \
+                                     links: add it",
+        );
         return;
     };
     let relations = contexts.iter().flat_map(|context| context.as_object().into_iter().flatten());
     let links = relations.filter(|(name, _)| *name != "anchor");
     if let Some((name, _)) = links.clone().find(|(_, targets)| !are_links(targets)) {
-        let message = format!("`{name}` in the API catalog is not an array of objects with `href`");
+        let message = format!("`{name}` in the API catalog must be an array of objects with `href`");
         findings.report(&[catalog], message);
     } else if links.count() == 0 {
-        findings.report_as(Severity::Advice, &[catalog], "The API catalog has no link");
+        findings.report_as(
+            Severity::Advice,
+            &[catalog],
+            "The API catalog has no links: add one for each API \
+                                                          description",
+        );
     }
     if kind != "application/linkset+json" {
-        let kind = if kind.is_empty() { "without a media type" } else { &kind };
-        let message = format!("The API catalog is sent as {kind}: application/linkset+json is required");
+        let kind = if kind.is_empty() { "without a media type".to_owned() } else { format!("as `{kind}`") };
+        let message = format!("The API catalog is sent {kind}: `application/linkset+json` is required");
         findings.report_as(Severity::Advice, &[catalog], message);
     }
 }

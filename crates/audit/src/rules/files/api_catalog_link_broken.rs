@@ -8,14 +8,12 @@ pub(super) static RULE: Rule = Rule {
     id: "api-catalog-link-broken",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "The links of the API catalog to descriptions, documentation and metadata on this site \
-             resolve.",
-    matters: "RFC 9727 makes the catalog the place where clients begin; a dead link ends there.",
+    checks: "The links in the API catalog to descriptions, documentation and metadata on this site resolve.",
+    matters: "Clients begin at the catalog (RFC 9727); a broken link ends there.",
     hurts: "Agents, which cannot learn how to call the API.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Generate the catalog from what is deployed, and remove links to documents that are \
-                   gone.",
+        text: "Generate the catalog from what is deployed, and remove broken links.",
     }],
     check,
 };
@@ -26,7 +24,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if matches!(response.status.as_u16(), 404 | 410) {
             let evidence: Vec<_> = std::iter::once(exchange).chain(&survey.files.api_catalog).collect();
             let (url, status) = (exchange.url(), response.status.as_u16());
-            findings.report(&evidence, format!("The API catalog links to {url}, but it answers {status}"));
+            findings.report(
+                &evidence,
+                format!(
+                    "The API catalog links to {url}, which returns {status}: \
+                                                publish it or remove the link"
+                ),
+            );
         }
     }
 }

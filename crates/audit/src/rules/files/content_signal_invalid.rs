@@ -12,9 +12,9 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "Each `Content-Signal`, in `robots.txt` and in responses, has the syntax of \
              contentsignals.org.",
-    matters: "Crawlers ignore what they cannot read: a preference against training has no effect, without \
-              any error.",
-    hurts: "The operator, whose preferences have no effect.",
+    matters: "Crawlers ignore what they cannot parse: a preference against training has no effect, and no \
+              error says so.",
+    hurts: "Operators, whose preferences have no effect.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Write, for example, `Content-Signal: search=yes, ai-input=yes, ai-train=no`.",

@@ -12,9 +12,9 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "Each `Content-Usage`, in `robots.txt` and in responses, has the syntax of \
              draft-ietf-aipref-vocab.",
-    matters: "The field is a structured dictionary (RFC 9651): one error voids all of it, and other values \
-              than `y` and `n` mean nothing.",
-    hurts: "The operator, whose preferences have no effect.",
+    matters: "The field is a structured dictionary (RFC 9651): one syntax error invalidates all of it, and \
+              only the values `y` and `n` have a meaning.",
+    hurts: "Operators, whose preferences have no effect.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Write, for example, `Content-Usage: train-ai=n, search=y`; in `robots.txt` with a path \

@@ -10,9 +10,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Advice,
     checks: "`robots.txt` is `text/plain`, `llms.txt` is plain text or Markdown, and JSON files are JSON.",
-    matters: "Programs choose a reader by the media type (RFC 9110 §8.3); browsers download what they do \
-              not know. RFC 9309 §2.3 requires `text/plain` for `robots.txt`.",
-    hurts: "Agents that refuse the file, and people who look at it.",
+    matters: "Programs choose a parser by the media type (RFC 9110 §8.3), and browsers download unknown \
+              types. RFC 9309 §2.3 requires `text/plain` for `robots.txt`.",
+    hurts: "Agents, which refuse the file; people, who get a download.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -48,9 +48,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let kind = response.media_type();
         let is_right = kinds.contains(&&*kind) || kind.ends_with("+json") || kind.ends_with("+yaml");
         if !is_right && !response.body.is_empty() {
-            let kind = if kind.is_empty() { "no media type" } else { &kind };
+            let kind =
+                if kind.is_empty() { "without a media type".to_owned() } else { format!("as `{kind}`") };
             findings
-                .report(&[file], format!("{} is sent as {kind}: {} is right", file.url().path(), kinds[0]));
+                .report(&[file], format!("{} is sent {kind}: `{}` is right", file.url().path(), kinds[0]));
         }
     }
 }

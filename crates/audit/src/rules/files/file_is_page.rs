@@ -13,11 +13,11 @@ pub(super) static RULE: Rule = Rule {
     id: "file-is-page",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "Each of `/llms.txt`, the files in `/.well-known/` and the description of the API is what its \
-             name says, or does not exist.",
-    matters: "A program that gets 200 takes the page for the file (RFC 9110 §15.3.1). With 404 it would \
-              know that there is none.",
-    hurts: "Agents, which read a page as instructions or report a faulty file.",
+    checks: "`/llms.txt`, the files in `/.well-known/` and the API description are what their names say, or \
+             do not exist.",
+    matters: "A program that gets 200 takes the page for the file (RFC 9110 §15.3.1). A 404 would tell it \
+              that the file does not exist.",
+    hurts: "Agents, which read a page as instructions or report a broken file.",
     fixes: NO_FALLBACK,
     check,
 };
@@ -35,13 +35,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let pages: Vec<_> = known.into_iter().flatten().chain(openapi).filter(is_page).collect();
     if !pages.is_empty() {
         let paths: Vec<_> = pages.iter().map(|file| file.url().path()).collect();
-        let answer = if paths.len() == 1 { "answers" } else { "answer" };
+        let answer = if paths.len() == 1 { "returns" } else { "return" };
         findings.report(
             &pages,
-            format!(
-                "{} {answer} 200 with an HTML page: a file that does not exist needs 404",
-                paths.join(", ")
-            ),
+            format!("{} {answer} 200 with an HTML page: publish the file, or return 404", paths.join(", ")),
         );
     }
 }

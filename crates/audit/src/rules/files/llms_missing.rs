@@ -9,13 +9,12 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Advice,
     checks: "A site that serves Markdown to agents has `/llms.txt`.",
-    matters: "The file lists the pages that are worth reading (llmstxt.org), so that an agent need not \
-              guess addresses.",
-    hurts: "Agents, which search for pages by trial and error.",
+    matters: "The file lists the pages worth reading (llmstxt.org), so agents need not guess URLs.",
+    hurts: "Agents, which find pages by trial and error.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Publish `/llms.txt`: a heading, a summary as a quotation, and lists of links with \
-                   descriptions. Link to it from the pages.",
+        text: "Publish `/llms.txt`: a heading, a summary as a blockquote, and lists of links with \
+               descriptions. Link to it from the pages.",
     }],
     check,
 };
@@ -24,7 +23,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(llms) = survey.basis.llms.as_ref().filter(|_| survey.basis.negotiates()) else { return };
     let status = llms.response().map(|response| response.status.as_u16());
     if matches!(status, Some(404 | 410)) {
-        findings
-            .report(&[llms], "The site serves Markdown to agents, but has no /llms.txt that lists the pages");
+        findings.report(
+            &[llms],
+            "The site serves Markdown to agents, but has no /llms.txt: publish one that \
+                              lists the pages",
+        );
     }
 }

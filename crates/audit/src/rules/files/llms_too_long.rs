@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Advice,
     checks: "`/llms.txt` has at most 50,000 characters.",
-    matters: "Agents read it as a whole, and cut what is too long for their context.",
+    matters: "Agents read the whole file, and cut what exceeds their context.",
     hurts: "Agents, which do not see the end of the list.",
     fixes: &[Fix {
         platform: Platform::Any,
@@ -29,7 +29,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if length > MAX_LENGTH {
         findings.report(
             &[llms],
-            format!("/llms.txt has {length} characters: agents cut what is beyond {MAX_LENGTH}"),
+            format!(
+                "/llms.txt has {length} characters, but agents may cut it: at most {MAX_LENGTH} are \
+                     right"
+            ),
         );
     }
 }

@@ -17,10 +17,10 @@ pub(super) static RULE: Rule = Rule {
     id: "openapi-invalid",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "The description of the API can be read, has a version, paths and a title, and each reference \
-             in it has a target.",
-    matters: "Agents and generators build their requests from it (OpenAPI Specification 3.1, \"Schema\"), \
-              and stop at the first error.",
+    checks: "The API description can be parsed; it has a version, paths and a title; and each reference has \
+             a target.",
+    matters: "Agents and generators build requests from it (OpenAPI Specification 3.1, \"Schema\"), and stop \
+              at the first error.",
     hurts: "Agents, which cannot call the API.",
     fixes: &[Fix {
         platform: Platform::Any,
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         return check_declared(survey, findings);
     };
     if !response.is_whole {
-        findings.not_judged("the description of the API did not arrive completely");
+        findings.not_judged("the API description did not arrive completely");
         return;
     }
     let path = file.url().path().to_ascii_lowercase();
@@ -48,7 +48,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
     } else if is_claimed {
         let reason = OpenApi::parse(file).err().unwrap_or_else(|| "it has no version (`openapi`)".to_owned());
-        findings.report(&[file], format!("{} answers 200, but is no OpenAPI: {reason}", file.url().path()));
+        findings.report(
+            &[file],
+            format!("{} returns 200, but is not an OpenAPI description: {reason}", file.url().path()),
+        );
     }
 }
 
@@ -59,9 +62,18 @@ fn check_declared(survey: &Survey, findings: &mut Findings) {
     let Some(response) = file.response().filter(|_| source != OpenApiSource::Guess) else { return };
     let (url, status) = (file.url(), response.status.as_u16());
     if matches!(status, 404 | 410) && source == OpenApiSource::Page {
-        findings.report(&[file], format!("A page names {url} as `service-desc`, but it answers {status}"));
+        findings.report(
+            &[file],
+            format!(
+                "A page links to {url} as `service-desc`, which returns {status}: \
+                                          publish it or remove the link"
+            ),
+        );
     } else if status == 200 {
-        let message = format!("{url} is named as `service-desc`, which is for programs, but is an HTML page");
+        let message = format!(
+            "{url} is linked as `service-desc`, but is an HTML page: link to a description \
+                               for programs"
+        );
         findings.report_as(Severity::Advice, &[file], message);
     }
 }
@@ -70,25 +82,27 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     let document = &api.document;
     if !["paths", "webhooks", "components"].iter().any(|key| document.get(key).is_some_and(Value::is_object))
     {
-        findings.report(&[file], "The description of the API has no `paths`");
+        findings.report(&[file], "The API description has no `paths`: add the operations");
     }
     for reference in unresolved_references(api).into_iter().take(MAX_FINDINGS) {
         findings.report(
             &[file],
-            format!("The description of the API refers to `{reference}`, which it does not have"),
+            format!("The API description refers to `{reference}`, which does not exist: add it"),
         );
     }
     let mut advise = |message: String| findings.report_as(Severity::Advice, &[file], message);
     for key in ["title", "version"] {
         if document.pointer(&format!("/info/{key}")).and_then(Value::as_str).is_none() {
-            advise(format!("The description of the API has no `info.{key}`, which is required"));
+            advise(format!("The API description has no `info.{key}`, which is required"));
         }
     }
     let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();
     if let Some((path, _)) =
         paths.into_iter().find(|(path, _)| !path.starts_with('/') && !path.starts_with("x-"))
     {
-        advise(format!("The path `{path}` in the description of the API does not begin with `/`"));
+        advise(format!(
+            "The path `{path}` in the API description does not begin with `/`, which is required"
+        ));
     }
     // Since version 3.1, an operation may omit them.
     let needs_responses = api.version().starts_with("3.0");
@@ -96,7 +110,10 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     let silent = operations.filter(|described| described.operation.get("responses").is_none());
     for described in silent.take(MAX_FINDINGS) {
         let (method, path) = (described.method.to_ascii_uppercase(), described.path);
-        advise(format!("{method} {path} has no `responses` in the description of the API"));
+        advise(format!(
+            "{method} {path} has no `responses` in the API description, which OpenAPI 3.0 \
+                        requires"
+        ));
     }
 }
 

@@ -12,15 +12,14 @@ pub(super) static RULE: Rule = Rule {
     id: "openapi-servers-foreign",
     group: Group::Files,
     severity: Severity::Advice,
-    checks: "The `servers` of the description have the scheme of the site, and its host or one of the same \
-             domain.",
-    matters: "Agents send their requests there (OpenAPI Specification, \"Server Object\"): a left-over \
-              address of a test or of another site gets them, possibly without encryption.",
-    hurts: "Agents and people whose data is sent to another place.",
+    checks: "The `servers` of the API description have the scheme and the domain of the site.",
+    matters: "Agents send their requests there (OpenAPI Specification, \"Server Object\"). A leftover URL of \
+              a test system or of another site gets them, possibly unencrypted.",
+    hurts: "People, whose data goes to the wrong server.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write `{\"url\": \"/\"}` or the public address of the API, and set it for each \
-                   environment in the build.",
+        text: "Write `{\"url\": \"/\"}` or the public URL of the API, and let the build set it for each \
+               environment.",
     }],
     check,
 };
@@ -32,11 +31,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for server in servers.into_iter().flatten().take(MAX_FINDINGS) {
         let Some(url) = api.server_url(server) else { continue };
         if !shares_domain(&url, site) {
-            let message =
-                format!("The description of the API names the server {url}, which is at another domain");
+            let message = format!(
+                "The API description names the server {url}, which is on another domain: name the \
+                         public server of this site"
+            );
             findings.report(&[file], message);
         } else if url.scheme() == "http" && site.scheme() == "https" {
-            let message = format!("The description of the API names the server {url}: `https` is right");
+            let message = format!("The API description names the server {url}: `https` is right");
             findings.report(&[file], message);
         }
     }

@@ -11,21 +11,20 @@ pub(super) static RULE: Rule = Rule {
     id: "robots-blocks-llms",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "`robots.txt` permits to at least one assistant each link of `llms.txt`, and `llms.txt` \
-             itself.",
-    matters: "Assistants that keep to `robots.txt` (RFC 9309) cannot read the pages that `llms.txt` lists \
-              for them.",
+    checks: "`robots.txt` allows at least one assistant to fetch `llms.txt` and each of its links.",
+    matters: "Assistants that obey `robots.txt` (RFC 9309) cannot read the pages that `llms.txt` lists for \
+              them.",
     hurts: "Agents, which are sent to pages that they must not read.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Permit the listed paths to assistants in `robots.txt` (`Allow: /docs/`), or remove them \
+            text: "Allow the listed paths for assistants in `robots.txt` (`Allow: /docs/`), or remove them \
                    from `llms.txt`.",
         },
         Fix {
             platform: Platform::Cloudflare,
-            text: "The managed `robots.txt` is put before your own: turn it off if only your own groups must be \
-                   valid.",
+            text: "Cloudflare puts its managed `robots.txt` before your own: turn it off if only your groups \
+                   should apply.",
         },
     ],
     check,
@@ -62,7 +61,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     // To permit a page to all but the known assistants is a choice, even if an odd one.
     let severity = if basis.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
     let message = format!(
-        "robots.txt forbids {}{more} of llms.txt to all assistants: permit them, or do not list them",
+        "robots.txt disallows {}{more} of llms.txt for all assistants: allow them, or do not list them",
         first.path()
     );
     findings.report_at(severity, basis.robots.url().as_str(), &[&basis.robots, llms], message);

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "Each line of `robots.txt` is a field, a comment or blank, and rules follow a `User-agent`.",
     matters: "Crawlers skip lines that they cannot read, and rules that belong to no crawler (RFC 9309 \
               §2.2).",
-    hurts: "The operator, whose rules have no effect.",
+    hurts: "Operators, whose rules have no effect.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Write `NAME: VALUE` on each line, begin comments with `#`, and write `User-agent: *` \
@@ -27,16 +27,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let lines = numbers(&rules.faulty_lines);
         findings.report(
             &[robots],
-            format!("Lines of robots.txt are not `NAME: VALUE`, so crawlers skip them: {lines}"),
+            format!("Crawlers skip lines of robots.txt that are not `NAME: VALUE`: lines {lines}"),
         );
     }
     if !rules.stray_lines.is_empty() {
         let lines = numbers(&rules.stray_lines);
         findings.report(
             &[robots],
-            format!(
-                "Rules of robots.txt precede the first `User-agent`, so crawlers skip them: lines {lines}"
-            ),
+            format!("Crawlers skip rules of robots.txt before the first `User-agent`: lines {lines}"),
         );
     }
 }

@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Broken,
     checks: "`/robots.txt` is plain text, or does not exist.",
-    matters: "A crawler reads `robots.txt` line by line and skips what it does not know (RFC 9309 §2.2): \
-              in a page it finds no rule, so that everything is permitted.",
-    hurts: "The operator, whose rules have no effect, and search engines, which report a faulty file.",
+    matters: "Crawlers read `robots.txt` line by line and skip what they do not know (RFC 9309 §2.2): they \
+              find no rule in a page, so everything is allowed.",
+    hurts: "Operators, whose rules have no effect; search engines, which report a broken file.",
     fixes: NO_FALLBACK,
     check,
 };
@@ -23,7 +23,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if robots.success().is_some_and(Response::is_page) {
         findings.report(
             &[robots],
-            "/robots.txt answers 200 with an HTML page: send the rules as text/plain, or 404 if there are none",
+            "/robots.txt returns 200 with an HTML page: send the rules as `text/plain`, or 404 if there are \
+             none",
         );
     }
 }

@@ -8,15 +8,15 @@ pub(super) static RULE: Rule = Rule {
     id: "robots-server-error",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "`/robots.txt` does not answer with a status of 500 or above.",
-    matters: "A crawler that gets a server error must assume that the whole site is forbidden (RFC 9309 \
+    checks: "`/robots.txt` does not return a status of 500 or above.",
+    matters: "A crawler that gets a server error must assume that the whole site is disallowed (RFC 9309 \
               §2.3.1.4).",
-    hurts: "People who search for the site, and agents that keep to `robots.txt`.",
+    hurts: "People who search for the site, who do not find it; agents, which must not read it.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Serve `robots.txt` as a file. If there are no rules, answer 404: then everything is \
-                   permitted.",
+            text: "Serve `robots.txt` as a file. If there are no rules, return 404: then everything is \
+                   allowed.",
         },
         Fix {
             platform: Platform::Nginx,
@@ -35,7 +35,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[robots],
                 format!(
-                    "/robots.txt answers {status}: crawlers must take it for \"everything is forbidden\""
+                    "/robots.txt returns {status}, so crawlers must treat the whole site as disallowed: \
+                     return the rules, or 404"
                 ),
             );
         }

@@ -8,15 +8,15 @@ pub(super) static RULE: Rule = Rule {
     id: "robots-sitemap-broken",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "Each line `Sitemap` of `robots.txt` has an absolute URL, and there is a sitemap at that of \
-             this site.",
-    matters: "Search engines find the pages through this line (sitemaps.org, \"Submitting your sitemap\"), \
-              and skip a relative URL.",
+    checks: "Each `Sitemap` line of `robots.txt` has an absolute URL, and those on this site lead to \
+             sitemaps.",
+    matters: "Search engines find the sitemap by this line (sitemaps.org, \"Submitting your sitemap\"), and \
+              skip a relative URL.",
     hurts: "Search engines, which miss pages.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write the complete URL, such as `Sitemap: https://www.example.com/sitemap.xml`, and \
-                   publish the file there.",
+        text: "Write the absolute URL, such as `Sitemap: https://www.example.com/sitemap.xml`, and publish \
+               the file there.",
     }],
     check,
 };
@@ -30,7 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report_as(
             Severity::Advice,
             &[&basis.robots],
-            format!("robots.txt says `Sitemap: {relative}`, but only a complete URL is defined there"),
+            format!("robots.txt says `Sitemap: {relative}`: an absolute URL is required"),
         );
     }
     for sitemap in basis.rules.sitemaps.iter().take(MAX_SITEMAPS) {
@@ -43,7 +43,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let page = if is_missing { "" } else { " with an HTML page" };
             findings.report(
                 &[exchange, &basis.robots],
-                format!("robots.txt names the sitemap {url}, but it answers {status}{page}"),
+                format!(
+                    "robots.txt names the sitemap {url}, which returns {status}{page}: publish it or \
+                         remove the line"
+                ),
             );
         }
     }

@@ -12,18 +12,18 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Broken,
     checks: "The `Expires` of `/.well-known/security.txt` is in the future.",
-    matters: "After this time, the file should not be used (RFC 9116 §2.5.5): reports of vulnerabilities \
+    matters: "After this time, the file should not be used (RFC 9116 §2.5.5), so reports of vulnerabilities \
               find no contact.",
-    hurts: "People who report vulnerabilities, and the operator, who does not learn of them.",
+    hurts: "People who report vulnerabilities, who find no contact; operators, who get no report.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Renew the date, at most a year ahead, with each deployment: a date written by hand will \
-                   expire again.",
+            text: "Let each deployment set a date less than a year ahead: a date written by hand will expire \
+                   again.",
         },
         Fix {
             platform: Platform::Frontdesk,
-            text: "The date is 180 days after the site was loaded: reload the site, or restart the server.",
+            text: "`Expires` is 180 days after the site was loaded: reload the site, or restart the server.",
         },
     ],
     check,
@@ -33,8 +33,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, fields)) = security_fields(survey) else { return };
     for (_, value) in fields.iter().filter(|(name, _)| name == "expires").take(1) {
         if value.parse::<Timestamp>().is_ok_and(|expires| expires < survey.files.now) {
-            findings
-                .report(&[file], format!("security.txt expired on {value}: it must not be used any more"));
+            findings.report(
+                &[file],
+                format!(
+                    "security.txt expired on {value}, so it should not be used: renew \
+                                          `Expires`"
+                ),
+            );
         }
     }
 }

@@ -15,9 +15,9 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "`/.well-known/security.txt` is `text/plain`, has a `Contact` that is a URI, and one \
              `Expires`.",
-    matters: "Without a contact nothing can be reported (RFC 9116 §2.5.3); without a valid expiry date, \
-              readers cannot know whether the file is current (§2.5.5).",
-    hurts: "People who report vulnerabilities, and the operator, who does not learn of them.",
+    matters: "Without a contact, vulnerabilities cannot be reported (RFC 9116 §2.5.3). Without a valid \
+              expiry date, readers cannot know whether the file is current (§2.5.5).",
+    hurts: "People who report vulnerabilities, who find no contact; operators, who get no report.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Write lines such as `Contact: mailto:security@example.com` and `Expires: \
@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     };
     let (contacts, expires) = (values("contact"), values("expires"));
     if contacts.is_empty() {
-        findings.report(&[file], "security.txt has no line `Contact`, which is the purpose of the file");
+        findings.report(&[file], "security.txt has no `Contact`: add one, which is the purpose of the file");
     }
     let mut advise = |message: String| findings.report_as(Severity::Advice, &[file], message);
     for contact in contacts.into_iter().take(MAX_FINDINGS) {
@@ -41,22 +41,24 @@ fn check(survey: &Survey, findings: &mut Findings) {
             advise(format!("security.txt has the contact {contact}: it must begin with `https:`"));
         } else if Url::parse(contact).is_err() {
             advise(format!(
-                "security.txt has the contact {contact}, which is no URI: write `mailto:` or `https:`"
+                "security.txt has the contact {contact}, which is not a URI: begin it with `mailto:` or \
+                 `https:`"
             ));
         }
     }
     match expires[..] {
         [expires] if expires.parse::<Timestamp>().is_err() => {
             advise(format!(
-                "security.txt expires on `{expires}`, which is not a time such as 2027-01-01T00:00:00Z"
+                "security.txt expires on `{expires}`, which is not a time: write one such as \
+                 `2027-01-01T00:00:00Z`"
             ));
         }
         [_] => {}
-        _ => advise(format!("security.txt has {} lines `Expires`: exactly one is required", expires.len())),
+        _ => advise(format!("security.txt has {} `Expires` lines: exactly one is required", expires.len())),
     }
     let kind = file.response().map(Response::media_type).unwrap_or_default();
     if kind != "text/plain" {
-        let kind = if kind.is_empty() { "without a media type" } else { &kind };
-        advise(format!("security.txt is sent as {kind}: text/plain is required"));
+        let kind = if kind.is_empty() { "without a media type".to_owned() } else { format!("as `{kind}`") };
+        advise(format!("security.txt is sent {kind}: `text/plain` is required"));
     }
 }

@@ -9,8 +9,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Advice,
     checks: "The site has `/.well-known/security.txt`.",
-    matters: "People and agents that find a vulnerability look there for the contact (RFC 9116).",
-    hurts: "The operator, who does not learn of it.",
+    matters: "People and agents that find a vulnerability look there for a contact (RFC 9116).",
+    hurts: "Operators, who do not learn of vulnerabilities.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -28,7 +28,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if matches!(status, Some(404 | 410)) {
         findings.report(
             &[file],
-            "There is no /.well-known/security.txt with a contact for reports of vulnerabilities",
+            "/.well-known/security.txt does not exist: publish it with a contact for reports of \
+             vulnerabilities",
         );
     }
 }

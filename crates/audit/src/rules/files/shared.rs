@@ -14,8 +14,8 @@ use crate::usage::{Statement, Syntax, page_statements, robots_statements};
 pub(super) const NO_FALLBACK: &[Fix] = &[
     Fix {
         platform: Platform::Any,
-        text: "Publish the file, or answer 404: exclude `/robots.txt`, `/llms.txt` and `/.well-known/` from the \
-               rule that answers unknown paths with a page.",
+        text: "Publish the file, or return 404: exclude `/robots.txt`, `/llms.txt` and `/.well-known/` from \
+               the rule that serves a page for unknown paths.",
     },
     Fix {
         platform: Platform::Nginx,
@@ -23,7 +23,8 @@ pub(super) const NO_FALLBACK: &[Fix] = &[
     },
     Fix {
         platform: Platform::Caddy,
-        text: "`handle /.well-known/* { file_server }` before the `handle` with `try_files {path} /index.html`.",
+        text: "A block `handle /.well-known/*` with `file_server`, beside the `handle` block with `try_files \
+               {path} /index.html`.",
     },
     Fix {
         platform: Platform::Netlify,
@@ -61,7 +62,7 @@ pub(super) fn read_json<'a>(
         Ok(value) => Some((exchange, value)),
         Err(error) => {
             let path = exchange.url().path();
-            findings.report(&[exchange], format!("{path} answers 200, but the content is no JSON: {error}"));
+            findings.report(&[exchange], format!("{path} returns 200, but is not JSON: {error}"));
             None
         }
     }

@@ -13,12 +13,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "The `digest` in the index of agent skills is the SHA-256 of the file that is served.",
     matters: "Clients must not use a file whose digest differs (Agent Skills Discovery, \"Integrity and \
-              Verification\"): it may have been tampered with.",
+              Verification\"), because it may have been tampered with.",
     hurts: "Agents, which refuse the skill.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Compute the digests from the published files as the last step of the build. A proxy \
-                   must not change the files, for example by minifying them.",
+        text: "Compute the digests from the published files in the last step of the build. A proxy must not \
+               change these files, for example by minifying them.",
     }],
     check,
 };
@@ -36,8 +36,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if !served.eq_ignore_ascii_case(&skill.digest) {
         let evidence: Vec<_> = std::iter::once(exchange).chain(&survey.files.skills_index).collect();
         let (name, listed) = (&skill.name, &skill.digest);
-        let message =
-            format!("The index says that the skill `{name}` is `{listed}`, but `{served}` is served");
+        let message = format!(
+            "The index gives the skill `{name}` the digest `{listed}`, but the served file has \
+                     `{served}`: update the index"
+        );
         findings.report(&evidence, message);
     }
 }

@@ -11,15 +11,15 @@ pub(super) static RULE: Rule = Rule {
     id: "skills-index-invalid",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "`/.well-known/agent-skills/index.json` lists skills with names, descriptions and addresses \
-             that resolve.",
-    matters: "Agents load names and descriptions from the index, and then the files (Agent Skills \
-              Discovery 0.2.0). An entry without them cannot be used.",
-    hurts: "Agents, which do not find the skill.",
+    checks: "`/.well-known/agent-skills/index.json` lists skills with names, descriptions and URLs that \
+             resolve.",
+    matters: "Agents read names and descriptions from the index, and then load the files (Agent Skills \
+              Discovery 0.2.0). They cannot use an entry that lacks one of them.",
+    hurts: "Agents, which cannot use the skill.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Give each skill `name` (lower case, digits, hyphens), `type`, `description`, `url` and \
-                   `digest`, and publish the file at `url`.",
+        text: "Give each skill `name` (lowercase letters, digits, hyphens), `type`, `description`, `url` and \
+               `digest`, and publish the file at `url`.",
     }],
     check,
 };
@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((index, value)) = read_json(survey.files.skills_index.as_ref(), findings) else { return };
     let Some(skills) = value.get("skills").and_then(Value::as_array) else {
-        findings.report(&[index], "The index of agent skills is JSON without an array `skills`");
+        findings.report(&[index], "The index of agent skills is JSON without the array `skills`: add it");
         return;
     };
     for (severity, message) in (1..).zip(skills).filter_map(fault).take(MAX_FINDINGS) {
@@ -37,7 +37,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let status = skill.exchange.response().map(|response| response.status.as_u16());
     if let Some(status @ (404 | 410)) = status {
         let url = skill.exchange.url();
-        let message = format!("The index of agent skills names {url}, but it answers {status}");
+        let message = format!(
+            "The index of agent skills names {url}, which returns {status}: publish the \
+                               file"
+        );
         findings.report(&[&skill.exchange, index], message);
     }
 }
@@ -48,11 +51,19 @@ fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
     let has_address = !text("url").is_empty() || skill.get("files").is_some();
     let missing = ["name", "description"].into_iter().find(|key| text(key).is_empty());
     if let Some(missing) = missing.or((!has_address).then_some("url")) {
-        let message = format!("Skill {number} in the index of agent skills has no `{missing}`");
+        let message = format!(
+            "Skill {number} in the index of agent skills has no `{missing}`, which is \
+                               required"
+        );
         return Some((Severity::Broken, message));
     }
     let name = text("name");
-    let message = || format!("The skill `{name}` needs another name: lower case, digits and single hyphens");
+    let message = || {
+        format!(
+            "The skill name `{name}` is invalid: use lowercase letters, digits and single \
+                              hyphens"
+        )
+    };
     (!is_name(name)).then(|| (Severity::Advice, message()))
 }
 

@@ -9,11 +9,11 @@ pub(super) static RULE: Rule = Rule {
     id: "usage-signals-disagree",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "`Content-Signal` and `Content-Usage`, in `robots.txt` and in the responses with a page, agree \
+    checks: "`Content-Signal` and `Content-Usage`, in `robots.txt` and in the responses of a page, agree \
              about each use.",
-    matters: "Crawlers read different statements (contentsignals.org, draft-ietf-aipref-attach). One that \
-              reads only the permissive one uses content that the operator wants to protect.",
-    hurts: "The operator, whose content is used against their will, and crawlers that would respect it.",
+    matters: "Crawlers read different statements (contentsignals.org, draft-ietf-aipref-attach). A crawler \
+              that reads only the permissive one uses content that the operator wants to protect.",
+    hurts: "Operators, whose content is used against their will.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         },
         Fix {
             platform: Platform::Cloudflare,
-            text: "Markdown for Agents sends a `Content-Signal` of its own: compare it with that of your \
+            text: "Markdown for Agents sends its own `Content-Signal`: compare it with the one in your \
                    `robots.txt`.",
         },
     ],
@@ -47,7 +47,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             };
             let (Some(yes), Some(no)) = (find(true), find(false)) else { continue };
             let message = format!(
-                "{}, but {}: whether the page may be used for {} depends on which one a crawler reads",
+                "{}, but {}: state once whether the page may be used for {}",
                 no.quote(),
                 yes.quote(),
                 used.title()

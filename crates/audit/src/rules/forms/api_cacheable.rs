@@ -8,10 +8,10 @@ pub(super) static RULE: Rule = Rule {
     id: "api-cacheable",
     group: Group::Forms,
     severity: Severity::Advice,
-    checks: "Responses of an operation with POST permit no cache to store them.",
-    matters: "A response to POST with a lifetime may be stored (RFC 9110 §9.3.3), and a stored 404 or 405 \
-              outlives the repair (RFC 9111 §4.2.2).",
-    hurts: "People, who get the answer that was meant for another request.",
+    checks: "Caches must not store the responses of an operation with POST.",
+    matters: "Caches may store a response to POST that has a lifetime (RFC 9110 §9.3.3), and a stored 404 or \
+              405 outlives the repair (RFC 9111 §4.2.2).",
+    hurts: "People, who get the response to another request.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -33,8 +33,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let Some(response) = exchange.response() else { continue };
             if let Some(seconds) = response.shared_lifetime().filter(|seconds| *seconds > 0) {
                 let (method, path) = (&exchange.request.method, tested.url.path());
-                let message =
-                    format!("{method} {path} may be stored by caches for {seconds} s: `no-store` is right");
+                let message = format!(
+                    "Caches may store the response to {method} {path} for {seconds} seconds: \
+                             `Cache-Control: no-store` is right"
+                );
                 findings.report(&[exchange], message);
             }
         }

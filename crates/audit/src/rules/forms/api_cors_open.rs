@@ -11,11 +11,11 @@ pub(super) static RULE: Rule = Rule {
     id: "api-cors-open",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "A preflight from a foreign origin is not answered with its own origin and \
+    checks: "A CORS preflight from a foreign origin is not answered with that origin and \
              `Access-Control-Allow-Credentials: true`.",
-    matters: "Any site could then use the API in the name of its visitors and read the responses (Fetch \
+    matters: "Any site could then call the API on behalf of its visitors and read the responses (Fetch \
               Standard, \"CORS protocol and credentials\").",
-    hurts: "People who are logged in, and operators.",
+    hurts: "People who are logged in, whose data other sites can read.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "List the origins that may send credentials, or remove \
@@ -33,12 +33,16 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let origin = response.header(ACCESS_CONTROL_ALLOW_ORIGIN);
         let path = preflight.url().path();
         if origin == FOREIGN_ORIGIN {
-            let message =
-                format!("{path} permits {origin}, a foreign site, to send requests with credentials");
+            let message = format!(
+                "{path} allows the foreign origin {origin} to send credentials: allow only known \
+                         origins"
+            );
             findings.report(&[preflight], message);
         } else if origin == "*" {
-            let message =
-                format!("{path} permits credentials to `*`, which browsers refuse: permit one of both");
+            let message = format!(
+                "{path} allows credentials for the origin `*`, which browsers reject: name the \
+                         origins, or allow no credentials"
+            );
             findings.report_as(Severity::Advice, &[preflight], message);
         }
     }

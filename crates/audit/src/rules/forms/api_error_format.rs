@@ -14,14 +14,14 @@ pub(super) static RULE: Rule = Rule {
     id: "api-error-format",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "A refusal is JSON as described, not an HTML page, if the client asks for JSON.",
-    matters: "An agent reads the reason from the documented form (OpenAPI Specification, \"Response \
+    checks: "If a client requests JSON, an error is JSON as described, not an HTML page.",
+    matters: "An agent reads the reason from the documented format (OpenAPI Specification, \"Response \
               Object\", or RFC 9457), and cannot correct its request without it.",
-    hurts: "Agents, which cannot say what was wrong.",
+    hurts: "Agents, which do not learn what was wrong.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Answer errors of an API as JSON, such as `{\"error\": \"`email` is required.\"}` or \
+            text: "Return errors of an API as JSON, such as `{\"error\": \"`email` is required.\"}` or \
                    problem details (RFC 9457).",
         },
         Fix {
@@ -41,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 continue;
             }
             if let Some((severity, fault)) = fault(survey.files.api.as_ref(), tested, response) {
-                let message = format!("{} answers {} {fault}", name(tested), response.status.as_u16());
+                let message = format!("{} returns {} {fault}", name(tested), response.status.as_u16());
                 findings.report_as(severity, &[exchange], message);
             }
         }
@@ -56,13 +56,17 @@ fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -
     if response.is_page() {
         let is_documented = content.is_some_and(|content| content.keys().any(is_html));
         let severity = if is_documented { Severity::Advice } else { Severity::Broken };
-        return Some((severity, "with an HTML page to a client that asked for JSON".to_owned()));
+        return Some((
+            severity,
+            "with an HTML page to a client that requested JSON: JSON is right".to_owned(),
+        ));
     }
     let (_, media) = content?.iter().find(|(kind, _)| is_json(kind))?;
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {
         let is_only = content?.keys().all(|kind| is_json(kind));
-        return is_only
-            .then(|| (Severity::Broken, "with a body that is no JSON, which is documented".to_owned()));
+        return is_only.then(|| {
+            (Severity::Broken, "with a body that is not JSON, although the description says so".to_owned())
+        });
     };
     let schema = api?.resolve(media.get("schema")?)?;
     let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);

@@ -9,8 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "api-error-undocumented",
     group: Group::Forms,
     severity: Severity::Advice,
-    checks: "The status of each refusal is in the `responses` of the description, as itself, as `4XX` or \
-             as `default`.",
+    checks: "The `responses` of the description have the status of each error: itself, `4XX` or `default`.",
     matters: "An agent plans for the documented responses (OpenAPI Specification, \"Responses Object\").",
     hurts: "Agents, which do not know what to do next.",
     fixes: &[Fix {
@@ -28,8 +27,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let is_judged =
                 status.is_client_error() && !matches!(status.as_u16(), 401 | 403..=405 | 410 | 429);
             if is_judged && tested.documented(status).is_none() {
-                let message =
-                    format!("{} answers {}, which its description lacks", name(tested), status.as_u16());
+                let message = format!(
+                    "{} returns {}, which its description lacks: add it to `responses`",
+                    name(tested),
+                    status.as_u16()
+                );
                 findings.report(&[exchange], message);
             }
         }

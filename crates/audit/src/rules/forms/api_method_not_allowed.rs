@@ -11,16 +11,16 @@ pub(super) static RULE: Rule = Rule {
     id: "api-method-not-allowed",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "A GET, where only POST is described, gets 405 with `Allow`, or 404.",
+    checks: "GET, where only POST is described, gets 405 with `Allow`, or 404.",
     matters: "405 with `Allow` says which method is right (RFC 9110 §15.5.6). A server error says that the \
-              service is out of order, and a page with 200 that all is well.",
-    hurts: "Agents and people who open the address.",
+              service failed, and a page with 200 that all is well.",
+    hurts: "Agents and people, who do not learn the right method.",
     fixes: &[
-        Fix { platform: Platform::Any, text: "Answer 405 with `Allow: POST`." },
+        Fix { platform: Platform::Any, text: "Return 405 with `Allow: POST`." },
         Fix {
             platform: Platform::Nginx,
-            text: "`limit_except` answers 403: let the application answer, or `if ($request_method != \
-                   POST) { add_header Allow POST always; return 405; }`.",
+            text: "`limit_except` returns 403. Pass GET to the application, or `if ($request_method = GET) { \
+                   add_header Allow POST always; return 405; }`.",
         },
     ],
     check,
@@ -32,13 +32,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = get.response() else { continue };
         let (status, path) = (response.status, tested.url.path());
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            findings.report(&[get], format!("GET {path} answers 500: 405 with `Allow: POST` is right"));
+            findings.report(&[get], format!("GET {path} returns 500: 405 with `Allow: POST` is right"));
         } else if status == StatusCode::METHOD_NOT_ALLOWED && response.header(ALLOW).is_empty() {
-            let message = format!("GET {path} answers 405 without `Allow`, which is required");
+            let message = format!("GET {path} returns 405 without `Allow`: `Allow: POST` is required");
             findings.report_as(Severity::Advice, &[get], message);
         } else if status == StatusCode::OK && response.is_page() {
             let message = format!(
-                "GET {path} answers 200 with an HTML page to a client that asked for JSON: 405 is right"
+                "GET {path} returns 200 with an HTML page to a client that requested JSON: 405 is right"
             );
             findings.report_as(Severity::Advice, &[get], message);
         }

@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "api-path-missing",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "A documented operation does not answer 404, 405 or 501 to its method.",
-    matters: "The description promises that the operation exists; an agent that follows it fails (RFC 9110 \
+    checks: "A documented operation does not return 404, 405 or 501 to its method.",
+    matters: "The description promises that the operation exists. An agent that calls it fails (RFC 9110 \
               §15.5.5, §15.5.6).",
-    hurts: "Agents, whose request of a person gets lost.",
+    hurts: "Agents, which cannot do what a person asked of them.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Correct the path or `servers` in the description, or deploy the operation. Behind a \
@@ -30,7 +30,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
         for (exchange, response) in refusals(tested) {
             let status = response.status.as_u16();
             if matches!(status, 404 | 405 | 410 | 501) && !tested.documents_exactly(response.status) {
-                let message = format!("The description has {}, but it answers {status}", name(tested));
+                let message = format!(
+                    "The description has {}, which returns {status}: correct the \
+                                       description, or deploy the operation",
+                    name(tested)
+                );
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);
                 break;
             }

@@ -11,13 +11,13 @@ pub(super) static RULE: Rule = Rule {
     id: "api-server-error",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "An operation answers an invalid body with a status of 400 to 499.",
+    checks: "An operation returns a status of 400 to 499 for an invalid body.",
     matters: "A server error says that the same request may succeed later (RFC 9110 §15.6): agents repeat \
               it, and do not learn what is wrong.",
-    hurts: "Agents, which repeat a request that cannot succeed, and operators, whose alerts ring.",
+    hurts: "Agents, which repeat a request that cannot succeed; operators, who get false alerts.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Catch errors of parsing and validation, and answer 400 or 422.",
+        text: "Catch errors of parsing and validation, and return 400 or 422.",
     }],
     check,
 };
@@ -26,7 +26,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
             if response.status == StatusCode::INTERNAL_SERVER_ERROR {
-                let message = format!("{} answers 500 to an invalid body: 400 or 422 is right", name(tested));
+                let message =
+                    format!("{} returns 500 for an invalid body: 400 or 422 is right", name(tested));
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);
             }
         }

@@ -11,15 +11,15 @@ pub(super) static RULE: Rule = Rule {
     id: "api-valid-refused",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "An operation answers a body that its description permits with a documented status of 200 to \
-             299. Tested only on request.",
+    checks: "An operation returns a documented status of 200 to 299 for a body that its description allows. \
+             Tested only with `--submit`.",
     matters: "The description is all that an agent knows of the operation (OpenAPI Specification, \
               \"Request Body Object\").",
     hurts: "Agents, whose correct request fails.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Describe all that the operation requires, such as formats, lengths and fields, and \
-                   document the status of success.",
+        text: "Describe everything that the operation requires, such as fields, formats and lengths, and \
+               document the success status.",
     }],
     check,
 };
@@ -30,14 +30,25 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = submission.response() else { continue };
         let (status, name) = (response.status, name(tested));
         if status.is_server_error() {
-            let message = format!("{name} answers {} to a valid submission", status.as_u16());
+            let message = format!(
+                "{name} returns {} for a valid submission: a documented status of 200 to \
+                                   299 is right",
+                status.as_u16()
+            );
             findings.report(&[submission], message);
         } else if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
-            let message =
-                format!("{name} refuses a submission that its description permits ({})", status.as_u16());
+            let message = format!(
+                "{name} returns {} for a submission that its description allows: accept it, or \
+                         describe what is required",
+                status.as_u16()
+            );
             findings.report_as(Severity::Advice, &[submission], message);
         } else if status.is_success() && tested.documented(status).is_none() {
-            let message = format!("{name} accepts with {}, which its description lacks", status.as_u16());
+            let message = format!(
+                "{name} accepts a submission with {}, which its description lacks: \
+                                   document it",
+                status.as_u16()
+            );
             findings.report_as(Severity::Advice, &[submission], message);
         }
     }

@@ -11,12 +11,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A form with a field for an e-mail address, a telephone number or a password has \
              `method=\"post\"`.",
-    matters: "A form with GET puts its fields into the address: they end up in logs, in the history and in \
+    matters: "A form with GET puts its fields into the URL, which ends up in logs, the browser history and \
               `Referer` (RFC 9110 §17.9).",
-    hurts: "People, whose data is stored where it does not belong.",
+    hurts: "People, whose data ends up in logs.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write `method=\"post\"` in the form, also if a script sends it.",
+        text: "Write `method=\"post\"` in the form, even if a script sends it.",
     }],
     check,
 };
@@ -27,13 +27,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let method = form.attribute("method").unwrap_or_default().trim().to_ascii_lowercase();
             let action = form.attribute("action").unwrap_or_default();
             if method == "get" {
-                let message =
-                    "A form with an e-mail address, a telephone number or a password is sent with GET";
+                let message = "A form with an e-mail address, a telephone number or a password is sent with GET: POST \
+                     is right";
                 findings.report(&[&page.html], message);
             } else if method.is_empty() && is_address(action) {
                 // A script may send the form, and prevent what the browser would do.
                 let message = format!(
-                    "The form for {action} has personal data and no `method`: without its script it is sent with GET"
+                    "The form for {action} has personal data and no `method`, so a browser without scripts \
+                     sends it with GET: POST is right"
                 );
                 findings.report_as(Severity::Advice, &[&page.html], message);
             }

@@ -9,13 +9,13 @@ pub(super) static RULE: Rule = Rule {
     id: "form-insecure-action",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "No form of a page with `https` sends to an address with `http`.",
-    matters: "The data crosses the network in the clear; browsers warn, or refuse to send it (Mixed \
-              Content, \"Form submissions\").",
+    checks: "No form on an `https` page submits to an `http` URL.",
+    matters: "The data crosses the network unencrypted. Browsers warn, or refuse to send it (Mixed Content, \
+              \"Form submissions\").",
     hurts: "People, whose data can be read and changed on the way.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write `https` or a relative address in `action` and `formaction`.",
+        text: "Write `https` or a relative URL in `action` and `formaction`.",
     }],
     check,
 };
@@ -25,7 +25,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(action) = insecure_actions(page).first() {
             findings.report(
                 &[&page.html],
-                format!("A form of the page sends its data to {action}, without encryption"),
+                format!(
+                    "A form of the page sends its data to {action}, without encryption: `https` is right"
+                ),
             );
         }
     }

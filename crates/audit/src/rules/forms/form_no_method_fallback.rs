@@ -9,15 +9,15 @@ pub(super) static RULE: Rule = Rule {
     id: "form-no-method-fallback",
     group: Group::Forms,
     severity: Severity::Advice,
-    checks: "A form with personal data has an address and `method=\"post\"`.",
-    matters: "Agents and browsers without scripts send a form by its attributes (HTML Standard, \"Form \
-              submission\"). Without them, the data goes into the address of the page, and nowhere else.",
-    hurts: "People whose script failed to load, and agents that fill the form.",
+    checks: "A form with personal data has `action` and `method=\"post\"`.",
+    matters: "Agents and browsers without scripts submit a form by its attributes (HTML Standard, \"Form \
+              submission\"). Without them, the data goes only into the URL of the page.",
+    hurts: "People whose script failed to load, and agents, whose message is lost.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Write `method=\"post\"` and `action`, and answer the post on the server. The script may \
-                   still send it as JSON.",
+            text: "Write `method=\"post\"` and `action`, and handle the POST on the server. The script may \
+                   still send JSON.",
         },
         Fix { platform: Platform::Frontdesk, text: "Set `forms.html_posts = true`." },
     ],
@@ -29,8 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         for form in personal_forms(page).into_iter().take(MAX_FORMS) {
             let has_method = form.attribute("method").is_some_and(|method| !method.trim().is_empty());
             if !has_method && !is_address(form.attribute("action").unwrap_or_default()) {
-                let message =
-                    "A form of the page has neither `action` nor `method`: only a script can send it";
+                let message = "A form of the page has neither `action` nor `method`, so only a script can send it: add \
+                     both";
                 findings.report(&[&page.html], message);
             }
         }

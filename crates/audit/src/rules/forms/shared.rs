@@ -32,11 +32,10 @@ pub(super) fn report_accepted(
     let (path, status) = (exchange.url().path(), response.status.as_u16());
     if names_error(response) {
         let message =
-            format!("POST {path} with {sent} is refused with {status}: {right} says so in the status");
+            format!("POST {path} with {sent} returns {status} with an error in the body: {right} is right");
         findings.report_as(Severity::Advice, &[exchange], message);
     } else {
-        findings
-            .report(&[exchange], format!("POST {path} with {sent} is accepted ({status}): {right} is right"));
+        findings.report(&[exchange], format!("POST {path} with {sent} returns {status}: {right} is right"));
     }
 }
 

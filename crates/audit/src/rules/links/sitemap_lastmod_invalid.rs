@@ -25,8 +25,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[sitemap],
                 format!(
-                    "The sitemap has an invalid `<lastmod>` (number: {}), starting with `{first}`: write \
-                         a date such as `2026-11-01`",
+                    "Invalid `<lastmod>` in the sitemap: {} in total, starting with `{first}`; a date such \
+                     as `2026-11-01` is right",
                     faulty.len()
                 ),
             );
