@@ -23,41 +23,41 @@ use frontdesk_site::fault::did_you_mean;
 
 #[derive(Debug, Args)]
 pub(super) struct AuditOptions {
-    /// Address of the site, or of one of its pages; or the folder of a site or build, which is served for the
+    /// URL of the site or of one of its pages; or a folder with a site or a build, which is served during the
     /// audit
     #[arg(value_name = "URL|DIR", required_unless_present = "explain")]
     target: Option<String>,
-    /// Print one JSON object per line, with the exchanges that show each finding
+    /// Print one JSON object per line, with the requests and responses that show each finding
     #[arg(long)]
     json: bool,
-    /// Report only findings that are not in this file, written by an earlier audit with `--json`
+    /// Report only findings that are not in this file, which an earlier audit wrote with `--json`
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Most requests to send
+    /// Maximum number of requests
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=1000))]
     max_requests: u16,
     /// Number of pages to compare with their Markdown
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pages: u16,
-    /// Field that every request carries, such as `Authorization: Basic …`; may be given several times
+    /// Header field for every request, such as `Authorization: Basic …`; repeatable
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// User-Agent of the requests, instead of `frontdesk-audit`
+    /// `User-Agent` to send instead of that of `frontdesk-audit`
     #[arg(long, value_name = "UA")]
     user_agent: Option<HeaderValue>,
-    /// File with certificate authorities to trust in addition to the public ones (PEM)
+    /// PEM file with certificate authorities to trust in addition to the public ones
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Also show the exchanges below each finding
+    /// Show the requests and responses below each finding
     #[arg(long, conflicts_with = "json")]
     evidence: bool,
-    /// Also send one real submission to each documented form, after a question
+    /// Also send one real submission to each documented form, after confirmation
     #[arg(long)]
     submit: bool,
-    /// Answer the question of `--submit` with yes
+    /// Confirm `--submit` without a question
     #[arg(long, requires = "submit")]
     yes: bool,
-    /// Explain a rule and how to repair what it finds, or `all` rules; sends nothing
+    /// Explain a rule, or `all` rules, and how to repair a site; sends nothing
     #[arg(long, value_name = "RULE", conflicts_with = "target")]
     explain: Option<String>,
 }
@@ -76,7 +76,7 @@ impl AuditOptions {
 }
 
 /// Prints the findings, or the explanation of a rule. Returns failure if a finding is *broken*; with
-/// `--baseline`, if a new one is. Fails if the site cannot be judged at all.
+/// `--baseline`, if a new one is. Fails if the site cannot be audited.
 pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     if let Some(name) = &options.explain {
         return explain(name);
@@ -144,7 +144,8 @@ fn read_authorities(path: &Path) -> anyhow::Result<ExtraRoots> {
 /// Parses `NAME: VALUE`.
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected `NAME: VALUE`")?;
-    let name = HeaderName::try_from(name.trim()).map_err(|_| format!("`{name}` is no name of a field"))?;
+    let name =
+        HeaderName::try_from(name.trim()).map_err(|_| format!("`{name}` is not a valid field name"))?;
     let value = HeaderValue::try_from(value.trim()).map_err(|_| "the value has control characters")?;
     Ok((name, value))
 }
@@ -159,7 +160,7 @@ fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Prints the findings and what was not judged, an object a line.
+/// Prints the findings and what was not judged, one JSON object per line.
 fn print_json(report: &Report) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     for finding in &report.findings {

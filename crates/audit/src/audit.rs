@@ -18,9 +18,8 @@ use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
-/// Audits the site at `target`. `seed` must differ between audits of the same site; the time is good enough.
-/// Needs a runtime with the clock enabled, and takes at most as long as its requests: each has limits of time
-/// and size.
+/// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices.
+/// Needs a Tokio runtime with timers. Ends in time, because each request has limits of time and size.
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
     let basis = Basis::survey(&client, target).await?;

@@ -12,14 +12,14 @@ pub struct Baseline(HashSet<String>);
 
 impl Baseline {
     /// Reads the JSON lines of an earlier audit. Lines without a finding are skipped. The error is a sentence
-    /// with the number of the first line that is no JSON object.
+    /// with the number of the first line that is not a JSON object.
     pub fn parse(text: &str) -> Result<Baseline, String> {
         let mut keys = HashSet::new();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let object: Value =
                 serde_json::from_str(line).ok().filter(Value::is_object).ok_or_else(|| {
                     format!(
-                        "line {} is no JSON object: write the file with `frontdesk audit URL --json`",
+                        "line {} is not a JSON object: write the file with `frontdesk audit URL --json`",
                         index + 1
                     )
                 })?;

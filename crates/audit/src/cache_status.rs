@@ -55,7 +55,7 @@ const UNNAMED: &str = "a cache";
 /// The longest value that [`CacheStatus`] repeats, in characters.
 const MAX_VALUE: usize = 60;
 
-/// The reports of all caches on the way. Ignores values that are not understood.
+/// The reports of all caches on the path. Ignores values that are not understood.
 pub fn cache_statuses(response: &Response) -> Vec<CacheStatus> {
     let mut statuses = standard_statuses(response);
     for (name, product) in FIELDS {
@@ -92,7 +92,7 @@ pub fn cache_evidence(response: &Response) -> Option<String> {
     hit.map(|status| status.field).or_else(age)
 }
 
-/// The `Age` in seconds (RFC 9111 §5.1); `None` if it is missing or no number.
+/// The `Age` in seconds (RFC 9111 §5.1); `None` if it is missing or not a number.
 pub fn age(response: &Response) -> Option<u64> {
     response.header(http::header::AGE).trim().parse().ok()
 }

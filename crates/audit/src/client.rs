@@ -21,7 +21,7 @@ use crate::robots::Robots;
 /// The most requests that are open at the same time.
 const PARALLEL: usize = 2;
 
-/// The audit ends when its responses have this many bytes together, decoded.
+/// The audit ends once its decoded responses have this many bytes in total.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
 /// The audit ends after this time for each request of the budget: five minutes for 60 requests.
@@ -41,10 +41,10 @@ const TIMEOUTS: FetchTimeouts = FetchTimeouts {
 /// Why a request was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Denial {
-    /// The budget of requests is used up.
+    /// The request budget is used up.
     Budget,
-    /// `robots.txt` forbids the page to the audit. Does not apply to the operations of a described API: the
-    /// description invites programs, and sites forbid their addresses to keep them out of search results.
+    /// `robots.txt` disallows the page for the audit. Does not apply to the operations of a described API:
+    /// the description invites programs, and sites disallow their URLs to keep them out of search results.
     Robots,
     /// The URL belongs to another site.
     OtherHost,
@@ -55,11 +55,9 @@ pub enum Denial {
 impl std::fmt::Display for Denial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Denial::Budget => f.write_str("the budget of requests is used up (`--max-requests`)"),
-            Denial::Robots => write!(f, "robots.txt forbids the page to {PRODUCT_TOKEN}"),
-            Denial::OtherHost => {
-                f.write_str("the URL belongs to another host, which this audit does not ask")
-            }
+            Denial::Budget => f.write_str("the request budget is used up (`--max-requests`)"),
+            Denial::Robots => write!(f, "robots.txt disallows the page for {PRODUCT_TOKEN}"),
+            Denial::OtherHost => f.write_str("the URL is on another host, to which this audit sends nothing"),
             Denial::Stopped(reason) => f.write_str(reason),
         }
     }
@@ -69,7 +67,7 @@ impl std::fmt::Display for Denial {
 pub struct Client {
     http: FetchClient,
     options: Options,
-    /// The host of the site, without `www.`; only this host and its `www.` are asked.
+    /// The host of the site, without `www.`; requests go only to this host, with or without `www.`.
     host: String,
     /// Whether the host has a public address.
     is_public: bool,
@@ -90,7 +88,7 @@ pub struct Client {
 
 impl Client {
     /// Resolves the host of `target` and permits private addresses only if all of its addresses are private.
-    /// `seed` makes unused queries unique; the time is good enough.
+    /// `seed` makes unused queries unique; the time suffices.
     pub async fn new(target: &Url, options: &Options, seed: u64) -> Result<Client, AuditError> {
         let url = fetch_url(target).map_err(AuditError::Unreachable)?;
         let resolving = NameResolver::System.resolve(url.host(), url.port());
@@ -267,7 +265,7 @@ impl Client {
         } else if Instant::now() > self.deadline {
             Denial::Stopped("the site answered too slowly".to_owned())
         } else if self.bytes.get() > MAX_TOTAL_BYTES {
-            Denial::Stopped("the site's responses have more than 64 MiB together".to_owned())
+            Denial::Stopped("the site's responses have more than 64 MiB in total".to_owned())
         } else if !self.is_same_site(url) {
             Denial::OtherHost
         } else if group != Group::Forms && is_forbidden() {
@@ -294,7 +292,7 @@ impl Client {
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
-        // A firewall that refuses the name of another client does not refuse the audit.
+        // A refusal of a crawler's `User-Agent` does not concern the audit.
         let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
@@ -310,7 +308,7 @@ impl Client {
     }
 }
 
-/// The protection against bots that a response shows; a clause.
+/// Names the bot protection that a response shows; a clause.
 pub(crate) fn challenge(response: &Response) -> Option<String> {
     let named = [
         ("cf-mitigated", "Cloudflare"),
@@ -323,7 +321,7 @@ pub(crate) fn challenge(response: &Response) -> Option<String> {
         matches!(response.status.as_u16(), 401..=403 | 405 | 429 | 503) || response.status == 202;
     let (_, product) = named.iter().find(|(name, _)| is_refusal && response.headers.contains_key(*name))?;
     let status = response.status.as_u16();
-    Some(format!("{product} answered with a challenge or a block ({status}): permit {PRODUCT_TOKEN} there"))
+    Some(format!("{product} answered with a challenge or a block ({status}): allow {PRODUCT_TOKEN} there"))
 }
 
 /// The absolute target of a redirect, without its fragment.

@@ -1,6 +1,6 @@
-//! The `Accept` headers that agents and browsers really send, gathered in November 2026.
+//! The `Accept` headers that real agents and browsers send, collected in November 2026.
 
-/// The representation that a client must get at a page that exists as HTML and as Markdown.
+/// The representation that a client must get from a URL with HTML and Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preferred {
     Html,

@@ -1,4 +1,4 @@
-//! A request of the audit and what came back: the evidence of every finding.
+//! A request of the audit and its response: the evidence of every finding.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 /// The most bytes of a response's body, as sent and after decoding. Longer ones are cut.
 pub(crate) const MAX_BODY: usize = 2 << 20;
 
-/// The query that makes a URL one that no cache has seen. A number follows.
+/// The query that makes a URL unknown to all caches. A number follows.
 pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 
 /// A request, before the client adds what all requests carry.
@@ -235,7 +235,7 @@ impl Response {
     }
 
     /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
-    /// may serve the response without asking. Zero if it must ask each time, `None` if nothing is said.
+    /// may serve the response without revalidation. Zero if it must always revalidate, `None` if unspecified.
     pub fn shared_lifetime(&self) -> Option<u64> {
         let has = |name: &str| self.cache_directive(name).is_some();
         if has("no-store") || has("no-cache") || has("private") {

@@ -1,4 +1,4 @@
-//! Reads OpenAPI descriptions (versions 3.0 to 3.2), to check them and to call their operations.
+//! Reads OpenAPI descriptions (versions 3.0 to 3.2) to check them and to call their operations.
 
 mod sample;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::exchange::Exchange;
 
-/// The most references that are followed from one place: they may form a circle.
+/// The most references that are followed from one place: they may form a loop.
 const MAX_REFERENCES: usize = 16;
 
-/// The most schemas that are looked at for one value: they may contain themselves many times.
+/// The most schemas that are read for one value: schemas may be recursive.
 const MAX_SCHEMAS: usize = 200;
 
 /// The most servers of an operation that are read.
@@ -21,7 +21,7 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 
 /// A description of an API.
 pub struct OpenApi {
-    /// The address of the description, to which relative addresses refer.
+    /// The URL of the description, to which relative URLs refer.
     pub url: Url,
     pub document: Value,
 }
@@ -55,7 +55,7 @@ impl OpenApi {
         let text = exchange.response().map(|response| response.text()).unwrap_or_default();
         let text = text.trim_start_matches('\u{feff}');
         let document = if text.trim_start().starts_with('{') {
-            serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?
+            serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?
         } else {
             serde_saphyr::from_str(text).map_err(|_| "it is neither JSON nor YAML".to_owned())?
         };
@@ -72,7 +72,7 @@ impl OpenApi {
         }
     }
 
-    /// Follows local references. `None` if one leads nowhere, in a circle, or to another document.
+    /// Follows local references. `None` if one is unresolved, circular, or to another document.
     pub fn resolve<'a>(&'a self, mut node: &'a Value) -> Option<&'a Value> {
         for _ in 0..MAX_REFERENCES {
             let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return Some(node) };
@@ -107,7 +107,7 @@ impl OpenApi {
         operations
     }
 
-    /// The absolute addresses of the servers of an operation, with the default values of their variables. The
+    /// The absolute URLs of the servers of an operation, with the default values of their variables. The
     /// host of the description if none is named.
     pub fn servers(&self, operation: &DescribedOperation<'_>) -> Vec<Url> {
         let places = [operation.operation, operation.item, &self.document];
@@ -117,7 +117,7 @@ impl OpenApi {
         if servers.is_none_or(Vec::is_empty) { self.url.join("/").into_iter().collect() } else { named }
     }
 
-    /// The absolute address of a server object; `None` if it is no URL.
+    /// The absolute URL of a server object; `None` if it is invalid.
     pub fn server_url(&self, server: &Value) -> Option<Url> {
         let mut url = server.get("url")?.as_str()?.to_owned();
         for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {

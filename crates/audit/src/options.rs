@@ -39,7 +39,7 @@ impl Default for Options {
     }
 }
 
-/// Why nothing could be judged.
+/// Why a site could not be audited.
 #[derive(Debug)]
 pub enum AuditError {
     /// The page cannot be fetched: the name, the connection, TLS or HTTP failed. A sentence.
@@ -58,11 +58,11 @@ impl std::fmt::Display for AuditError {
 
 impl std::error::Error for AuditError {}
 
-/// Parses the URL of a site. Adds `https://` if there is no scheme, or `http://` for an address of this
+/// Parses the URL of a site. Adds `https://` if there is no scheme, or `http://` for a URL of this
 /// machine. The error is a sentence.
 pub fn parse_target(text: &str) -> Result<Url, String> {
     let text = text.trim();
-    let expected = || format!("`{text}` is no URL such as `https://www.example.com/`");
+    let expected = || format!("`{text}` is not a URL such as `https://www.example.com/`");
     let with_scheme = if text.contains("://") {
         text.to_owned()
     } else {
@@ -93,11 +93,11 @@ mod tests {
             ("localhost:8080/docs", Ok("http://localhost:8080/docs")),
             ("127.0.0.1:8080", Ok("http://127.0.0.1:8080/")),
             (" http://example.com/a#b ", Ok("http://example.com/a")),
-            ("ftp://example.com", Err("is no URL")),
-            ("file:///etc/passwd", Err("is no URL")),
+            ("ftp://example.com", Err("is not a URL")),
+            ("file:///etc/passwd", Err("is not a URL")),
             ("https://user@example.com/", Err("--header")),
-            ("", Err("is no URL")),
-            ("not a url", Err("is no URL")),
+            ("", Err("is not a URL")),
+            ("not a url", Err("is not a URL")),
         ] {
             match (parse_target(text), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected, "{text}"),

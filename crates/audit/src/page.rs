@@ -9,12 +9,12 @@ use crate::markdown::MarkdownPage;
 
 /// A page with its HTML and, if the site negotiates, its Markdown.
 pub struct Page {
-    /// The address after redirects.
+    /// The URL after redirects.
     pub url: Url,
     /// The response to a browser, with status 200 and HTML.
     pub html: Arc<Exchange>,
     pub tree: HtmlTree,
-    /// The address against which links are resolved: `<base href>`, or the page's own.
+    /// The URL against which links are resolved: `<base href>`, or the page's own.
     base: Url,
     /// The Markdown that frontdesk makes from the HTML.
     pub converted: Converted,
@@ -22,9 +22,9 @@ pub struct Page {
     pub reference: MarkdownPage,
     /// The response to an agent that prefers Markdown; `None` if the request was not sent.
     pub agent: Option<Arc<Exchange>>,
-    /// The Markdown at the page's own address, if the response to the agent is Markdown.
+    /// The Markdown at the page's own URL, if the response to the agent is Markdown.
     pub markdown: Option<MarkdownPage>,
-    /// The response to the address that the HTML or its `Link` field declares as the page's Markdown.
+    /// The response to the URL that the HTML or its `Link` field declares as the page's Markdown.
     pub twin: Option<Arc<Exchange>>,
     /// The Markdown of the twin, if it is Markdown or plain text with status 200.
     pub twin_markdown: Option<MarkdownPage>,
@@ -90,7 +90,7 @@ impl Page {
         matches!(url.scheme(), "http" | "https").then_some(url)
     }
 
-    /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
+    /// The URL of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
     /// declares.
     pub fn declared_twin(&self) -> Option<Url> {
         let elements = self.select("link[rel~=alternate][type='text/markdown'][href]");
@@ -133,7 +133,7 @@ impl LinkValue {
     }
 }
 
-/// Reads the field `Link`. Skips what is no link.
+/// Reads the field `Link`. Skips values that are not links.
 pub fn parse_link_header(value: &str) -> Vec<LinkValue> {
     let mut links = Vec::new();
     let mut rest = value;

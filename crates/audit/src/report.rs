@@ -30,13 +30,13 @@ impl NotJudged {
 /// The findings of an audit in the order of the groups and rules, and what it did.
 #[derive(Debug)]
 pub struct Report {
-    /// The address that was audited, after redirects.
+    /// The URL that was audited, after redirects.
     pub url: String,
     pub findings: Vec<Finding>,
     pub not_judged: Vec<NotJudged>,
     /// The number of requests that were sent.
     pub requests: usize,
-    /// The addresses of the pages that were compared.
+    /// The URLs of the pages that were compared.
     pub pages: Vec<String>,
 }
 

@@ -11,9 +11,9 @@ pub struct Robots {
     groups: Vec<RobotsGroup>,
     /// The URLs of the lines `Sitemap`, as written.
     pub sitemaps: Vec<String>,
-    /// Lines that are neither a field, a comment nor blank, with their numbers.
+    /// Numbers of the lines that are neither fields, comments nor blank.
     pub faulty_lines: Vec<usize>,
-    /// `Allow` and `Disallow` before the first `User-agent`, with their numbers: crawlers skip them.
+    /// Numbers of the lines `Allow` and `Disallow` before the first `User-agent`, which crawlers skip.
     pub stray_lines: Vec<usize>,
 }
 
@@ -92,7 +92,7 @@ impl Robots {
     }
 
     /// Whether a crawler may request the URL: the longest matching pattern decides, and `Allow` wins between
-    /// equally long ones. `/robots.txt` is always permitted (RFC 9309 §2.2.2).
+    /// equally long ones. `/robots.txt` is always allowed (RFC 9309 §2.2.2).
     pub fn permits(&self, agent: &str, url: &Url) -> bool {
         let path =
             url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));

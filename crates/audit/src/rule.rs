@@ -8,7 +8,7 @@ use crate::exchange::{Exchange, FRESH_QUERY};
 use crate::group::Group;
 use crate::survey::Survey;
 
-/// How much a finding hurts.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// An agent, a browser or a cache gets the wrong thing.
@@ -18,7 +18,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word of the report and of JSON.
+    /// The word in the report and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Broken => "broken",
@@ -72,13 +72,14 @@ pub struct Rule {
     /// The stable name: words in lower case with hyphens.
     pub id: &'static str,
     pub group: Group,
-    /// The severity of its findings; a rule may lower it for a finding that hurts less.
+    /// The severity of its findings; a rule may report a less severe finding as advice.
     pub severity: Severity,
     /// One sentence: what is checked, as a statement about a correct site.
     pub checks: &'static str,
     /// Why it matters, with the standard that it follows.
     pub matters: &'static str,
-    /// The people and programs that are hurt: visitors, agents, search engines, operators.
+    /// The people and programs that are hurt, and how: "Agents, which get HTML; people, who see raw
+    /// Markdown." The explanation shows it after "Who is hurt:".
     pub hurts: &'static str,
     /// How to repair it; the first applies to any platform.
     pub fixes: &'static [Fix],
@@ -92,7 +93,7 @@ pub struct Finding {
     pub rule: &'static Rule,
     pub severity: Severity,
     pub url: String,
-    /// One sentence on one line: what a client asked, what it got, and what would be right.
+    /// One sentence on one line: what a client requested, what it got, and what is right.
     pub message: String,
     pub evidence: Vec<Arc<Exchange>>,
 }
@@ -113,8 +114,8 @@ impl Finding {
         })
     }
 
-    /// The same for the same defect on another host and in a later audit: the rule and the path, without the
-    /// unused queries that the audit adds.
+    /// Identifies the defect on any host and in later audits: the rule and the path, without the unused query
+    /// that the audit adds.
     pub fn key(&self) -> String {
         let path = self
             .url
@@ -164,7 +165,7 @@ impl Findings {
         Findings { rule, found: Vec::new(), not_judged: Vec::new() }
     }
 
-    /// Whether nothing was reported yet.
+    /// Whether the rule has reported nothing.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -180,8 +181,8 @@ impl Findings {
         self.report_at(severity, url, evidence, message);
     }
 
-    /// Reports a defect at another URL than that of the first exchange. Cuts long messages, and replaces
-    /// control characters.
+    /// Like [`Findings::report_as`], at another URL than that of the first exchange. Cuts long messages, and
+    /// replaces control characters.
     pub fn report_at(
         &mut self,
         severity: Severity,
@@ -194,13 +195,13 @@ impl Findings {
         let message = message.into().replace(char::is_control, " ");
         let message = message.chars().take(MAX_MESSAGE).collect();
         let finding = Finding { rule: self.rule, severity, url: url.into(), message, evidence };
-        // The same defect may show in several exchanges.
+        // Several exchanges may show the same defect.
         if !self.found.iter().any(|other| (&other.url, &other.message) == (&finding.url, &finding.message)) {
             self.found.push(finding);
         }
     }
 
-    /// Notes that this rule could not be applied, with a reason that is a clause.
+    /// Notes that this rule could not be tested. The reason is a clause.
     pub fn not_judged(&mut self, reason: impl Into<String>) {
         self.not_judged.push(reason.into());
     }

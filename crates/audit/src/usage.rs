@@ -69,7 +69,7 @@ pub(crate) struct Statement {
     pub path: String,
     pub exchange: Arc<Exchange>,
     pub preferences: Vec<(Use, bool)>,
-    /// Clauses: why crawlers ignore the value or a part of it.
+    /// Why crawlers ignore the value or a part of it, as clauses.
     pub faults: Vec<String>,
     /// Labels that the syntax does not define. Crawlers ignore them.
     pub unknown: Vec<String>,
@@ -130,7 +130,8 @@ impl Statement {
 
     fn read_usage(&mut self) {
         let Ok(dictionary) = Parser::new(&self.value).parse::<Dictionary>() else {
-            self.faults.push("it is no structured dictionary (RFC 9651), so crawlers ignore it".to_owned());
+            self.faults
+                .push("it is not a structured dictionary (RFC 9651), so crawlers ignore it".to_owned());
             return;
         };
         for (label, value) in dictionary {

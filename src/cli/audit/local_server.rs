@@ -1,4 +1,4 @@
-//! Serves a folder for the time of an audit.
+//! Serves a folder during an audit.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -58,7 +58,7 @@ fn read_address(stdout: ChildStdout) -> Option<String> {
 
 impl Drop for LocalServer {
     fn drop(&mut self) {
-        // The inbox is thrown away, so the server need not end in order.
+        // The inbox is discarded, so the server need not shut down gracefully.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -29,7 +29,7 @@ const SHOWN_FIELDS: [&str; 14] = [
     "server",
 ];
 
-/// Writes the findings by group, a line each, and then what was not judged.
+/// Writes the findings by group, one per line, and then what was not judged.
 pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Write) -> io::Result<()> {
     let pages = counted(report.pages.len(), "page");
     writeln!(out, "{}: {pages}, {}", visible(&report.url), counted(report.requests, "request"))?;
@@ -104,7 +104,7 @@ fn shorten(url: &str, site: &str) -> String {
     }
 }
 
-/// Writes the counts, and how to go on.
+/// Writes the counts and a hint.
 pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) -> io::Result<()> {
     let (broken, advice) = (report.count(Severity::Broken), report.count(Severity::Advice));
     let not_judged = match report.not_judged.len() {
@@ -123,7 +123,7 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
         let id = first.rule.id;
         writeln!(
             out,
-            "hint: `frontdesk audit --explain {id}` says why and how to repair it; `--evidence` shows the exchanges"
+            "hint: `frontdesk audit --explain {id}` says why it matters and how to repair it; `--evidence` shows the requests and responses"
         )?;
     }
     Ok(())

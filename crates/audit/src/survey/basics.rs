@@ -15,7 +15,7 @@ use crate::group::Group;
 pub struct BasicsSurvey {
     /// Whether the site has a public address, so that its traffic crosses the internet.
     pub is_public: bool,
-    /// A page of an `https` site at its `http` address; if that redirects to `http` again, also the target.
+    /// A page of an `https` site at its `http` URL; if that redirects to `http` again, also the target.
     pub without_tls: Vec<Arc<Exchange>>,
     /// The protocol that TLS selects from `h2` and `http/1.1`; the error is a sentence. `None` if it was not
     /// asked.

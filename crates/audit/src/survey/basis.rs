@@ -18,9 +18,9 @@ use crate::robots::Robots;
 
 /// The exchanges on which other parts of the survey build.
 pub struct Basis {
-    /// The address that the operator named, after redirects.
+    /// The URL that the operator named, after redirects.
     pub url: Url,
-    /// The redirects from the named address, and the page.
+    /// The redirects from the named URL, and the page.
     pub arrival: Vec<Arc<Exchange>>,
     pub robots: Arc<Exchange>,
     /// Empty unless `robots.txt` is text with status 200.
@@ -31,13 +31,13 @@ pub struct Basis {
     /// The sitemap that `robots.txt` names, otherwise `/sitemap.xml`. If it is an index, its first sitemap
     /// follows.
     pub sitemaps: Vec<Arc<Exchange>>,
-    /// The addresses of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
+    /// The URLs of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
     pub sitemap_urls: Vec<Url>,
     /// The pages to compare: first the named one. Never empty.
     pub pages: Vec<Page>,
 }
 
-/// The most addresses that are read of a sitemap.
+/// The most URLs that are read of a sitemap.
 pub const MAX_SITEMAP_URLS: usize = 50_000;
 
 impl Basis {
@@ -76,7 +76,7 @@ impl Basis {
         Ok(basis)
     }
 
-    /// Fetches further pages, and each page as an agent and at the address of its Markdown.
+    /// Fetches further pages, and each page as an agent and at the URL of its Markdown.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
@@ -123,7 +123,7 @@ impl Basis {
     }
 }
 
-/// Fetches the named address as a browser does, and follows its redirects.
+/// Fetches the named URL as a browser does, and follows its redirects.
 async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
     let request = Request::get(target).accept(CHROME.accept);
     let chain = client.follow(Group::Basics, request).await.map_err(|_| unsent("the page"))?;
@@ -134,7 +134,7 @@ async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, Aud
     Ok(chain)
 }
 
-/// The page at an address that no cache has seen, if a browser got Markdown at its own.
+/// The page at a URL that no cache has seen, if a browser got Markdown at its own.
 async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
     wrong.success().filter(|response| response.representation() == Representation::Markdown)?;
     let request = Request::get(&client.fresh(wrong.url())).accept(CHROME.accept);
@@ -144,7 +144,7 @@ async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
 }
 
 fn unsent(what: &str) -> AuditError {
-    AuditError::NotServed(format!("`--max-requests` leaves no request for {what}"))
+    AuditError::NotServed(format!("`--max-requests` allows no request for {what}"))
 }
 
 /// Why a response is not the page that an audit needs.
@@ -155,7 +155,7 @@ fn refusal(exchange: &Exchange) -> String {
         return format!("{url}: {challenge}");
     }
     if let Some(target) = redirect_target(exchange) {
-        return format!("{url} redirects to {target}: audit that address if it is the site");
+        return format!("{url} redirects to {target}: audit that URL if it is the site");
     }
     match response.status {
         StatusCode::UNAUTHORIZED => {
@@ -208,7 +208,7 @@ async fn survey_sitemaps(client: &Client, url: &Url, rules: &Robots) -> (Vec<Arc
     (sitemaps, urls)
 }
 
-/// The name of a sitemap's root element, empty if it is not XML, and the addresses in it.
+/// The name of a sitemap's root element, empty if it is not XML, and the URLs in it.
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };
     let options =

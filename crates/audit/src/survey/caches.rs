@@ -1,4 +1,4 @@
-//! The requests of the group caches: the same addresses as browsers and agents request them, in turn.
+//! The requests of the group caches: the same URLs as browsers and agents request them, in turn.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 /// site does not negotiate, has no `ETag` or no redirect, or because the budget did not suffice.
 #[derive(Default)]
 pub struct CachesSurvey {
-    /// The index of the page in [`Basis::pages`] whose address was requested: the first one, unless only a
+    /// The index of the page in [`Basis::pages`] whose URL was requested: the first one, unless only a
     /// later one has Markdown.
     pub page: usize,
-    /// An agent, a browser and an agent at an unused address. Only the first request if the site does not
+    /// An agent, a browser and an agent at an unused URL. Only the first request if the site does not
     /// negotiate.
     pub agent_first: Vec<Arc<Exchange>>,
-    /// A browser, an agent and a browser at another unused address.
+    /// A browser, an agent and a browser at another unused URL.
     pub browser_first: Vec<Arc<Exchange>>,
-    /// A browser, an agent and a browser at the page's own address; the first two are those of the basis.
+    /// A browser, an agent and a browser at the page's own URL; the first two are those of the basis.
     pub in_turn: Vec<Arc<Exchange>>,
-    /// A browser that accepts gzip, and one that accepts no coding, at one address.
+    /// A browser that accepts gzip, and one that accepts no coding, at one URL.
     pub encodings: Vec<Arc<Exchange>>,
     /// A browser with the `ETag` of the HTML.
     pub not_modified_html: Option<Arc<Exchange>>,
@@ -37,16 +37,16 @@ pub struct CachesSurvey {
     pub not_modified_markdown: Option<Arc<Exchange>>,
     /// An agent with the `ETag` of the HTML, if that of the Markdown is another.
     pub crossed: Option<Arc<Exchange>>,
-    /// HEAD requests of the page's own address by a browser and by an agent.
+    /// HEAD requests of the page's own URL by a browser and by an agent.
     pub head_html: Option<Arc<Exchange>>,
     pub head_markdown: Option<Arc<Exchange>>,
-    /// An address that does not exist, after redirects, by a browser and by an agent. Each has an unused
+    /// A URL that does not exist, after redirects, by a browser and by an agent. Each has an unused
     /// query of its own.
     pub not_found_html: Option<Arc<Exchange>>,
     pub not_found_markdown: Option<Arc<Exchange>>,
-    /// The page at an unused address by a client that accepts only PDF.
+    /// The page at an unused URL by a client that accepts only PDF.
     pub not_acceptable: Option<Arc<Exchange>>,
-    /// The address that redirected the first browser, by an agent.
+    /// The URL that redirected the first browser, by an agent.
     pub redirect_markdown: Option<Arc<Exchange>>,
 }
 
@@ -67,13 +67,13 @@ impl CachesSurvey {
         survey
     }
 
-    /// Whether the site has Markdown for agents, at the addresses of pages or at least where no cache has a
+    /// Whether the site has Markdown for agents, at the URLs of pages or at least where no cache has a
     /// response yet.
     pub fn negotiates(&self) -> bool {
         self.agent_first.iter().chain(&self.in_turn).any(|exchange| is_markdown(exchange))
     }
 
-    /// Requests a page as an agent at an address of which no cache has a response.
+    /// Requests a page as an agent at a URL of which no cache has a response.
     async fn try_page(&mut self, client: &Client, basis: &Basis, index: usize) {
         let page = &basis.pages[index];
         self.page = index;
@@ -100,7 +100,7 @@ impl CachesSurvey {
         self.encodings = browser_first.iter().skip(2).cloned().collect();
         browser_first.truncate(3);
         self.browser_first = browser_first;
-        // The last request at an address that others use is a browser's: a cache without a key for `Accept`
+        // The last request at a URL that others use is a browser's: a cache without a key for `Accept`
         // that expires now must not keep Markdown for people.
         self.in_turn.extend(send_in_order(client, vec![request(&page.url, CHROME)]).await);
     }

@@ -38,14 +38,14 @@ pub struct FilesSurvey {
     pub skills_index: Option<Arc<Exchange>>,
     /// The first file in the index that has a digest.
     pub skill: Option<SkillFile>,
-    /// The response to the address of the API's description.
+    /// The response to the URL of the API's description.
     pub openapi: Option<Arc<Exchange>>,
     pub openapi_source: OpenApiSource,
     /// The description, if it is one of OpenAPI that can be read.
     pub api: Option<OpenApi>,
 }
 
-/// How the address of the API's description was found.
+/// How the URL of the API's description was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenApiSource {
     /// The API catalog links to it.
@@ -121,8 +121,8 @@ pub(crate) fn json_of(exchange: &Exchange) -> Option<Result<Value, serde_json::E
     Some(serde_json::from_str(response.text().trim_start_matches('\u{feff}')))
 }
 
-/// The documents to which an API catalog (RFC 9727, RFC 9264) links: the first
-/// [`MAX_TARGETS`] relations and absolute addresses, each address once.
+/// The documents to which an API catalog (RFC 9727, RFC 9264) links: the first [`MAX_TARGETS`] relations and
+/// absolute URLs, each URL once.
 pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     let mut targets: Vec<(String, Url)> = Vec::new();
     let Some(Ok(value)) = json_of(catalog) else { return targets };
@@ -144,7 +144,7 @@ pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     targets
 }
 
-/// The first description that the API catalog or the first page names; `None` for the usual address.
+/// The first description that the API catalog or the first page names; `None` for the usual URL.
 fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (OpenApiSource, Option<Url>) {
     if let Some((_, url)) = links.iter().find(|(relation, _)| relation == "service-desc") {
         return (OpenApiSource::Catalog, Some(url.clone()));

@@ -16,7 +16,7 @@ use crate::openapi::{DescribedOperation, OpenApi};
 /// The most operations that are tested.
 const MAX_OPERATIONS: usize = 2;
 
-/// The origin of the preflight request: a site that has nothing to do with the audited one.
+/// The origin of the preflight request: one that no audited site trusts.
 pub(crate) const FOREIGN_ORIGIN: &str = "https://frontdesk-audit.example";
 
 /// The operations of the API, and their responses to the requests of the group forms.
@@ -93,18 +93,18 @@ impl FormsSurvey {
     }
 }
 
-/// The address of an operation, or why it is not tested.
+/// The URL of an operation, or why it is not tested.
 fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) -> Result<Url, String> {
     if api.needs_credentials(described.operation) {
-        return Err("credentials are needed".to_owned());
+        return Err("it needs credentials".to_owned());
     }
     let servers = api.servers(described);
     let Some(server) = servers.iter().find(|server| client.is_same_site(server)) else {
-        let server = servers.first().map_or("an unreadable address", Url::as_str);
-        return Err(format!("the server is {server}, which this audit does not ask"));
+        let server = servers.first().map_or("an invalid URL", Url::as_str);
+        return Err(format!("the server is {server}, to which this audit sends nothing"));
     };
     let address = format!("{}{}", server.as_str().trim_end_matches('/'), described.path);
-    Url::parse(&address).map_err(|_| "the address is no URL".to_owned())
+    Url::parse(&address).map_err(|_| "the URL is invalid".to_owned())
 }
 
 /// Sends the requests for one operation; fewer unless it is the first.

@@ -1,4 +1,4 @@
-//! The requests of the group links: a few of the addresses that pages, lists and declarations name.
+//! The requests of the group links: a few of the URLs that pages, lists and declarations name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::page::{Page, parse_link_header};
 
-/// The links that are requested in any case of `llms.txt`, of the content of the HTML pages, of their Markdown,
-/// and of the sitemap.
+/// The links that are requested in any case of `llms.txt`, of the content of the HTML pages, of their
+/// Markdown, and of the sitemap.
 const FIRST_ROUND: [usize; 4] = [2, 2, 2, 2];
 
 /// How often one more link of each list is followed if the budget has requests left.
@@ -24,7 +24,7 @@ const MAX_FURTHER_ROUNDS: usize = 8;
 /// redirects.
 const REQUESTS_PER_ROUND: usize = 6;
 
-/// The links that were followed. Each address is requested once, for the first list that has it.
+/// The links that were followed. Each URL is requested once, for the first list that has it.
 #[derive(Default)]
 pub struct LinksSurvey {
     pub llms: Vec<Probe>,
@@ -35,9 +35,9 @@ pub struct LinksSurvey {
     pub feed: Option<Probe>,
     /// A page in another language that a page declares, as a browser gets it.
     pub language: Option<Probe>,
-    /// The canonical address that a page declares, if it is another one.
+    /// The canonical URL that a page declares, if it is another one.
     pub canonical: Option<Probe>,
-    /// The address of a page with Markdown, with or without a slash at its end, as an agent gets it.
+    /// The URL of a page with Markdown, with or without a slash at its end, as an agent gets it.
     pub slash: Option<Probe>,
 }
 
@@ -100,7 +100,7 @@ impl LinksSurvey {
 
 /// The links that a kind of document names.
 struct LinkList<'a> {
-    /// Absolute addresses, each with the exchange that names it.
+    /// Absolute URLs, each with the exchange that names it.
     links: Vec<(Url, &'a Arc<Exchange>)>,
     method: Method,
     as_client: WebClient,
@@ -131,9 +131,9 @@ fn listed_links(basis: &Basis) -> [LinkList<'_>; 4] {
 struct Prober<'a> {
     client: &'a Client,
     basis: &'a Basis,
-    /// The responses to plain requests for addresses.
+    /// The responses to plain requests for URLs.
     known: Vec<Arc<Exchange>>,
-    /// The addresses that belong to a list already.
+    /// The URLs that belong to a list already.
     seen: HashSet<Url>,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Prober<'a> {
         Prober { client, basis, known, seen: HashSet::new() }
     }
 
-    /// Whether the address may be requested.
+    /// Whether the URL may be requested.
     fn permits(&self, url: &Url) -> bool {
         self.client.is_same_site(url) && self.basis.rules.permits(PRODUCT_TOKEN, url)
     }
@@ -223,7 +223,7 @@ impl<'a> Prober<'a> {
     }
 }
 
-/// The links of a page's content to other addresses, without queries.
+/// The links of a page's content to other URLs, without queries.
 fn content_links(page: &Page) -> Vec<Url> {
     let links = page.reference.links.iter().filter_map(|link| page.resolve(link));
     links.filter(|url| url.query().is_none() && *url != page.url).collect()
@@ -276,7 +276,7 @@ fn other_language(page: &Page) -> Option<Url> {
     found.map(|(url, _)| url)
 }
 
-/// The canonical address that a page declares in its head or in `Link` (RFC 6596).
+/// The canonical URL that a page declares in its head or in `Link` (RFC 6596).
 pub fn canonical(page: &Page) -> Option<Url> {
     let declared = head_links(page, "link[rel~=canonical][href]").into_iter().map(|(url, _)| url).next();
     declared.or_else(|| {
@@ -289,7 +289,7 @@ fn other_canonical(page: &Page) -> Option<Url> {
     canonical(page).filter(|url| *url != page.url)
 }
 
-/// The address of a page that is served as Markdown, with or without a slash at its end.
+/// The URL of a page that is served as Markdown, with or without a slash at its end.
 fn other_slash(page: &Page) -> Option<Url> {
     let path = page.markdown.as_ref().map(|_| page.url.path()).filter(|path| path.len() > 1)?;
     let mut url = page.url.clone();

@@ -14,10 +14,11 @@ use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 
 /// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache
-/// has seen, unless the site does not serve the page with a query. Missing ones were not sent.
+/// has seen, unless the site does not serve the page with a query. An exchange is missing if its request was
+/// not sent.
 #[derive(Default)]
 pub struct NegotiationSurvey {
-    /// Whether the page's own address has Markdown, for any client.
+    /// Whether the page's own URL has Markdown, for any client.
     pub negotiates: bool,
     /// Agents that prefer Markdown.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
@@ -31,7 +32,7 @@ pub struct NegotiationSurvey {
     pub html_preferred: Option<Arc<Exchange>>,
     /// The same in one line; only if `html_preferred` got Markdown.
     pub html_in_one_line: Option<Arc<Exchange>>,
-    /// Peculiar Accept headers that prefer Markdown; only if all peculiarities together got no Markdown.
+    /// Unusual `Accept` headers that prefer Markdown; only if one request with all of them got no Markdown.
     pub peculiar: PeculiarAccepts,
     /// Excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*` with less
     /// weight.
@@ -41,11 +42,11 @@ pub struct NegotiationSurvey {
     /// Accepts media types with similar names, and HTML with less weight; only if `unwanted` got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
     /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
-    /// forbids.
+    /// disallows.
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
-/// Requests with one peculiarity each. All prefer Markdown and accept HTML with the weight 0.5.
+/// Requests with one unusual form each. All prefer Markdown and accept HTML with the weight 0.5.
 #[derive(Default)]
 pub struct PeculiarAccepts {
     /// HTML comes first.
@@ -61,7 +62,7 @@ pub struct PeculiarAccepts {
 }
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group: at most 15, and 8 more if Accept headers are misread.
+    /// Sends the requests of the group: at most 15, and 8 more if the site misreads `Accept`.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
@@ -69,7 +70,7 @@ impl NegotiationSurvey {
         let mut survey = NegotiationSurvey::default();
         let [mut cursor] = asker.ask([&[CURSOR.accept]]).await;
         if cursor.as_ref().is_none_or(|exchange| exchange.success().is_none()) {
-            // The site forbids or redirects unknown queries.
+            // The site refuses or redirects unknown queries.
             asker.is_fresh = false;
             [cursor] = asker.ask([&[CURSOR.accept]]).await;
         }
@@ -101,7 +102,7 @@ impl NegotiationSurvey {
                 &[OLD_JAVA.accept],
                 &[],
                 &["text/markdown;q=0.5", "text/html"],
-                // All peculiarities at once.
+                // All unusual forms at once.
                 &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
                 &["text/markdown;q=0, text/markdownx, application/x-text-markdown, text/*;q=0.5"],
             ])

@@ -1,4 +1,4 @@
-//! Each `id` of a page is there once.
+//! Each `id` occurs once in a page.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let mut seen = HashSet::new();
-        // Drawings repeat the identifiers of their gradients, which hurts no reader.
+        // SVG drawings repeat the `id`s of gradients, which no reader notices.
         let is_own = |element: &HtmlElement<'_>| {
             let mut around = std::iter::once(*element).chain(element.ancestors());
             !around.any(|element| matches!(element.name(), "svg" | "template" | "noscript"))

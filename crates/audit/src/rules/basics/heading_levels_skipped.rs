@@ -1,4 +1,4 @@
-//! The levels of headings are in steps of one.
+//! Headings skip no level.
 
 use super::shared::{excerpt, is_hidden};
 use crate::group::Group;

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Send `Strict-Transport-Security: max-age=31536000` once every page works by `https`.",
+            text: "Send `Strict-Transport-Security: max-age=31536000` once every page works over `https`.",
         },
         Fix {
             platform: Platform::Nginx,

@@ -1,4 +1,4 @@
-//! `http` leads to the same page by `https`.
+//! `http` redirects to the same page over `https`.
 
 use crate::client::redirect_target;
 use crate::group::Group;

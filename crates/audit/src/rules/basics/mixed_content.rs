@@ -1,4 +1,4 @@
-//! Pages by `https` load scripts and styles by `https`.
+//! `https` pages load scripts, styles and frames over `https`.
 
 use frontdesk_convert::Url;
 use http::header::CONTENT_SECURITY_POLICY;

@@ -1,4 +1,4 @@
-//! Pages that sites list are not forbidden to search engines.
+//! Pages in the sitemap and in `llms.txt` have no `noindex`.
 
 use frontdesk_convert::forbids_index;
 

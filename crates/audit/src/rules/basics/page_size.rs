@@ -1,4 +1,4 @@
-//! Pages are not larger than clients read.
+//! Pages are small enough for clients to read.
 
 use crate::exchange::MAX_BODY;
 use crate::group::Group;

@@ -54,7 +54,7 @@ pub(super) fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-/// Whether an attribute is there and not blank.
+/// Whether an element has an attribute that is not blank.
 pub(super) fn has(element: HtmlElement<'_>, name: &str) -> bool {
     element.attribute(name).is_some_and(|value| !value.trim().is_empty())
 }
@@ -64,7 +64,7 @@ pub(super) fn is_named(element: HtmlElement<'_>) -> bool {
     ["aria-label", "aria-labelledby", "title"].iter().any(|name| has(element, name))
 }
 
-/// Whether people and their software never meet an element, as far as the HTML shows.
+/// Whether the HTML hides an element from people and their software.
 pub(super) fn is_hidden(element: HtmlElement<'_>) -> bool {
     std::iter::once(element).chain(element.ancestors()).any(|element| {
         let style = element.attribute("style").map(|style| style.replace(' ', "").to_ascii_lowercase());

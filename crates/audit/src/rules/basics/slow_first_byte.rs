@@ -1,4 +1,4 @@
-//! Pages begin to arrive soon.
+//! The time to first byte is short.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 
 const MAX_TIME: Duration = Duration::from_millis(1_500);
 
-/// Fewer responses do not show more than an accident.
+/// With fewer responses, one slow response would decide.
 const MIN_RESPONSES: usize = 5;
 
 fn check(survey: &Survey, findings: &mut Findings) {

@@ -1,4 +1,4 @@
-//! Agents get Markdown also where a browser was before.
+//! Agents get Markdown even after a browser requested the URL.
 
 use super::misserved;
 use super::shared::KEY_FIXES;

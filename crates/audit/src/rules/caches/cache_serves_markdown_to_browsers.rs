@@ -1,4 +1,4 @@
-//! Browsers get HTML also where an agent was before.
+//! Browsers get HTML even after an agent requested the URL.
 
 use super::misserved;
 use super::shared::KEY_FIXES;

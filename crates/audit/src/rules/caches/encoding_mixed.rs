@@ -36,7 +36,7 @@ const COMPRESSIONS: [&str; 5] = ["gzip", "br", "deflate", "compress", "zstd"];
 /// The first bytes of gzip (RFC 1952 §2.3.1).
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Reports one finding: a cache that mixes up one coding mixes up the others, too.
+/// Reports one finding: a cache that mixes up one coding also mixes up the others.
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in &survey.caches.encodings {
         let Some(response) = exchange.success() else { continue };
@@ -69,7 +69,7 @@ fn accepted_coding(exchange: &Exchange) -> String {
     value.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Bytes that are compressed once more than `Content-Encoding` says, which no page is on purpose.
+/// Bytes that are compressed once more than `Content-Encoding` says, which is never intended.
 fn undeclared(response: &Response) -> Option<&'static str> {
     let is_compressed = response.body.starts_with(GZIP_MAGIC) && response.media_type().starts_with("text/");
     match &*response.encoding() {

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Advice for a weak `ETag`, unless the server answered 304 to it: the server may not compare it at all.
+/// Advice for a weak `ETag`, unless the server returned 304 for it: some servers never compare it.
 fn check(survey: &Survey, findings: &mut Findings) {
     let validates = not_modified(survey).next().is_some();
     for (_, html, markdown) in negotiated_pages(survey) {

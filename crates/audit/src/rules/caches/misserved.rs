@@ -20,9 +20,9 @@ pub(super) fn wanted(exchange: &Exchange) -> Representation {
 }
 
 /// Reports the sequence in which a client that wants `missed` got the representation of the other kind of
-/// client, although the origin serves it right: to the first client at an unused address, or earlier at the
+/// client, although the origin serves it right: to the first client at an unused URL, or earlier at the
 /// same one. One finding shows the defect. It is advice if no sequence is certain: if the wrong response came
-/// at an address that was used before the audit, and no field shows a cache.
+/// at a URL that was used before the audit, and no field shows a cache.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
@@ -37,7 +37,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     for (exchanges, is_fresh) in
         [(&caches.in_turn, false), (&caches.browser_first, true), (&caches.agent_first, true)]
     {
-        // At an unused address, the first response is the origin's own.
+        // At an unused URL, the first response is the origin's own.
         let skipped = usize::from(is_fresh);
         let Some(index) = exchanges.iter().skip(skipped).position(is_wrong).map(|index| index + skipped)
         else {
@@ -74,5 +74,5 @@ fn sentence(response: &Response, missed: Representation) -> String {
     } else {
         "the response needs `Vary: Accept`"
     };
-    format!("{client} got {got} at an address that {other} had requested before ({cache}): {advice}")
+    format!("{client} got {got} at a URL that {other} had requested before ({cache}): {advice}")
 }

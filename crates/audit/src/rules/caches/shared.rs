@@ -62,7 +62,7 @@ pub(super) const KEY_FIXES: &[Fix] = &[
     },
 ];
 
-/// How to give each representation and coding its own validator.
+/// How to give each representation and coding its own `ETag`.
 pub(super) const ETAG_FIXES: &[Fix] = &[Fix {
     platform: Platform::Any,
     text: "Compute the `ETag` from the bytes to send, after choosing the representation and the coding. \
@@ -78,7 +78,7 @@ pub(super) fn kind(response: &Response) -> &'static str {
     }
 }
 
-/// The pages that exist as HTML and as Markdown at one address, with both exchanges.
+/// The pages that exist as HTML and as Markdown at one URL, with both exchanges.
 pub(super) fn negotiated_pages(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Page, &Arc<Exchange>, &Arc<Exchange>)> {
@@ -92,9 +92,9 @@ pub(super) fn vary_of(response: &Response) -> String {
     if vary.is_empty() { "no `Vary`".to_owned() } else { format!("only `Vary: {vary}`") }
 }
 
-/// How much it hurts if a response without the right `Vary` differs for another client: nothing if no cache
-/// may store it, little if only the client's own cache may, or if a cache may not assume a lifetime for such
-/// a status (RFC 9110 §15.1) and the response states none.
+/// The severity of a missing `Vary`: `None` if no cache may store the response; advice if only the client's
+/// own cache may, or if caches need an explicit lifetime for this status (RFC 9110 §15.1) and the response
+/// has none; otherwise broken.
 pub(super) fn severity_without_vary(response: &Response) -> Option<Severity> {
     let is_cacheable =
         matches!(response.status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410);
@@ -108,8 +108,8 @@ pub(super) fn severity_without_vary(response: &Response) -> Option<Severity> {
     }
 }
 
-/// Reports a response that depends on `Accept` but does not say so. `subject` and `difference` are parts of
-/// the sentence: "`subject` has no `Vary`, but `difference`".
+/// Reports a response that depends on `Accept` but does not say so. The message is "`subject` has no `Vary`,
+/// but `difference`".
 pub(super) fn report_without_vary(
     findings: &mut Findings,
     exchange: &Arc<Exchange>,
@@ -127,7 +127,7 @@ pub(super) fn report_without_vary(
     }
 }
 
-/// The `ETag` without the mark of weak ones; `None` if there is none.
+/// The `ETag` without the prefix `W/`; `None` if there is none.
 pub(super) fn entity_tag(response: &Response) -> Option<String> {
     let etag = response.header(header::ETAG);
     Some(opaque_tag(&etag).to_owned()).filter(|tag| !tag.is_empty())

@@ -1,4 +1,4 @@
-//! A refusal that depends on `Accept` says so in `Vary`.
+//! A 406 says in `Vary` that it depends on `Accept`.
 
 use super::shared::{VARY_FIXES, report_without_vary};
 use crate::group::Group;

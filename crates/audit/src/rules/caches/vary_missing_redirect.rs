@@ -1,4 +1,4 @@
-//! Addresses that redirect agents to Markdown say so in `Vary`.
+//! URLs that redirect agents to Markdown say so in `Vary`.
 
 use super::shared::{VARY_FIXES, report_without_vary};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The description of the API is valid OpenAPI.
+//! The API description is valid OpenAPI.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Reports a description that a page or the API catalog names, but that is a page or does not exist. The rule
-/// of the catalog reports its missing documents.
+/// Reports a description that a page or the API catalog names, but that is an HTML page or does not exist.
+/// Missing documents of the catalog are another rule's finding.
 fn check_declared(survey: &Survey, findings: &mut Findings) {
     let (source, Some(file)) = (survey.files.openapi_source, &survey.files.openapi) else { return };
     let Some(response) = file.response().filter(|_| source != OpenApiSource::Guess) else { return };

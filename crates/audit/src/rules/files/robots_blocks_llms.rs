@@ -1,4 +1,4 @@
-//! `robots.txt` permits what `llms.txt` offers.
+//! `robots.txt` allows what `llms.txt` lists.
 
 use frontdesk_convert::Url;
 
@@ -30,8 +30,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Agents that fetch pages to answer a person. Crawlers for training are not among them: to forbid those is a
-/// choice that does not contradict `llms.txt`.
+/// Agents that fetch pages to answer a person. Training crawlers are not among them: disallowing those does
+/// not contradict `llms.txt`.
 const ASSISTANTS: [&str; 8] = [
     "ChatGPT-User",
     "OAI-SearchBot",
@@ -58,7 +58,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         0 => String::new(),
         more => format!(" and {more} other links"),
     };
-    // To permit a page to all but the known assistants is a choice, even if an odd one.
+    // A site may choose to allow a page for all agents except the known assistants.
     let severity = if basis.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
     let message = format!(
         "robots.txt disallows {}{more} of llms.txt for all assistants: allow them, or do not list them",

@@ -1,4 +1,4 @@
-//! `robots.txt` does not fail.
+//! `robots.txt` returns no server error.
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

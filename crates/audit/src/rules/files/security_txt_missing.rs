@@ -1,4 +1,4 @@
-//! There is a contact for reports of vulnerabilities.
+//! The site has a contact for reports of vulnerabilities.
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -10,7 +10,7 @@ use crate::survey::Survey;
 use crate::survey::files::json_of;
 use crate::usage::{Statement, Syntax, page_statements, robots_statements};
 
-/// How to stop a server from answering each unknown path with the application's page.
+/// How to stop a server from serving the application's page for each unknown path.
 pub(super) const NO_FALLBACK: &[Fix] = &[
     Fix {
         platform: Platform::Any,
@@ -40,15 +40,15 @@ pub(super) const NO_FALLBACK: &[Fix] = &[
 /// The most findings of one kind in one file: a generated file may have the same fault everywhere.
 pub(super) const MAX_FINDINGS: usize = 3;
 
-/// A file that exists: the last response has status 200 and is no page.
+/// A file that exists: the last response has status 200 and is not a page.
 pub(super) fn existing(exchange: Option<&Arc<Exchange>>) -> Option<(&Arc<Exchange>, &Response)> {
     let exchange = exchange?;
     let response = exchange.success().filter(|response| !response.is_page())?;
     Some((exchange, response))
 }
 
-/// The value of a JSON file that exists. Reports the file as broken if it is no JSON, and notes if it was too
-/// long to be read.
+/// The value of a JSON file that exists. Reports the file as broken if it is not JSON, and notes if it was
+/// too long to read.
 pub(super) fn read_json<'a>(
     exchange: Option<&'a Arc<Exchange>>,
     findings: &mut Findings,

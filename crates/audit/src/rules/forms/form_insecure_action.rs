@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The addresses with `http` to which the forms of a page with `https` are sent.
+/// The URLs with `http` to which the forms of a page with `https` are sent.
 fn insecure_actions(page: &Page) -> Vec<String> {
     if page.url.scheme() != "https" {
         return Vec::new();

@@ -66,7 +66,7 @@ pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
     page.select("form").into_iter().filter(is_personal).collect()
 }
 
-/// Whether an `action` is an address to which a browser sends a form.
+/// Whether an `action` is a URL to which a browser sends a form.
 pub(super) fn is_address(action: &str) -> bool {
     let action = action.trim();
     !action.is_empty() && !action.starts_with('#') && !action.to_ascii_lowercase().starts_with("javascript:")

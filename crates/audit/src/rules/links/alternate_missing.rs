@@ -1,4 +1,4 @@
-//! Pages with Markdown say so.
+//! Pages with Markdown declare it.
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,9 +1,10 @@
-//! Reports links that lead nowhere.
+//! Reports broken links.
 
 use crate::rule::Findings;
 use crate::survey::links::Probe;
 
-/// Reports each probe whose target answers that there is no page. `source` names what has the link.
+/// Reports each probe whose target returns 404, 410 or a server error. `source` is the subject of the
+/// message.
 pub(super) fn report_broken<'a>(
     findings: &mut Findings,
     source: &str,

@@ -1,4 +1,4 @@
-//! The canonical address of a page leads to a page.
+//! The canonical URL of a page leads to a page.
 
 use super::broken::report_broken;
 use crate::group::Group;

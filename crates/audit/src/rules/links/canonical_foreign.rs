@@ -1,4 +1,4 @@
-//! The canonical address is of the same host.
+//! The canonical URL is on the same host.
 
 use frontdesk_convert::Url;
 

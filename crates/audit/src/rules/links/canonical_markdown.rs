@@ -1,4 +1,4 @@
-//! The canonical address of a page is not its Markdown.
+//! The canonical URL of a page is not its Markdown.
 
 use crate::exchange::Representation;
 use crate::group::Group;

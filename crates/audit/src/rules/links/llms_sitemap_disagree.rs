@@ -36,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let listed: HashSet<_> = basis.sitemap_urls.iter().map(|url| page_path(url.path())).collect();
     let same_host = |url: &&Url| url.host_str() == basis.url.host_str();
-    // Files such as `/openapi.json` and `/llms-full.txt` are no pages.
+    // Files such as `/openapi.json` and `/llms-full.txt` are not pages.
     let is_page = |url: &&Url| {
         let name = url.path().rsplit('/').next().unwrap_or_default();
         !name.contains('.') || name.ends_with(".md") || name.ends_with(".html")

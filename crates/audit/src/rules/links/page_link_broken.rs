@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     hurts: "People and agents, who get an error.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Correct the link, or redirect the old address to the new one.",
+        text: "Correct the link, or redirect the old URL to the new one.",
     }],
     check,
 };

@@ -1,4 +1,4 @@
-//! Redirects end.
+//! Redirects form no loop.
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether an address is requested twice.
+/// Whether a URL is requested twice.
 fn is_loop(probe: &Probe) -> bool {
     let mut seen = HashSet::new();
     !probe.chain.iter().all(|exchange| seen.insert(exchange.url()))

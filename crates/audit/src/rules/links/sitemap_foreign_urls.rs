@@ -1,4 +1,4 @@
-//! The sitemap lists addresses of its own host.
+//! The sitemap lists URLs of its own host.
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,4 +1,4 @@
-//! The addresses of the sitemap lead to pages.
+//! The URLs of the sitemap lead to pages.
 
 use super::broken::report_broken;
 use crate::group::Group;

@@ -1,4 +1,4 @@
-//! An address that does not exist answers 404.
+//! A URL that does not exist returns 404.
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

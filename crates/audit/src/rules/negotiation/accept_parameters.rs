@@ -1,4 +1,4 @@
-//! Parameters of a media type in `Accept` do not hide the type.
+//! Parameters of a media type in `Accept` do not change its match.
 
 use super::shared::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;

@@ -1,4 +1,4 @@
-//! No valid `Accept` that permits HTML leads to an error.
+//! A valid `Accept` that permits HTML never gets an error.
 
 use super::shared::{PARSE_ACCEPT, accept_of};
 use crate::group::Group;

@@ -41,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether Chrome was the first client at an address, so that no cache had a response for another one.
+/// Whether Chrome was the first client at a URL, so that no cache had a response for another one.
 fn is_first_by_chrome(exchange: &Exchange, survey: &Survey) -> bool {
     let is_earlier = |other: &Arc<Exchange>| other.number < exchange.number && other.url() == exchange.url();
     let request = &exchange.request;

@@ -1,4 +1,4 @@
-//! A client that accepts neither HTML nor Markdown learns that, or gets the page.
+//! A client that accepts neither HTML nor Markdown gets 406 or the HTML.
 
 use crate::exchange::Representation;
 use crate::group::Group;

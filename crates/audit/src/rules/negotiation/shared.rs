@@ -52,7 +52,7 @@ pub(super) fn accept_of(exchange: &Exchange) -> String {
     if lines.is_empty() { "no `Accept`".to_owned() } else { lines.join(" and ") }
 }
 
-/// All responses to GET requests with text: pages, Markdown at their own addresses and at those of twins.
+/// All responses to GET requests with text: pages, Markdown at their own URLs and at those of twins.
 /// Leaves out the responses that claim a content coding which was not decoded.
 pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &Response)> {
     let pages = survey.basis.pages.iter();
@@ -62,7 +62,7 @@ pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &R
     readable.filter(|(_, response)| matches!(&*response.encoding(), "" | "gzip"))
 }
 
-/// How much a response hurts that depends on the `User-Agent`: a cache that is not told may serve it to all
+/// The severity of a response that depends on the `User-Agent`: without `Vary`, a cache may serve it to all
 /// clients.
 pub(super) fn severity_by_cache(response: &Response) -> Severity {
     if response.varies_on("user-agent") || response.shared_lifetime() == Some(0) {

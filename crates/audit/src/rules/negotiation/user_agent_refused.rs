@@ -1,4 +1,4 @@
-//! The server does not refuse agents that `robots.txt` permits.
+//! The server does not refuse agents that `robots.txt` allows.
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

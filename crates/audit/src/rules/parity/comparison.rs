@@ -62,7 +62,7 @@ pub(super) struct MissingBlock<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared address. Pages whose
+    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared URL. Pages whose
     /// HTML or Markdown is incomplete or has hardly any words are left out; other rules report those.
     pub fn all(survey: &'a Survey) -> Vec<Comparison<'a>> {
         let pages = &survey.basis.pages;
@@ -151,7 +151,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The response with the Markdown of a page and its parts: negotiated, otherwise from the declared address.
+/// The response with the Markdown of a page and its parts: negotiated, otherwise from the declared URL.
 pub(super) fn markdown_of(page: &Page) -> Option<(&Arc<Exchange>, &MarkdownPage)> {
     let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
     negotiated.or_else(|| page.twin.as_ref().zip(page.twin_markdown.as_ref()))

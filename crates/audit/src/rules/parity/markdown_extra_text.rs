@@ -48,7 +48,7 @@ const INSTRUCTIONS: [&str; 12] = [
     "instructions for",
 ];
 
-/// Words that address an agent; with one of [`ORDERS`], they make a text an instruction.
+/// Words that address an agent. A text with one of them and one of [`ORDERS`] is an instruction.
 const READERS: [&str; 9] =
     ["ai", "llm", "llms", "agent", "agents", "assistant", "assistants", "chatbot", "crawlers"];
 const ORDERS: [&str; 4] = ["must", "always", "never", "should"];

@@ -64,7 +64,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first words of each block that is no heading: all starts of at most [`MAX_WORDS`] words.
+/// The first words of each block that is not a heading: all starts of at most [`MAX_WORDS`] words.
 fn starts(markdown: &MarkdownPage) -> HashSet<Vec<String>> {
     let blocks =
         markdown.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Prose | BlockKind::Html));

@@ -1,4 +1,4 @@
-//! The negotiated Markdown and that at its own address are the same.
+//! The Markdown at the page's URL and at the declared URL is the same.
 
 use super::comparison::{CONVERT, PRESENT, is_prose, texts};
 use crate::exchange::Exchange;
