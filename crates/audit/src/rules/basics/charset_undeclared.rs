@@ -37,14 +37,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if is_late {
             findings.report(
                 &[&page.html],
-                "The page declares its encoding only after the first 1,024 bytes: \
-                                            declare it earlier, or in `Content-Type`",
+                "The page declares its encoding only after the first 1,024 bytes: declare it earlier, or in \
+                 `Content-Type`",
             );
         } else if response.body.is_ascii() {
             findings.report(&[&page.html], "The page declares no character encoding: send `charset=utf-8`");
         } else {
-            let message = "The page has non-ASCII characters, but declares no encoding, so browsers show them wrongly: \
-                 send `charset=utf-8`";
+            let message = "The page has non-ASCII characters, but declares no encoding: send `charset=utf-8`";
             findings.report_as(Severity::Broken, &[&page.html], message);
         }
     }

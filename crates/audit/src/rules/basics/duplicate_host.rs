@@ -25,8 +25,7 @@ pub(super) static RULE: Rule = Rule {
         },
         Fix {
             platform: Platform::Caddy,
-            text: "In the block for `www.example.com`: `redir \
-                                                https://example.com{uri} 301`",
+            text: "In the block for `www.example.com`: `redir https://example.com{uri} 301`",
         },
         Fix {
             platform: Platform::Netlify,

@@ -39,8 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let count = repeated.len();
             let plural = if count == 1 { "value" } else { "values" };
             let message = format!(
-                "{count} {plural} of `id` used more than once, starting with {}: each \
-                                   element needs its own",
+                "{count} {plural} of `id` used more than once, starting with {}: each element needs its own",
                 tag(*first)
             );
             findings.report(&[&page.html], message);

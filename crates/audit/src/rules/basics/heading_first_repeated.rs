@@ -27,10 +27,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         first.retain(|heading| !is_hidden(*heading));
         if let [one, other, ..] = &*first {
             let (count, one, other) = (first.len(), excerpt(&one.text()), excerpt(&other.text()));
-            let message = format!(
-                "The page has {count} `<h1>` elements, such as “{one}” and “{other}”: keep \
-                                   one"
-            );
+            let message =
+                format!("The page has {count} `<h1>` elements, such as “{one}” and “{other}”: keep one");
             findings.report(&[&page.html], message);
         }
     }

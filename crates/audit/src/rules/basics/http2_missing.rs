@@ -24,10 +24,8 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     match &survey.basics.protocol {
         Some(Ok(protocol)) if protocol != "h2" => {
-            let message = format!(
-                "The server selects `{protocol}`, although the client offers `h2`: enable \
-                                   HTTP/2"
-            );
+            let message =
+                format!("The server selects `{protocol}`, although the client offers `h2`: enable HTTP/2");
             findings.report(&[&survey.basis.pages[0].html], message);
         }
         Some(Err(error)) => findings.not_judged(format!("the handshake that offers HTTP/2 failed: {error}")),

@@ -46,10 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         Some(target) if target.scheme() != "https" => {
             findings.report(
                 &[first, last],
-                format!(
-                    "`http` redirects to {target}: the same page over \
-                                                     `https` is right"
-                ),
+                format!("`http` redirects to {target}: the same page over `https` is right"),
             );
         }
         Some(target) if asked.path() != "/" && target.path() == "/" => {

@@ -49,8 +49,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange],
                 format!(
-                    "A client that accepts gzip got {length} bytes of {kind} \
-                                                  uncompressed: compress them"
+                    "A client that accepts gzip got {length} bytes of {kind} uncompressed: compress them"
                 ),
             );
             reported.push(kind);

@@ -38,10 +38,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if basis.sitemap_urls.contains(&page.url) {
             findings.report(
                 &[&page.html],
-                format!(
-                    "The page is in the sitemap, but has {said}: remove one \
-                                                    of both"
-                ),
+                format!("The page is in the sitemap, but has {said}: remove one of both"),
             );
         } else if basis.llms_links.contains(&page.url) {
             let message = format!("The page is in llms.txt, but has {said}: remove one of both");

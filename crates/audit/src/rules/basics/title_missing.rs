@@ -28,7 +28,6 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings,
         "head title",
         has_text,
-        "The page has no `<title>`: add one that says \
-                                                              what it is about",
+        "The page has no `<title>`: add one that says what it is about",
     );
 }

@@ -51,13 +51,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         };
         let cache =
             cache_evidence(response).map_or_else(String::new, |field| format!(" from a cache (`{field}`)"));
-        findings.report(
-            &[exchange],
-            format!(
-                "A client with `Accept-Encoding: {accepted}` got{cache} \
-                                              {defect}"
-            ),
-        );
+        findings
+            .report(&[exchange], format!("A client with `Accept-Encoding: {accepted}` got{cache} {defect}"));
         return;
     }
 }
@@ -73,14 +68,12 @@ fn accepted_coding(exchange: &Exchange) -> String {
 fn undeclared(response: &Response) -> Option<&'static str> {
     let is_compressed = response.body.starts_with(GZIP_MAGIC) && response.media_type().starts_with("text/");
     match &*response.encoding() {
-        "gzip" if is_compressed => Some(
-            "gzip that was compressed twice: `Content-Encoding` must name each \
-                                         coding",
-        ),
-        "" if is_compressed => Some(
-            "gzip without `Content-Encoding: gzip`: declare the coding, or do not \
-                                     compress",
-        ),
+        "gzip" if is_compressed => {
+            Some("gzip that was compressed twice: `Content-Encoding` must name each coding")
+        }
+        "" if is_compressed => {
+            Some("gzip without `Content-Encoding: gzip`: declare the coding, or do not compress")
+        }
         _ => None,
     }
 }

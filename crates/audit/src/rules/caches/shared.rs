@@ -120,8 +120,8 @@ pub(super) fn report_without_vary(
     if let Some(severity) = severity_without_vary(response) {
         let vary = vary_of(response);
         let message = format!(
-            "{subject} has {vary}, but {difference}: send `Vary: Accept`, or a cache may serve it to \
-                     the wrong clients"
+            "{subject} has {vary}, but {difference}: send `Vary: Accept`, or a cache may serve it to the \
+             wrong clients"
         );
         findings.report_as(severity, &[exchange], message);
     }

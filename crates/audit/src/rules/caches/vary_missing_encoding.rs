@@ -18,8 +18,7 @@ pub(super) static RULE: Rule = Rule {
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Send `Vary: Accept-Encoding` with the compressed and the \
-                                              uncompressed response.",
+            text: "Send `Vary: Accept-Encoding` with the compressed and the uncompressed response.",
         },
         Fix { platform: Platform::Nginx, text: "`gzip_vary on;`." },
     ],

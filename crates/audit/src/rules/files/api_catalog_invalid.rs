@@ -51,8 +51,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(contexts) = value.get("linkset").and_then(Value::as_array) else {
         findings.report(
             &[catalog],
-            "The API catalog is JSON without the array `linkset`, so it has no \
-                                     links: add it",
+            "The API catalog is JSON without the array `linkset`, so it has no links: add it",
         );
         return;
     };
@@ -65,8 +64,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report_as(
             Severity::Advice,
             &[catalog],
-            "The API catalog has no links: add one for each API \
-                                                          description",
+            "The API catalog has no links: add one for each API description",
         );
     }
     if kind != "application/linkset+json" {

@@ -27,8 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &evidence,
                 format!(
-                    "The API catalog links to {url}, which returns {status}: \
-                                                publish it or remove the link"
+                    "The API catalog links to {url}, which returns {status}: publish it or remove the link"
                 ),
             );
         }

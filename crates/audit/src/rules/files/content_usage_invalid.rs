@@ -17,8 +17,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Operators, whose preferences have no effect.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write, for example, `Content-Usage: train-ai=n, search=y`; in `robots.txt` with a path \
-                   before it: `Content-Usage: / train-ai=n`.",
+        text: "Write, for example, `Content-Usage: train-ai=n, search=y`; in `robots.txt` with a path before \
+               it: `Content-Usage: / train-ai=n`.",
     }],
     check,
 };

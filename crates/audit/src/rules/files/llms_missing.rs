@@ -25,8 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if matches!(status, Some(404 | 410)) {
         findings.report(
             &[llms],
-            "The site serves Markdown to agents, but has no /llms.txt: publish one that \
-                              lists the pages",
+            "The site serves Markdown to agents, but has no /llms.txt: publish one that lists the pages",
         );
     }
 }

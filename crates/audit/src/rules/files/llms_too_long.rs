@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     fixes: &[Fix {
         platform: Platform::Any,
         text: "List the pages that matter most, and link to a list for each section. The whole content \
-                   belongs in `llms-full.txt`.",
+               belongs in `llms-full.txt`.",
     }],
     check,
 };
@@ -30,8 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[llms],
             format!(
-                "/llms.txt has {length} characters, but agents may cut it: at most {MAX_LENGTH} are \
-                     right"
+                "/llms.txt has {length} characters, but agents may cut it: at most {MAX_LENGTH} are right"
             ),
         );
     }

@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Agents, which cannot call the API.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Generate the description from the code that serves the API, and validate it in the \
-                   build, for example with `redocly lint`.",
+        text: "Generate the description from the code that serves the API, and validate it in the build, for \
+               example with `redocly lint`.",
     }],
     check,
 };
@@ -65,14 +65,13 @@ fn check_declared(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[file],
             format!(
-                "A page links to {url} as `service-desc`, which returns {status}: \
-                                          publish it or remove the link"
+                "A page links to {url} as `service-desc`, which returns {status}: publish it or remove the \
+                 link"
             ),
         );
     } else if status == 200 {
         let message = format!(
-            "{url} is linked as `service-desc`, but is an HTML page: link to a description \
-                               for programs"
+            "{url} is linked as `service-desc`, but is an HTML page: link to a description for programs"
         );
         findings.report_as(Severity::Advice, &[file], message);
     }
@@ -111,8 +110,7 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     for described in silent.take(MAX_FINDINGS) {
         let (method, path) = (described.method.to_ascii_uppercase(), described.path);
         advise(format!(
-            "{method} {path} has no `responses` in the API description, which OpenAPI 3.0 \
-                        requires"
+            "{method} {path} has no `responses` in the API description, which OpenAPI 3.0 requires"
         ));
     }
 }

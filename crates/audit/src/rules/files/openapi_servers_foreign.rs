@@ -32,8 +32,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(url) = api.server_url(server) else { continue };
         if !shares_domain(&url, site) {
             let message = format!(
-                "The API description names the server {url}, which is on another domain: name the \
-                         public server of this site"
+                "The API description names the server {url}, which is on another domain: name the public \
+                 server of this site"
             );
             findings.report(&[file], message);
         } else if url.scheme() == "http" && site.scheme() == "https" {

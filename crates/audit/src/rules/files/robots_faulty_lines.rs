@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Operators, whose rules have no effect.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write `NAME: VALUE` on each line, begin comments with `#`, and write `User-agent: *` \
-                   above the first rule.",
+        text: "Write `NAME: VALUE` on each line, begin comments with `#`, and write `User-agent: *` above \
+               the first rule.",
     }],
     check,
 };

@@ -44,8 +44,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange, &basis.robots],
                 format!(
-                    "robots.txt names the sitemap {url}, which returns {status}{page}: publish it or \
-                         remove the line"
+                    "robots.txt names the sitemap {url}, which returns {status}{page}: publish it or remove \
+                     the line"
                 ),
             );
         }

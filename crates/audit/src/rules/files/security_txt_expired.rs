@@ -35,10 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if value.parse::<Timestamp>().is_ok_and(|expires| expires < survey.files.now) {
             findings.report(
                 &[file],
-                format!(
-                    "security.txt expired on {value}, so it should not be used: renew \
-                                          `Expires`"
-                ),
+                format!("security.txt expired on {value}, so it should not be used: renew `Expires`"),
             );
         }
     }

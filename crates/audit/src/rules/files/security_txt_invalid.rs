@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Write lines such as `Contact: mailto:security@example.com` and `Expires: \
-                   2027-01-01T00:00:00Z`, and serve the file as `text/plain; charset=utf-8`.",
+               2027-01-01T00:00:00Z`, and serve the file as `text/plain; charset=utf-8`.",
     }],
     check,
 };

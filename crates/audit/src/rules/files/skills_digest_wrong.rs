@@ -37,8 +37,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let evidence: Vec<_> = std::iter::once(exchange).chain(&survey.files.skills_index).collect();
         let (name, listed) = (&skill.name, &skill.digest);
         let message = format!(
-            "The index gives the skill `{name}` the digest `{listed}`, but the served file has \
-                     `{served}`: update the index"
+            "The index gives the skill `{name}` the digest `{listed}`, but the served file has `{served}`: \
+             update the index"
         );
         findings.report(&evidence, message);
     }

@@ -37,10 +37,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let status = skill.exchange.response().map(|response| response.status.as_u16());
     if let Some(status @ (404 | 410)) = status {
         let url = skill.exchange.url();
-        let message = format!(
-            "The index of agent skills names {url}, which returns {status}: publish the \
-                               file"
-        );
+        let message =
+            format!("The index of agent skills names {url}, which returns {status}: publish the file");
         findings.report(&[&skill.exchange, index], message);
     }
 }
@@ -51,19 +49,13 @@ fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
     let has_address = !text("url").is_empty() || skill.get("files").is_some();
     let missing = ["name", "description"].into_iter().find(|key| text(key).is_empty());
     if let Some(missing) = missing.or((!has_address).then_some("url")) {
-        let message = format!(
-            "Skill {number} in the index of agent skills has no `{missing}`, which is \
-                               required"
-        );
+        let message =
+            format!("Skill {number} in the index of agent skills has no `{missing}`, which is required");
         return Some((Severity::Broken, message));
     }
     let name = text("name");
-    let message = || {
-        format!(
-            "The skill name `{name}` is invalid: use lowercase letters, digits and single \
-                              hyphens"
-        )
-    };
+    let message =
+        || format!("The skill name `{name}` is invalid: use lowercase letters, digits and single hyphens");
     (!is_name(name)).then(|| (Severity::Advice, message()))
 }
 

@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "People who are logged in, whose data other sites can read.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "List the origins that may send credentials, or remove \
-                   `Access-Control-Allow-Credentials`: a public form does not need it.",
+        text: "List the origins that may send credentials, or remove `Access-Control-Allow-Credentials`: a \
+               public form does not need it.",
     }],
     check,
 };
@@ -34,14 +34,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let path = preflight.url().path();
         if origin == FOREIGN_ORIGIN {
             let message = format!(
-                "{path} allows the foreign origin {origin} to send credentials: allow only known \
-                         origins"
+                "{path} allows the foreign origin {origin} to send credentials: allow only known origins"
             );
             findings.report(&[preflight], message);
         } else if origin == "*" {
             let message = format!(
-                "{path} allows credentials for the origin `*`, which browsers reject: name the \
-                         origins, or allow no credentials"
+                "{path} allows credentials for the origin `*`, which browsers reject: name the origins, or \
+                 allow no credentials"
             );
             findings.report_as(Severity::Advice, &[preflight], message);
         }

@@ -15,8 +15,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Agents, which cannot do what a person asked of them.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Correct the path or `servers` in the description, or deploy the operation. Behind a \
-                   proxy, forward the path without changing it.",
+        text: "Correct the path or `servers` in the description, or deploy the operation. Behind a proxy, \
+               forward the path without changing it.",
     }],
     check,
 };
@@ -31,8 +31,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let status = response.status.as_u16();
             if matches!(status, 404 | 405 | 410 | 501) && !tested.documents_exactly(response.status) {
                 let message = format!(
-                    "The description has {}, which returns {status}: correct the \
-                                       description, or deploy the operation",
+                    "The description has {}, which returns {status}: correct the description, or deploy the \
+                     operation",
                     name(tested)
                 );
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);

@@ -31,22 +31,20 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (status, name) = (response.status, name(tested));
         if status.is_server_error() {
             let message = format!(
-                "{name} returns {} for a valid submission: a documented status of 200 to \
-                                   299 is right",
+                "{name} returns {} for a valid submission: a documented status of 200 to 299 is right",
                 status.as_u16()
             );
             findings.report(&[submission], message);
         } else if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
             let message = format!(
-                "{name} returns {} for a submission that its description allows: accept it, or \
-                         describe what is required",
+                "{name} returns {} for a submission that its description allows: accept it, or describe what \
+                 is required",
                 status.as_u16()
             );
             findings.report_as(Severity::Advice, &[submission], message);
         } else if status.is_success() && tested.documented(status).is_none() {
             let message = format!(
-                "{name} accepts a submission with {}, which its description lacks: \
-                                   document it",
+                "{name} accepts a submission with {}, which its description lacks: document it",
                 status.as_u16()
             );
             findings.report_as(Severity::Advice, &[submission], message);

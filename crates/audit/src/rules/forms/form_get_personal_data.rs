@@ -27,8 +27,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let method = form.attribute("method").unwrap_or_default().trim().to_ascii_lowercase();
             let action = form.attribute("action").unwrap_or_default();
             if method == "get" {
-                let message = "A form with an e-mail address, a telephone number or a password is sent with GET: POST \
-                     is right";
+                let message =
+                    "A form with an e-mail address, a phone number or a password uses GET: POST is right";
                 findings.report(&[&page.html], message);
             } else if method.is_empty() && is_address(action) {
                 // A script may send the form, and prevent what the browser would do.

@@ -29,8 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         for form in personal_forms(page).into_iter().take(MAX_FORMS) {
             let has_method = form.attribute("method").is_some_and(|method| !method.trim().is_empty());
             if !has_method && !is_address(form.attribute("action").unwrap_or_default()) {
-                let message = "A form of the page has neither `action` nor `method`, so only a script can send it: add \
-                     both";
+                let message =
+                    "A form has neither `action` nor `method`, so only a script can send it: add both";
                 findings.report(&[&page.html], message);
             }
         }

@@ -14,9 +14,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Agents, which read the HTML.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Add `<link rel=\"alternate\" type=\"text/markdown\" href=\"/page.md\">` to the \
-                   head of each page, or the header field `Link: </page.md>; rel=\"alternate\"; \
-                   type=\"text/markdown\"`.",
+        text: "Add `<link rel=\"alternate\" type=\"text/markdown\" href=\"/page.md\">` to the head of each \
+               page, or the header field `Link: </page.md>; rel=\"alternate\"; type=\"text/markdown\"`.",
     }],
     check,
 };

@@ -31,8 +31,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[&page.html],
                 format!(
-                    "The page names {canonical} as canonical, which is on another host: the public URL \
-                         of the page is right"
+                    "The page names {canonical} as canonical, which is on another host: the public URL of \
+                     the page is right"
                 ),
             );
         }

@@ -46,12 +46,8 @@ fn fault(response: &Response) -> Option<String> {
         Err(error) => Some(format!("is not well-formed XML: {error}")),
         Ok(document) => {
             let name = document.root_element().tag_name().name();
-            (!matches!(name, "rss" | "feed" | "RDF")).then(|| {
-                format!(
-                    "begins with `<{name}>`, not with \
-                                                                       `<rss>` or `<feed>`"
-                )
-            })
+            (!matches!(name, "rss" | "feed" | "RDF"))
+                .then(|| format!("begins with `<{name}>`, not with `<rss>` or `<feed>`"))
         }
     }
 }

@@ -17,8 +17,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Agents, which do not find what the field declares.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Write the target between `<` and `>`, and the parameters after semicolons: \
-                   `Link: </page.md>; rel=\"alternate\"; type=\"text/markdown\"`.",
+        text: "Write the target between `<` and `>`, and the parameters after semicolons: `Link: </page.md>; \
+               rel=\"alternate\"; type=\"text/markdown\"`.",
     }],
     check,
 };
@@ -33,10 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             if links.is_empty() && !value.trim_matches([',', ' ']).is_empty() {
                 findings.report(
                     &[exchange],
-                    format!(
-                        "`Link: {start}` has no target: write it between `<` \
-                                                      and `>`"
-                    ),
+                    format!("`Link: {start}` has no target: write it between `<` and `>`"),
                 );
             } else if let Some(link) = links.iter().find(|link| link.rel.is_empty()) {
                 let message =

@@ -50,8 +50,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     {
         let (count, total) = (missing.len(), linked.len());
         let message = format!(
-            "{count} of {total} pages in llms.txt are not in the sitemap, starting with {first}: \
-                     list the same pages in both"
+            "{count} of {total} pages in llms.txt are not in the sitemap, starting with {first}: list the \
+             same pages in both"
         );
         findings.report(&[llms, sitemap.0], message);
     }

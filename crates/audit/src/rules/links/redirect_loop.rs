@@ -16,8 +16,7 @@ pub(super) static RULE: Rule = Rule {
     hurts: "People and agents, who never reach the page.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Look for two rules that undo each other, such as one that adds `/` and one that \
-                   removes it.",
+        text: "Look for two rules that undo each other, such as one that adds `/` and one that removes it.",
     }],
     check,
 };

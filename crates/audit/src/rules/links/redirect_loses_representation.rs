@@ -27,8 +27,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[&probe.chain[0], last],
             format!(
-                "An agent that prefers Markdown is redirected to {} and gets HTML: Markdown is right, \
-                     which the page has",
+                "An agent that prefers Markdown is redirected to {} and gets HTML: Markdown is right, which \
+                 the page has",
                 last.url()
             ),
         );

@@ -30,7 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             &[sitemap],
             format!(
                 "{} of {} URLs in the sitemap have another origin than {}, starting with {first}: only a \
-                     staging copy may have them",
+                 staging copy may have them",
                 foreign.len(),
                 urls.len(),
                 own.ascii_serialization()

@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 &[exchange],
                 format!(
                     "`Content-Type` says `charset={charset}`, but the body is {is}: declare the encoding \
-                         that it has"
+                     that it has"
                 ),
             );
         }

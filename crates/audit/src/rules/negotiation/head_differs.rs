@@ -48,8 +48,7 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<String> {
     // A server may omit fields that it only knows with the content.
     if own != expected && !own.is_empty() {
         return Some(format!(
-            "HEAD gets the media type `{own}`, but GET gets `{expected}`: both must get the \
-                             same"
+            "HEAD gets the media type `{own}`, but GET gets `{expected}`: both must get the same"
         ));
     }
     let length = head.header(CONTENT_LENGTH).parse::<usize>().ok()?;
@@ -58,8 +57,7 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<String> {
     let is_wrong = length == 0 && get.encoded_length > 0 || is_comparable && length != get.encoded_length;
     is_wrong.then(|| {
         format!(
-            "HEAD gets `Content-Length: {length}`, but GET gets {} bytes: send the right length \
-                          or none",
+            "HEAD gets `Content-Length: {length}`, but GET gets {} bytes: send the right length or none",
             get.encoded_length
         )
     })

@@ -32,8 +32,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             severity_by_cache(response),
             &[exchange, other],
             format!(
-                "With `Accept: */*`, {token} gets Markdown and other clients get HTML: HTML is right for \
-                     all"
+                "With `Accept: */*`, {token} gets Markdown and other clients get HTML: HTML is right for all"
             ),
         );
     }

@@ -20,13 +20,15 @@ const SENTENCE: usize = 8;
 
 /// Elements that surround the content, and forms, which Markdown cannot show.
 const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, figcaption, \
-    [role=complementary], [role=navigation], [role=dialog], [role=alert], [aria-hidden=true]";
+                            [role=complementary], [role=navigation], [role=dialog], [role=alert], \
+                            [aria-hidden=true]";
 
 /// Names of elements that surround the content on pages without elements for it.
 const NAMED_SURROUNDINGS: &str = "[class*=comment], [id*=comment], [class*=related], [class*=newsletter], \
-    [class*=subscribe], [class*=cookie], [class*=consent], [class*=promo], [class*=banner], [class*=author], \
-    [class*=share], [class*=feedback], [class*=breadcrumb], [class*=sidebar], [class*=pagination], \
-    [class*=meta], [class*=byline], [class*=toc]";
+                                  [class*=subscribe], [class*=cookie], [class*=consent], [class*=promo], \
+                                  [class*=banner], [class*=author], [class*=share], [class*=feedback], \
+                                  [class*=breadcrumb], [class*=sidebar], [class*=pagination], [class*=meta], \
+                                  [class*=byline], [class*=toc]";
 
 /// If [`NAMED_SURROUNDINGS`] have more than this percentage of the content, their names mean something else.
 const MAX_NAMED: usize = 50;

@@ -39,8 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[comparison.exchange, &comparison.page.html],
                 format!(
-                    "The code `{line}` in the HTML is `{other}` in the Markdown{more}: keep all \
-                         characters"
+                    "The code `{line}` in the HTML is `{other}` in the Markdown{more}: keep all characters"
                 ),
             );
         }

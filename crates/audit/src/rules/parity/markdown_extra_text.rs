@@ -74,7 +74,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 &evidence,
                 format!(
                     "The Markdown has instructions for agents that the HTML does not show, starting with \
-                         “{text}”: show or remove them"
+                     “{text}”: show or remove them"
                 ),
             );
             continue;
@@ -91,7 +91,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 &evidence,
                 format!(
                     "The Markdown has {count} words that the HTML lacks, starting with “{text}”: show or \
-                         remove them"
+                     remove them"
                 ),
             );
         }

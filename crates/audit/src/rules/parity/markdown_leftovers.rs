@@ -60,10 +60,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             findings.report(
                 &[comparison.exchange],
-                format!(
-                    "The Markdown contains {name}, `{text}`{more}: \
-                                                             write plain Markdown"
-                ),
+                format!("The Markdown contains {name}, `{text}`{more}: write plain Markdown"),
             );
         }
     }
