@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "A page declares its encoding in `Content-Type` or in its first 1,024 bytes.",
     matters: "Otherwise browsers guess, and may read UTF-8 as windows-1252: `Ã¤` instead of `ä` (HTML \
               §4.2.5.4).",
-    hurts: "People who read other languages than English, who see wrong letters.",
+    hurts: "People who read languages other than English, who see wrong letters.",
     fixes: &[
         Fix {
             platform: Platform::Any,

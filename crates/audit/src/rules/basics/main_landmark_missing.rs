@@ -21,6 +21,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let message = "The page has no `<main>`: mark its content, which agents must guess otherwise";
+    let message = "The page has no `<main>`, so agents must guess where its content is: add it";
     report_lacking(survey, findings, "main, [role=main]", |_| true, message);
 }

@@ -11,8 +11,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Caches,
     severity: Severity::Advice,
     checks: "The `Age` of a page does not exceed its lifetime in `Cache-Control`.",
-    matters: "Such a page is stale on arrival (RFC 9111 §4.2): browsers cannot use the lifetime, and clients \
-              read an older page than the operator allows, unless the cache is purged at each change.",
+    matters: "A page with a greater `Age` is stale on arrival (RFC 9111 §4.2): browsers cannot use the \
+              lifetime, and clients read an older page than the operator allows, unless the cache is purged \
+              at each change.",
     hurts: "People and agents, who get an old page; operators, whose lifetime has no effect.",
     fixes: &[Fix {
         platform: Platform::Any,

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "The lifetimes of the HTML and of the Markdown of a page are similar.",
     matters: "After a change, one representation is new and the other stays old until its lifetime ends (RFC \
-              9111 §4.2): people and agents read different prices.",
+              9111 §4.2): people and agents may read different prices.",
     hurts: "People or agents, who read an old page.",
     fixes: &[Fix {
         platform: Platform::Any,

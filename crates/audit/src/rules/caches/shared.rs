@@ -43,12 +43,13 @@ pub(super) const KEY_FIXES: &[Fix] = &[
     },
     Fix {
         platform: Platform::Cloudflare,
-        text: "In the Cache Rule that makes pages cacheable, set Vary to `passthrough` for `accept`, or \
-               bypass the cache for pages. `normalize` drops the weights before the origin reads them.",
+        text: "In the Cache Rule that makes pages cacheable, set Vary to `passthrough` for `accept`, and \
+               send `Vary: Accept`; or bypass the cache for pages. `normalize` drops the weights before the \
+               origin reads them.",
     },
     Fix {
         platform: Platform::Nginx,
-        text: "Remove `Vary` from `proxy_ignore_headers`. Otherwise `map` `$http_accept` to `html` or \
+        text: "Remove `Vary` from `proxy_ignore_headers`. If you cannot, `map` `$http_accept` to `html` or \
                `markdown`, and add the variable to `proxy_cache_key`.",
     },
     Fix {

@@ -12,8 +12,8 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "Each `Content-Signal`, in `robots.txt` and in responses, has the syntax of \
              contentsignals.org.",
-    matters: "Crawlers ignore what they cannot parse: a preference against training has no effect, and no \
-              error says so.",
+    matters: "Crawlers ignore what they cannot parse: a preference against training has no effect, without \
+              any error.",
     hurts: "Operators, whose preferences have no effect.",
     fixes: &[Fix {
         platform: Platform::Any,

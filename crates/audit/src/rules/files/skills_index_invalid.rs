@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "`/.well-known/agent-skills/index.json` lists skills with names, descriptions and URLs that \
              resolve.",
     matters: "Agents read names and descriptions from the index, and then load the files (Agent Skills \
-              Discovery 0.2.0). They cannot use an entry that lacks one of them.",
+              Discovery 0.2.0). They cannot use a skill without a name, a description or a URL.",
     hurts: "Agents, which cannot use the skill.",
     fixes: &[Fix {
         platform: Platform::Any,

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A CORS preflight from a foreign origin is not answered with that origin and \
              `Access-Control-Allow-Credentials: true`.",
-    matters: "Any site could then call the API on behalf of its visitors and read the responses (Fetch \
+    matters: "Otherwise any site could call the API on behalf of its visitors and read the responses (Fetch \
               Standard, \"CORS protocol and credentials\").",
     hurts: "People who are logged in, whose data other sites can read.",
     fixes: &[Fix {

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     id: "api-method-not-allowed",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "GET, where only POST is described, gets 405 with `Allow`, or 404.",
+    checks: "GET on an operation that is described for POST only returns 405 with `Allow`, or 404.",
     matters: "405 with `Allow` says which method is right (RFC 9110 §15.5.6). A server error says that the \
               service failed, and a page with 200 that all is well.",
     hurts: "Agents and people, who do not learn the right method.",

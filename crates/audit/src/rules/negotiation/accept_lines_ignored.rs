@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "Several `Accept` lines count as one list.",
     matters: "Lines of a list field are joined with commas (RFC 9110 §5.3). Libraries and proxies may send \
               them separately.",
-    hurts: "Clients that send each media type on a line of its own, which get the wrong representation.",
+    hurts: "Clients that send several `Accept` lines, which get the wrong representation.",
     fixes: &[
         PARSE_ACCEPT,
         Fix {

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A page that Chrome gets returns no error to another client whose `Accept` permits HTML.",
     matters: "Real clients send long lists, a lone `*`, weights such as `.2`, parameters, several lines, or \
-              no `Accept`. A server must accept or ignore all of them (RFC 9110 §12.5.1).",
+              no `Accept`. All of them permit HTML, so none is a reason for an error (RFC 9110 §12.5.1).",
     hurts: "Agents, feed readers and programs, which get no page at all.",
     fixes: &[PARSE_ACCEPT],
     check,

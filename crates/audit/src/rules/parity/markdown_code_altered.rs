@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "Lines of code have the same characters in the Markdown and in the HTML.",
     matters: "A converter that escapes code, or makes quotation marks and dashes typographic, changes \
               what the code does.",
-    hurts: "Agents and the people who run what they write, who get broken code.",
+    hurts: "Agents, which copy broken code; people, who run it.",
     fixes: &[
         Fix {
             platform: Platform::Any,

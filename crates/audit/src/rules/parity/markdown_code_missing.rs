@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "The Markdown has the code blocks of the HTML.",
     matters: "Agents copy code from the Markdown. Without it, they guess.",
-    hurts: "Agents and the people who run what they write, who get invented code.",
+    hurts: "Agents, which invent code; people, who run it.",
     fixes: &[
         Fix {
             platform: Platform::Any,

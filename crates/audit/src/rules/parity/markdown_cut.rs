@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "The Markdown of a page is complete.",
     matters: "An incomplete body is a transfer error (RFC 9112 §8). Agents use it anyway, because Markdown \
-              has no end mark.",
+              has no end marker.",
     hurts: "Agents, which answer from a part of the page.",
     fixes: &[
         Fix {

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "The title of the Markdown is that of the HTML.",
     matters: "People and agents cite the page under different titles. Often the Markdown belongs to another \
               page or version.",
-    hurts: "Agents and the people who look for what an agent cites, who find no such title.",
+    hurts: "Agents, which cite a title that people cannot find.",
     fixes: &[
         Fix {
             platform: Platform::Any,

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A page serves the same Markdown at its own URL and at the URL that it declares for its \
              Markdown.",
-    matters: "It is chance which URL an agent requests, so both must say the same.",
+    matters: "Some agents request one URL and some the other, so both must say the same.",
     hurts: "Agents, some of which get an outdated or different text.",
     fixes: &[
         Fix {
