@@ -24,7 +24,8 @@ pub(super) const VARY_FIXES: &[Fix] = &[
     },
     Fix {
         platform: Platform::Caddy,
-        text: "`header +Vary Accept` in the block that matches `Accept`, and in `handle_errors`.",
+        text: "`header +Vary Accept` beside the matcher on `Accept`, not inside its block, and in \
+               `handle_errors`.",
     },
     Fix { platform: Platform::Apache, text: "`Header always merge Vary Accept` (mod_headers)." },
     Fix {
