@@ -39,6 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
         let kind = match response.representation() {
             Representation::Html => "HTML".to_owned(),
+            _ if response.media_type().is_empty() => "no `Content-Type`".to_owned(),
             _ => response.media_type(),
         };
         findings.report(

@@ -3,7 +3,7 @@
 use super::shared::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::group::Group;
-use crate::rule::{Findings, Rule, Severity};
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {
@@ -14,7 +14,13 @@ pub(super) static RULE: Rule = Rule {
     matters: "Search engines and link previews send `*/*` or no `Accept`, which means the same (RFC 9110 \
               §12.5.1). They need the title, the description and the links of the HTML.",
     hurts: "Search engines and link previews, which miss the title and the description.",
-    fixes: &[PARSE_ACCEPT],
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Make HTML the default: send Markdown only if `Accept` names it.",
+        },
+        PARSE_ACCEPT,
+    ],
     check,
 };
 
