@@ -420,6 +420,20 @@ def check_for_agents(generator, arguments):
     return [f"{it['id']}: {it['message']}" for it in results if it["status"] not in ("pass", "skip")]
 
 
+def audit(generator, arguments):
+    """Returns what `frontdesk audit` finds broken in a build, and prints its advice."""
+    build = arguments.work / generator.name / generator.output
+    answer = subprocess.run([arguments.binary, "audit", build, "--json"], capture_output=True, text=True)
+    if answer.returncode not in (0, 1):
+        return [f"audit: {answer.stderr}"]
+    findings = [json.loads(line) for line in answer.stdout.splitlines()]
+    lines = [(it["severity"], f"audit: {it['rule']} {it.get('url', '')}: {it['message']}") for it in findings]
+    for severity, line in lines:
+        if severity != "broken":
+            print(f"    {severity}: {line[:300]}")
+    return [line for severity, line in lines if severity == "broken"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=lambda value: Path(value).resolve(), required=True)
@@ -443,6 +457,9 @@ def main():
             found = check_for_agents(generator, arguments)
             print(f"    AFDocs: {found or 'nothing to improve'}", flush=True)
             faults += found
+        broken = audit(generator, arguments)
+        print(f"    audit: {broken or 'nothing broken'}", flush=True)
+        faults += broken
     mean = sum(scores.values()) / len(scores)
     print(f"mean: {mean:.3f}")
     if mean < MEAN or min(scores.values()) < LOWEST or faults:

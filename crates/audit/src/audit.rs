@@ -55,6 +55,7 @@ fn judge(survey: &Survey, client: &Client) -> Report {
         url: survey.basis.url.to_string(),
         findings: found,
         not_judged,
+        submissions: survey.forms.operations.iter().filter_map(|tested| tested.submission.clone()).collect(),
         requests: client.sent(),
         pages: survey.basis.pages.iter().map(|page| page.url.to_string()).collect(),
     }

@@ -1,7 +1,10 @@
 //! The result of an audit.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use crate::exchange::Exchange;
 use crate::group::Group;
 use crate::rule::{Finding, Rule, Severity};
 
@@ -34,6 +37,8 @@ pub struct Report {
     pub url: String,
     pub findings: Vec<Finding>,
     pub not_judged: Vec<NotJudged>,
+    /// The real submissions that were sent because the operator asked for them.
+    pub submissions: Vec<Arc<Exchange>>,
     /// The number of requests that were sent.
     pub requests: usize,
     /// The URLs of the pages that were compared.

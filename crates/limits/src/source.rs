@@ -41,12 +41,14 @@ impl Source {
     }
 
     /// The source's network: an IPv4 /24 or an IPv6 /48.
-    pub fn network(mut self) -> SourceNetwork {
-        match &mut self {
-            Source::V4(octets) => octets[3] = 0,
-            Source::V6(octets) => octets[6..].fill(0),
-        }
-        SourceNetwork(self)
+    ///
+    /// Makes a new value. With `mut self`, rustc 1.95 passes the caller's own value at optimization level 1 and
+    /// above, and changes it: the caller's source then is its network.
+    pub fn network(self) -> SourceNetwork {
+        SourceNetwork(match self {
+            Source::V4([a, b, c, _]) => Source::V4([a, b, c, 0]),
+            Source::V6([a, b, c, d, e, f, ..]) => Source::V6([a, b, c, d, e, f, 0, 0]),
+        })
     }
 }
 

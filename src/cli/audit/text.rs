@@ -48,6 +48,12 @@ pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Wr
             }
         }
     }
+    if !report.submissions.is_empty() {
+        writeln!(out, "\nsubmitted")?;
+    }
+    for exchange in &report.submissions {
+        writeln!(out, "  {}: {}", visible(exchange.url().path()), visible(&exchange.summary()))?;
+    }
     if !report.not_judged.is_empty() {
         writeln!(out, "\nnot judged")?;
     }
@@ -107,14 +113,13 @@ fn shorten(url: &str, site: &str) -> String {
 /// Writes the counts and a hint.
 pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) -> io::Result<()> {
     let (broken, advice) = (report.count(Severity::Broken), report.count(Severity::Advice));
-    let not_judged = match report.not_judged.len() {
-        0 => String::new(),
-        count => format!(", {count} not judged"),
-    };
-    if broken + advice == 0 {
-        writeln!(out, "{GOOD}fine:{GOOD:#} nothing to repair{not_judged}")?;
-    } else {
-        writeln!(out, "{broken} broken, {advice} advice{not_judged}")?;
+    match (broken + advice, report.not_judged.len()) {
+        (0, 0) => writeln!(out, "{GOOD}fine:{GOOD:#} nothing to repair")?,
+        (0, count) => {
+            writeln!(out, "nothing found, but not everything was judged ({})", counted(count, "reason"))?
+        }
+        (_, 0) => writeln!(out, "{broken} broken, {advice} advice")?,
+        (_, count) => writeln!(out, "{broken} broken, {advice} advice, {count} not judged")?,
     }
     if known > 0 {
         writeln!(out, "{} of the baseline not shown", counted(known, "finding"))?;

@@ -37,7 +37,7 @@ pub struct CachesSurvey {
     pub not_modified_markdown: Option<Arc<Exchange>>,
     /// An agent with the `ETag` of the HTML, if that of the Markdown is another.
     pub crossed: Option<Arc<Exchange>>,
-    /// HEAD requests of the page's own URL by a browser and by an agent.
+    /// A HEAD request of the page's own URL by an agent, or by a browser if the site does not negotiate.
     pub head_html: Option<Arc<Exchange>>,
     pub head_markdown: Option<Arc<Exchange>>,
     /// A URL that does not exist, after redirects, by a browser and by an agent. Each has an unused
@@ -133,10 +133,11 @@ impl CachesSurvey {
             let url = client.fresh(&url.join(UNKNOWN_PATH).ok()?);
             client.follow(Group::Caches, request(&url, as_client)).await.ok()?.pop()
         };
-        (self.head_html, self.not_found_html) = tokio::join!(head(CHROME), not_found(CHROME));
         if !self.negotiates() {
+            (self.head_html, self.not_found_html) = tokio::join!(head(CHROME), not_found(CHROME));
             return;
         }
+        self.not_found_html = not_found(CHROME).await;
         (self.head_markdown, self.not_found_markdown) =
             tokio::join!(head(CLAUDE_CODE), not_found(CLAUDE_CODE));
         let pdf = Request::get(&client.fresh(url)).accept("application/pdf");

@@ -1,6 +1,6 @@
 //! The requests of the group links: a few of the URLs that pages, lists and declarations name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use frontdesk_convert::Url;
@@ -13,12 +13,8 @@ use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::page::{Page, parse_link_header};
 
-/// The links that are requested in any case of `llms.txt`, of the content of the HTML pages, of their
-/// Markdown, and of the sitemap.
-const FIRST_ROUND: [usize; 4] = [2, 2, 2, 2];
-
-/// How often one more link of each list is followed if the budget has requests left.
-const MAX_FURTHER_ROUNDS: usize = 8;
+/// How often a further link of each list is followed if the budget has requests left.
+const MAX_FURTHER_ROUNDS: usize = 9;
 
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
 /// redirects.
@@ -68,32 +64,32 @@ impl Probe {
 }
 
 impl LinksSurvey {
-    /// Sends the requests of the group: at most 10, and one more for each redirect and for each HEAD that is
+    /// Sends the requests of the group: at most 8, and one more for each redirect and for each HEAD that is
     /// refused. Then follows more of the listed links, while the budget has requests left.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> LinksSurvey {
         let mut survey = LinksSurvey::default();
         let mut prober = Prober::new(client, basis);
         let pages = &basis.pages;
         let lists = listed_links(basis);
-        survey.probe_lists(&mut prober, &lists, FIRST_ROUND).await;
+        survey.probe_lists(&mut prober, &lists).await;
         survey.feed = prober.probe_first(pages, ANY, feed).await;
         survey.language = prober.probe_first(pages, CHROME, other_language).await;
         survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
         survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
         for _ in 0..MAX_FURTHER_ROUNDS {
             if client.remaining() >= REQUESTS_PER_ROUND {
-                survey.probe_lists(&mut prober, &lists, [1; 4]).await;
+                survey.probe_lists(&mut prober, &lists).await;
             }
         }
         survey
     }
 
-    /// Follows up to this many further links of each list.
-    async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &[LinkList<'_>; 4], most: [usize; 4]) {
+    /// Follows a further link of each list.
+    async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &[LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
-        for ((list, found), most) in lists.iter().zip(found).zip(most) {
+        for (list, found) in lists.iter().zip(found) {
             let links = list.links.clone();
-            found.extend(prober.probe_some(links, most, list.method.clone(), list.as_client).await);
+            found.extend(prober.probe_next(links, list.method.clone(), list.as_client).await);
         }
     }
 }
@@ -160,34 +156,32 @@ impl<'a> Prober<'a> {
         self.client.is_same_site(url) && self.basis.rules.permits(PRODUCT_TOKEN, url)
     }
 
-    /// Takes the responses that are known, and requests some of the other links, spread over the list.
-    async fn probe_some(
+    /// Takes the responses that are known, and requests one of the other links: in the middle of those that
+    /// are left, so that several calls spread over the list.
+    async fn probe_next(
         &mut self,
         links: Vec<(Url, &Arc<Exchange>)>,
-        most: usize,
         method: Method,
         as_client: WebClient,
     ) -> Vec<Probe> {
         let (mut probes, mut unknown) = (Vec::new(), Vec::new());
-        let known: std::collections::HashMap<_, _> =
+        let known: HashMap<_, _> =
             self.known.iter().rev().map(|own| (own.url().clone(), own.clone())).collect();
         for (url, source) in links {
-            if !self.permits(&url) || !self.seen.insert(url.clone()) {
+            if !self.permits(&url) || self.seen.contains(&url) {
                 continue;
             }
             match known.get(&url) {
-                Some(known) => probes.push(Probe { source: source.clone(), chain: vec![known.clone()] }),
+                Some(known) => {
+                    self.seen.insert(url);
+                    probes.push(Probe { source: source.clone(), chain: vec![known.clone()] });
+                }
                 None => unknown.push((url, source)),
             }
         }
-        let count = most.min(unknown.len());
-        let chosen: Vec<_> = (0..count).map(|index| index * unknown.len() / count).collect();
-        for (index, (url, source)) in unknown.into_iter().enumerate() {
-            if chosen.contains(&index) {
-                probes.extend(self.probe(&url, source, method.clone(), as_client).await);
-            } else {
-                self.seen.remove(&url);
-            }
+        if let Some((url, source)) = unknown.get(unknown.len() / 2) {
+            self.seen.insert(url.clone());
+            probes.extend(self.probe(url, source, method, as_client).await);
         }
         probes
     }
@@ -229,7 +223,8 @@ fn content_links(page: &Page) -> Vec<Url> {
     links.filter(|url| url.query().is_none() && *url != page.url).collect()
 }
 
-/// The links of the Markdown of a page, first those that the HTML does not have: those are converted.
+/// The links of the Markdown of a page, without those that the HTML has as well if there are others: links
+/// that were converted may be wrong.
 fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
     let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
     let twin = page.twin.as_ref().zip(page.twin_markdown.as_ref());
@@ -244,7 +239,9 @@ fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
             (url.query().is_none() && url != *exchange.url()).then_some((url, exchange))
         })
         .collect();
-    links.sort_by_key(|(url, _)| in_html.contains(url));
+    if links.iter().any(|(url, _)| !in_html.contains(url)) {
+        links.retain(|(url, _)| !in_html.contains(url));
+    }
     links
 }
 
