@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(read("openapi: 3.1.0\npaths: {}\n").unwrap().version(), "3.1.0");
         assert_eq!(read("swagger: 2.0\n").unwrap().version(), "2.0");
         assert_eq!(read("\u{feff}{\"swagger\": \"2.0\"}").unwrap().version(), "2.0");
-        assert!(read("{\"openapi\":").is_err_and(|error| error.contains("no JSON")));
+        assert!(read("{\"openapi\":").is_err_and(|error| error.contains("not JSON")));
         assert!(read("a: b: c").is_err());
         let aliases = "a: &a [x, x]\n".to_owned()
             + &(1..40).map(|n| format!("b{n}: &b{n} [*a, *a]\na: &a [*b{n}, *b{n}]\n")).collect::<String>();
