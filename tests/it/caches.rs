@@ -232,9 +232,9 @@ fn documented_caches_overwrite_trusted_headers() {
     }
 }
 
-/// The rules that an audit finds broken through a cache.
-fn broken_rules(cache: &Cache) -> Vec<String> {
-    let url = format!("http://{}/", cache.address);
+/// The rules that an audit finds broken through a cache, beginning at a path.
+fn broken_rules(cache: &Cache, path: &str) -> Vec<String> {
+    let url = format!("http://{}{path}", cache.address);
     let output = crate::support::frontdesk().args(["audit", &url, "--json"]).output().expect("it runs");
     let lines = String::from_utf8(output.stdout).expect("text");
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
@@ -252,9 +252,9 @@ fn an_audit_finds_the_caches_that_mix_representations() {
     for kind in KINDS {
         let server = frontdesk();
         let good = Cache::start(kind, false, server.address);
-        assert_eq!(broken_rules(&good), Vec::<String>::new(), "{kind:?}");
+        assert_eq!(broken_rules(&good, "/"), Vec::<String>::new(), "{kind:?}");
         let bad = Cache::start(kind, true, server.address);
-        let found = broken_rules(&bad);
+        let found = broken_rules(&bad, "/");
         let expected = ["cache-serves-html-to-agents", "cache-serves-markdown-to-browsers"];
         let is_found = expected.iter().all(|rule| found.iter().any(|found| found == rule));
         assert_eq!(is_found, kind.can_ignore_vary(), "{kind:?}: {found:?}");
@@ -267,7 +267,8 @@ fn an_audit_finds_careless_origins_behind_a_cache() {
     for kind in KINDS {
         let origin = Origin::careless();
         let cache = Cache::start(kind, false, origin.address);
-        let found = broken_rules(&cache);
+        // Some of the documented configurations cache only these files.
+        let found = broken_rules(&cache, "/assets/");
         let expected =
             ["cache-serves-html-to-agents", "cache-serves-markdown-to-browsers", "vary-missing-page"];
         assert!(expected.iter().all(|rule| found.iter().any(|found| found == rule)), "{kind:?}: {found:?}");
