@@ -84,7 +84,8 @@ enum Command {
     },
     /// Check from outside whether a site, on any server, is right for people, agents and caches
     #[command(
-        after_help = "Exit codes: 0 without findings of severity `broken`, 1 with, 2 for incorrect usage"
+        after_help = "Exit codes: 0 without findings of severity `broken`, 1 with or if the site cannot be judged, 2 for \
+                      incorrect usage"
     )]
     Audit(audit::AuditOptions),
     /// Print the Markdown of an HTML page, as agents receive it

@@ -5,21 +5,44 @@
 mod local_server;
 mod text;
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 use jiff::Timestamp;
 
 use self::local_server::LocalServer;
 use super::output::{exit_code, with_hint};
 use frontdesk_audit::{Baseline, ExtraRoots, Options, Report, Severity, Url, audit, parse_target, rules};
+use frontdesk_forms::text::{escape_unsafe_in_json, visible};
 use frontdesk_process::progress_bar::Progress;
 use frontdesk_site::fault::did_you_mean;
+
+/// The most bytes of a baseline or of a file with authorities.
+const MAX_FILE: u64 = 256 << 20;
+
+/// Fields that frame a request or choose a representation.
+const SET_BY_THE_AUDIT: [HeaderName; 13] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::EXPECT,
+    header::HOST,
+    header::IF_NONE_MATCH,
+    header::ORIGIN,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::USER_AGENT,
+];
 
 #[derive(Debug, Args)]
 pub(super) struct AuditOptions {
@@ -109,8 +132,8 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
-    let is_local =
-        url.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.") || host == "[::1]");
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     let audit_options = Options {
         max_requests: options.max_requests.into(),
         pages: options.pages.into(),
@@ -122,7 +145,8 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let seed = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
-    Ok(runtime.block_on(audit(url, &audit_options, seed))?)
+    // The sentence may quote what the site sent.
+    runtime.block_on(audit(url, &audit_options, seed)).map_err(|error| anyhow!(visible(&error.to_string())))
 }
 
 /// Whether the argument names an existing folder. A name such as `example.com` is a folder only if there is
@@ -132,13 +156,25 @@ fn is_folder(target: &str) -> bool {
 }
 
 fn read_baseline(path: &Path) -> anyhow::Result<Baseline> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = String::from_utf8(read_file(path)?).with_context(|| format!("{}", path.display()))?;
     Baseline::parse(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
 fn read_authorities(path: &Path) -> anyhow::Result<ExtraRoots> {
-    let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    ExtraRoots::parse(&pem).map_err(|error| anyhow!("{}: {error}", path.display()))
+    ExtraRoots::parse(&read_file(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+/// Reads a file of at most [`MAX_FILE`] bytes.
+fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    file.take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() as u64 > MAX_FILE {
+        bail!("{} has more than {} MiB", path.display(), MAX_FILE >> 20);
+    }
+    Ok(bytes)
 }
 
 /// Parses `NAME: VALUE`.
@@ -146,6 +182,9 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected `NAME: VALUE`")?;
     let name =
         HeaderName::try_from(name.trim()).map_err(|_| format!("`{name}` is not a valid field name"))?;
+    if SET_BY_THE_AUDIT.contains(&name) {
+        return Err(format!("the audit sets `{name}` itself"));
+    }
     let value = HeaderValue::try_from(value.trim()).map_err(|_| "the value has control characters")?;
     Ok((name, value))
 }
@@ -164,10 +203,10 @@ fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
 fn print_json(report: &Report) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     for finding in &report.findings {
-        writeln!(stdout, "{}", finding.to_json())?;
+        writeln!(stdout, "{}", escape_unsafe_in_json(&finding.to_json().to_string()))?;
     }
     for note in &report.not_judged {
-        writeln!(stdout, "{}", note.to_json())?;
+        writeln!(stdout, "{}", escape_unsafe_in_json(&note.to_json().to_string()))?;
     }
     Ok(())
 }

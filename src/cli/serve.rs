@@ -53,12 +53,12 @@ const COMPRESSED_AT_START: usize = 2 << 20;
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();
-    if options.isolated {
-        // The audit that started this server may be killed.
-        process::end_with_parent();
+    let (mut config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
+    // Removed when the server has ended.
+    let scratch = options.isolated.then(tempfile::tempdir).transpose()?;
+    if let Some(scratch) = &scratch {
+        config = options::isolate(config, scratch.path());
     }
-    let (config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
-    let config = options.isolate(config);
     let log = ServerLog::start(config.log);
     log.log_faults(&warnings);
     log.conclude(serve(folder, flags, options, config, &log, started))
@@ -95,6 +95,9 @@ fn serve(
     let service = Arc::new(ServiceManager::from_environment());
     let (reload_sender, reload_reasons) = mpsc::channel();
     let shutdown = install_signal_handlers(reload_sender.clone(), service.clone(), snapshot.clone())?;
+    if options.isolated {
+        process::end_with_input()?;
+    }
     let live_reload =
         options.watch.then(|| Arc::new(LiveReload::new(first_version(), &warnings, shutdown.clone())));
     let name = start_private_name(&config, addresses.inbox_port)?;

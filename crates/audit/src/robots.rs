@@ -5,6 +5,11 @@ use frontdesk_convert::Url;
 /// The most bytes that are read (RFC 9309 §2.5 asks for at least 500 KiB).
 const MAX_BYTES: usize = 500 * 1024;
 
+/// The most crawlers, patterns and other fields that are read of a group.
+const MAX_AGENTS: usize = 500;
+const MAX_RULES: usize = 1_000;
+const MAX_FIELDS: usize = 100;
+
 /// The groups of a `robots.txt`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Robots {
@@ -35,7 +40,9 @@ impl Robots {
         // Whether the last line named a crawler: the next name belongs to the same group.
         let mut is_naming = false;
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        // Lines end with CR, LF or both (RFC 9309 §2.2).
+        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+        for (index, line) in text.split(['\r', '\n']).enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
                 continue;
@@ -52,7 +59,11 @@ impl Robots {
                     }
                     is_naming = true;
                     let token = value.split('/').next().unwrap_or_default().to_ascii_lowercase();
-                    robots.groups.last_mut().into_iter().for_each(|group| group.agents.push(token.clone()));
+                    if let Some(group) =
+                        robots.groups.last_mut().filter(|group| group.agents.len() < MAX_AGENTS)
+                    {
+                        group.agents.push(token);
+                    }
                 }
                 "sitemap" => robots.sitemaps.push(value.to_owned()),
                 _ => {
@@ -66,10 +77,12 @@ impl Robots {
                     match &*name {
                         "allow" | "disallow" => {
                             // An empty pattern matches nothing.
-                            let rule = Some((name == "allow", value.to_owned()));
-                            group.rules.extend(rule.filter(|(_, pattern)| !pattern.is_empty()));
+                            if !value.is_empty() && group.rules.len() < MAX_RULES {
+                                group.rules.push((name == "allow", comparable(value)));
+                            }
                         }
-                        _ => group.fields.push((name, value.to_owned())),
+                        _ if group.fields.len() < MAX_FIELDS => group.fields.push((name, value.to_owned())),
+                        _ => {}
                     }
                 }
             }
@@ -99,6 +112,7 @@ impl Robots {
         if path == "/robots.txt" {
             return true;
         }
+        let path = comparable(&path);
         let groups = self.groups_for(agent);
         let rules = groups.iter().flat_map(|group| &group.rules);
         let matching = rules.filter(|(_, pattern)| is_match(pattern, &path));
@@ -106,6 +120,12 @@ impl Robots {
             .max_by_key(|(is_allowed, pattern)| (pattern.len(), *is_allowed))
             .is_none_or(|(is_allowed, _)| *is_allowed)
     }
+}
+
+/// A path or pattern with its percent-encoding removed: both sides may encode different characters (RFC 9309
+/// §2.2.2).
+fn comparable(path: &str) -> String {
+    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 /// Whether a pattern with `*` for any characters and `$` for the end matches the start of a path.
@@ -137,7 +157,7 @@ mod tests {
         let robots = Robots::parse(
             "\u{feff}# comment\nUser-agent: *\nDisallow: /\nContent-Signal: search=yes\n\nnonsense\n\
              User-Agent: GPTBot/1.0\nUser-agent: ClaudeBot\nDisallow: /private # secret\nAllow: /private/open$\n\
-             Disallow: /*.pdf$\nDisallow:\nSitemap: https://example.com/sitemap.xml\n",
+             Disallow: /*.pdf$\nDisallow: /über\rDisallow: /~foo\nDisallow:\nSitemap: https://example.com/sitemap.xml\n",
         );
         for (agent, path, expected) in [
             ("gptbot", "/", true),
@@ -148,6 +168,8 @@ mod tests {
             ("ClaudeBot", "/a/b.pdf?x", true),
             ("Googlebot", "/", false),
             ("Googlebot", "/robots.txt", true),
+            ("ClaudeBot", "/%C3%BCber/x", false),
+            ("ClaudeBot", "/%7Efoo", false),
         ] {
             let url = Url::parse("https://example.com").unwrap().join(path).unwrap();
             assert_eq!(robots.permits(agent, &url), expected, "{agent} {path}");

@@ -1,9 +1,11 @@
 //! The options of `frontdesk serve` that can be set only on the command line.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 use frontdesk_config::Config;
 use frontdesk_http::Address;
+use frontdesk_http::tls::TlsOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
 
 /// The options of `frontdesk serve` that are not configuration keys.
@@ -18,8 +20,8 @@ pub(in crate::cli) struct ServeOptions {
     /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
     #[arg(long)]
     pub(super) pages_only: bool,
-    /// For `frontdesk audit DIR`: only on a free loopback port, without TLS, channels, private listeners and
-    /// shared services, with an inbox in the data folder
+    /// For `frontdesk audit DIR`: until standard input ends, only on a free loopback port, without TLS,
+    /// channels, private listeners and shared services, with an inbox in a temporary folder
     #[arg(long, hide = true)]
     pub(super) isolated: bool,
 }
@@ -31,30 +33,6 @@ impl ServeOptions {
         config.pages.shows_unpublished = self.drafts;
         // Authors should not count their own views.
         config.web.count_views &= !self.watch;
-        config
-    }
-
-    /// With `isolated`, removes all that reaches beyond the data folder and one loopback port.
-    pub(super) fn isolate(self, mut config: Config) -> Config {
-        if !self.isolated {
-            return config;
-        }
-        config.base_url = None;
-        config.listen = vec![Address::Tcp((Ipv4Addr::LOCALHOST, 0).into())];
-        config.tls_listen.clear();
-        config.web.http.tls.source = None;
-        config.ops_listen = None;
-        config.inbox_listen = None;
-        config.inbox_certificate = None;
-        config.web.inbox_pages.domain = None;
-        config.web.count_views = false;
-        config.store = StoreOptions::new(DatabaseUrl::Sqlite(config.data_dir.join("inbox.db")));
-        config.web.inbox = config.store.url.clone();
-        config.channels.clear();
-        config.visitor_channels.clear();
-        config.maintenance.digest_at = None;
-        config.maintenance.reminders = None;
-        config.limits.shared = None;
         config
     }
 
@@ -70,4 +48,28 @@ impl ServeOptions {
             tracing::warn!("drafts and pages with a date in the future are shown to everyone");
         }
     }
+}
+
+/// The configuration for a server that reaches nothing but a folder for its data and one loopback port: no
+/// TLS, channels, private listeners and shared services.
+pub(super) fn isolate(mut config: Config, data: &Path) -> Config {
+    config.base_url = None;
+    config.listen = vec![Address::Tcp((Ipv4Addr::LOCALHOST, 0).into())];
+    config.tls_listen.clear();
+    config.web.http.tls = TlsOptions::default();
+    config.ops_listen = None;
+    config.inbox_listen = None;
+    config.inbox_certificate = None;
+    config.web.inbox_pages.domain = None;
+    config.web.count_views = false;
+    data.clone_into(&mut config.data_dir);
+    config.store = StoreOptions::new(DatabaseUrl::Sqlite(data.join("inbox.db")));
+    config.web.inbox = config.store.url.clone();
+    config.channels.clear();
+    config.visitor_channels.clear();
+    config.maintenance.digest_at = None;
+    config.maintenance.reminders = None;
+    config.limits.shared = None;
+    config.log.is_json = Some(false);
+    config
 }

@@ -11,13 +11,14 @@ use frontdesk_site::STACK_BYTES;
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
-/// Ends this process when the process that started it ends, even if that is killed.
-pub(super) fn end_with_parent() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-    {
-        tracing::warn!(%error, "this server will not end with the process that started it");
-    }
+/// Ends this process in order when standard input ends: when the process that started it has ended.
+pub(super) fn end_with_input() -> std::io::Result<()> {
+    let wait = || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let own = rustix::process::getpid();
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::TERM);
+    };
+    std::thread::Builder::new().name("input".into()).spawn(wait).map(drop)
 }
 
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
