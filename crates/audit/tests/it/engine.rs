@@ -90,6 +90,21 @@ fn known_findings_are_recognized_on_another_host() {
     assert!(Baseline::parse("{}\nnot JSON").expect_err("line 2").contains("line 2"));
 }
 
+#[test]
+fn findings_show_urls_without_the_query_of_the_audit() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/frontdesk-audit-no-such-page" => {
+            Answer::new(302, "", "").with("location", &asked.target.replace(asked.path(), "/about/"))
+        }
+        _ => answer,
+    });
+    let report = site.audit();
+    let finding = report.findings.iter().find(|finding| finding.rule.id == "soft-not-found").expect("it");
+    assert_eq!(finding.url, site.url("/about/").as_str());
+    assert!(finding.message.contains("/about/: "), "{}", finding.message);
+    assert!(finding.evidence[0].url().query().is_some_and(|query| query.starts_with("frontdesk-audit=")));
+}
+
 /// Sites whose responses never end, are broken, or send the client in circles.
 #[test]
 fn hostile_sites_end_the_audit_in_time() {

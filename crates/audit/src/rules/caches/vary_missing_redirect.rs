@@ -4,7 +4,7 @@ use super::shared::{VARY_FIXES, report_without_vary};
 use std::sync::Arc;
 
 use crate::client::redirect_target;
-use crate::exchange::{Exchange, Representation};
+use crate::exchange::{Exchange, Representation, without_fresh_queries};
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
@@ -28,13 +28,18 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for (browser, agent) in pages.chain(arrival) {
         let Some(agent) = agent.filter(|agent| leads_to_markdown(agent)) else { continue };
         let is_redirect = [browser, agent].iter().any(|exchange| redirect_target(exchange).is_some());
-        if !is_redirect || redirect_target(agent) == redirect_target(browser) {
+        if !is_redirect || target(agent) == target(browser) {
             continue;
         }
         let difference = "agents are sent to Markdown here and browsers are not";
         report_without_vary(findings, browser, "The response to browsers", difference);
         report_without_vary(findings, agent, "The response to agents", difference);
     }
+}
+
+/// The target of a redirect, without the unused query, which redirects may keep.
+fn target(exchange: &Exchange) -> Option<String> {
+    redirect_target(exchange).map(|target| without_fresh_queries(target.as_str()))
 }
 
 /// Whether the response is Markdown, or a redirect to a path that ends like a file of Markdown or text. Other
