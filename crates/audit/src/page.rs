@@ -20,9 +20,10 @@ pub struct Page {
     pub converted: Converted,
     /// `converted.markdown`, parsed.
     pub reference: MarkdownPage,
-    /// The response to an agent that prefers Markdown; `None` if the request was not sent.
+    /// The response to an agent that prefers Markdown, at an unused address; at the page's own if only that
+    /// has Markdown. `None` if the request was not sent.
     pub agent: Option<Arc<Exchange>>,
-    /// The Markdown at the page's own address, if the response to the agent is Markdown.
+    /// The Markdown of the page's address, if the response to the agent is Markdown.
     pub markdown: Option<MarkdownPage>,
     /// The response to the address that the HTML or its `Link` field declares as the page's Markdown.
     pub twin: Option<Arc<Exchange>>,

@@ -76,15 +76,18 @@ impl Basis {
         Ok(basis)
     }
 
-    /// Fetches further pages, and each page as an agent and at the address of its Markdown.
+    /// Fetches further pages, and each page as an agent at an unused address and at the address of its
+    /// Markdown.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
         for exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
             self.pages.extend(Page::read(&exchange));
         }
-        let as_agent = self.pages.iter().map(|page| Request::get(&page.url).accept(CLAUDE_CODE.accept));
-        let exchanges = client.send_all(Group::Parity, as_agent.collect()).await;
+        // A cache without a key for `Accept` would keep the Markdown of the page's own address for browsers.
+        let as_agent = |page: &Page| Request::get(&client.fresh(&page.url)).accept(CLAUDE_CODE.accept);
+        let as_agent = self.pages.iter().map(as_agent).collect();
+        let exchanges = client.send_all(Group::Parity, as_agent).await;
         for (page, exchange) in self.pages.iter_mut().zip(exchanges) {
             if let Ok(exchange) = exchange {
                 page.set_agent(exchange);

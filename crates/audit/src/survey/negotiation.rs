@@ -6,6 +6,7 @@ use frontdesk_convert::Url;
 use http::header;
 
 use super::basis::Basis;
+use super::caches::CachesSurvey;
 use crate::client::Client;
 use crate::clients::{
     ANY, AS_BROWSER, AS_CRAWLERS, CODEX, CURSOR, FIREFOX, GEMINI_CLI, OLD_JAVA, OPENCODE, WebClient,
@@ -19,7 +20,7 @@ use crate::group::Group;
 pub struct NegotiationSurvey {
     /// Whether the page's own address has Markdown, for any client.
     pub negotiates: bool,
-    /// Agents that prefer Markdown.
+    /// Agents that prefer Markdown; none unless the site serves the page with a query.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
     /// Clients that prefer HTML. The first also sends the `User-Agent` of a browser.
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
@@ -62,17 +63,16 @@ pub struct PeculiarAccepts {
 
 impl NegotiationSurvey {
     /// Sends the requests of the group: at most 15, and 8 more if Accept headers are misread.
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
+    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
-        let mut asker = Asker { client, url: &page.url, is_fresh: true };
+        let is_fresh = caches.fresh_refusal().is_none();
+        let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
-        let [mut cursor] = asker.ask([&[CURSOR.accept]]).await;
-        if cursor.as_ref().is_none_or(|exchange| exchange.success().is_none()) {
-            // The site forbids or redirects unknown queries.
-            asker.is_fresh = false;
-            [cursor] = asker.ask([&[CURSOR.accept]]).await;
-        }
+        // A cache may keep the Markdown of the page's own address for browsers.
+        let [cursor] = if is_fresh { asker.ask([&[CURSOR.accept]]).await } else { [None] };
+        // `robots.txt` may forbid unknown queries.
+        asker.is_fresh = cursor.is_some();
         survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
         survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
 

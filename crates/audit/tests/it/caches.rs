@@ -346,3 +346,105 @@ fn markdown_that_was_stored_before_the_audit_is_found() {
     });
     assert_finds(&site, "cache-serves-markdown-to-browsers", Severity::Broken);
 }
+
+/// A cache whose key is the URL alone keeps what it may, as a proxy without `Vary` from the origin does.
+fn behind_url_cache(origin: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> FakeSite {
+    let stored = Mutex::new(HashMap::<String, Answer>::new());
+    FakeSite::serving(move |asked| {
+        // Proxies turn HEAD into GET.
+        let asked = Asked { method: asked.method.replace("HEAD", "GET"), ..asked.clone() };
+        let mut stored = stored.lock().expect("no panic");
+        if let Some(hit) = stored.get(&asked.target).filter(|_| asked.method == "GET") {
+            return hit.clone().with("x-cache-status", "HIT");
+        }
+        let answer = origin(&asked);
+        if answer.header("cache-control").starts_with("public") {
+            stored.insert(asked.target.clone(), answer.clone());
+        }
+        answer
+    })
+}
+
+/// The audit must not put Markdown into a cache that browsers use.
+#[test]
+fn an_audit_leaves_no_markdown_for_browsers() {
+    let site = behind_url_cache(|asked| {
+        let answer = content::answer(asked);
+        if is_page(asked) {
+            let lifetime = if is_markdown(&answer) { "public, max-age=600" } else { "no-store" };
+            answer.with("cache-control", lifetime).with("vary", "")
+        } else {
+            answer
+        }
+    });
+    assert!(site.found_in("caches").contains(&("cache-serves-markdown-to-browsers", Broken)));
+    let as_agent = |asked: &Asked| asked.header("accept").contains("text/markdown");
+    let requests = site.requests();
+    let harmful: Vec<_> = requests
+        .iter()
+        .filter(|asked| as_agent(asked) && !asked.target.contains("?frontdesk-audit="))
+        .collect();
+    assert!(harmful.is_empty(), "{harmful:?}");
+    assert!(requests.iter().any(as_agent));
+}
+
+/// At the page's own address, only a cache with the representation of another client shows the defect.
+#[test]
+fn agents_ask_at_the_own_address_where_that_is_harmless() {
+    let separate = |answer: Answer| {
+        if is_markdown(&answer) {
+            answer.with("cache-control", "private")
+        } else {
+            answer.with("cache-control", "public")
+        }
+        .with("vary", "")
+    };
+    let own = |site: &FakeSite| {
+        site.audit();
+        let requests = site.requests();
+        requests
+            .iter()
+            .filter(|asked| asked.target == "/" && asked.header("accept") == "text/markdown, text/html, */*")
+            .count()
+    };
+    assert_eq!(own(&FakeSite::correct()), 1, "both vary");
+    assert_eq!(own(&FakeSite::with_fault(move |_, answer| separate(answer))), 1, "private Markdown");
+    let stored = behind_cache(|_, _| Some("URL ACCEPT".to_owned()), &[("age", "3"), ("vary", "")]);
+    assert_eq!(own(&stored), 1, "a cache with another key");
+    let unknown = FakeSite::with_fault(|_, answer| answer.with("vary", "").with("cache-control", ""));
+    assert_eq!(own(&unknown), 0, "no proof");
+    let operator =
+        FakeSite::with_fault(|_, answer| answer.with("vary", "").with("cdn-cache-control", "max-age=60"));
+    assert_eq!(own(&operator), 0, "a lifetime for the operator's caches");
+}
+
+#[test]
+fn refused_queries_are_not_judged() {
+    for status in [301, 403, 404] {
+        let site = FakeSite::with_fault(move |asked, answer| {
+            if is_page(asked) && asked.target.contains('?') {
+                Answer::new(status, "text/plain", "no queries").with("location", asked.path())
+            } else {
+                answer
+            }
+        });
+        let report = site.audit();
+        assert!(report.findings.is_empty(), "{status}: {}", describe(&report));
+        let rules: Vec<_> = report
+            .not_judged
+            .iter()
+            .filter(|note| note.reason.contains(&status.to_string()))
+            .filter_map(|note| Some(note.rule?.id))
+            .collect();
+        let expected = [
+            "agent-gets-html",
+            "cache-serves-html-to-agents",
+            "cache-serves-markdown-to-browsers",
+            "encoding-mixed",
+            "fresh-url-is-cached",
+        ];
+        for rule in expected {
+            assert!(rules.contains(&rule), "{status} {rule}: {}", describe(&report));
+        }
+    }
+}

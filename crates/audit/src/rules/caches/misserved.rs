@@ -25,6 +25,9 @@ pub(super) fn wanted(exchange: &Exchange) -> Representation {
 /// at an address that was used before the audit, and no field shows a cache.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
+    if let Some(reason) = caches.fresh_refusal() {
+        findings.not_judged(reason);
+    }
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
     let mut first_clients =
         [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
