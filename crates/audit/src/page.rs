@@ -27,7 +27,7 @@ pub struct Page {
     pub markdown: Option<MarkdownPage>,
     /// The response to the address that the HTML or its `Link` field declares as the page's Markdown.
     pub twin: Option<Arc<Exchange>>,
-    /// The Markdown of the twin, if it is Markdown or plain text with status 200.
+    /// The Markdown of the twin, if it is Markdown or plain text with status 200, or bytes that look so.
     pub twin_markdown: Option<MarkdownPage>,
 }
 
@@ -56,14 +56,14 @@ impl Page {
     }
 
     pub(crate) fn set_agent(&mut self, exchange: Arc<Exchange>) {
-        let is_markdown = |response: &&Response| response.representation() == Representation::Markdown;
+        let is_markdown = |response: &&Response| representation_of_page(response) == Representation::Markdown;
         self.markdown =
             exchange.success().filter(is_markdown).map(|response| MarkdownPage::parse(&response.text()));
         self.agent = Some(exchange);
     }
 
     pub(crate) fn set_twin(&mut self, exchange: Arc<Exchange>) {
-        let is_markdown = |response: &&Response| match response.representation() {
+        let is_markdown = |response: &&Response| match representation_of_page(response) {
             Representation::Markdown => true,
             Representation::Html => false,
             Representation::Other => response.media_type() == "text/plain",
@@ -103,6 +103,26 @@ impl Page {
             links.iter().find(is_twin).and_then(|link| self.url.join(&link.target).ok())
         })
     }
+}
+
+/// The kind of a response at the address of a page or its twin. Text that looks like Markdown is Markdown
+/// even if the server calls it plain text or `application/octet-stream`, or does not know its type.
+pub(crate) fn representation_of_page(response: &Response) -> Representation {
+    let is_vague = matches!(&*response.media_type(), "" | "text/plain" | "application/octet-stream");
+    match response.representation() {
+        Representation::Other if is_vague && looks_like_markdown(&response.body) => Representation::Markdown,
+        representation => representation,
+    }
+}
+
+/// Whether bytes are text with a heading, an item of a list or a link.
+fn looks_like_markdown(body: &[u8]) -> bool {
+    let is_markup = |line: &str| {
+        let rest = line.trim_start_matches('#');
+        let is_heading = (1..=6).contains(&(line.len() - rest.len())) && rest.starts_with(' ');
+        is_heading || line.starts_with("- ") || line.starts_with("* ") || line.contains("](")
+    };
+    str::from_utf8(body).is_ok_and(|text| !text.contains('\0') && text.lines().any(is_markup))
 }
 
 fn selector(css: &str) -> Selector {

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::clients::{CHROME, CLAUDE_CODE, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
-use crate::page::Page;
+use crate::page::{Page, representation_of_page};
 
 /// A path that no site has.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
@@ -210,7 +210,7 @@ pub fn opaque_tag(etag: &str) -> &str {
 
 /// Whether the client got a page as Markdown.
 fn is_markdown(exchange: &Exchange) -> bool {
-    exchange.success().is_some_and(|response| response.representation() == Representation::Markdown)
+    exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
 /// Whether the client got a page as HTML, and no field shows a cache.

@@ -13,6 +13,7 @@ use crate::clients::{
 };
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
+use crate::page::representation_of_page;
 
 /// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache
 /// has seen, unless the site does not serve the page with a query. Missing ones were not sent.
@@ -143,7 +144,7 @@ impl NegotiationSurvey {
 fn got(exchange: Option<&Arc<Exchange>>, representation: Representation) -> bool {
     exchange
         .and_then(|exchange| exchange.success())
-        .is_some_and(|response| response.representation() == representation)
+        .is_some_and(|response| representation_of_page(response) == representation)
 }
 
 /// Requests one page in several ways.

@@ -448,3 +448,50 @@ fn refused_queries_are_not_judged() {
         }
     }
 }
+
+/// Servers that do not know the type of Markdown call it bytes or plain text.
+#[test]
+fn markdown_with_a_vague_type_is_negotiated() {
+    for kind in ["application/octet-stream", "text/plain; charset=utf-8", ""] {
+        let vague = move |answer: Answer| {
+            if is_markdown(&answer) { answer.with("content-type", kind) } else { answer }
+        };
+        let lacking = FakeSite::with_fault(move |asked, answer| {
+            if is_page(asked) && answer.status == 200 { vague(answer.with("vary", "")) } else { answer }
+        });
+        assert_finds(&lacking, "vary-missing-page", Broken);
+        let other = FakeSite::with_fault(move |asked, answer| {
+            let answer = if asked.path() == "/about/index.md" {
+                answer.replaced(
+                    "The first paragraph of About us says what the page is about",
+                    "Another site tells this",
+                )
+            } else {
+                answer
+            };
+            vague(answer)
+        });
+        let found = other.found_in("parity");
+        assert!(found.iter().any(|(rule, _)| *rule == "twin-differs"), "{kind}: {found:?}");
+    }
+    let stored = behind_url_cache(|asked| {
+        let answer = content::answer(asked);
+        if is_page(asked) && is_markdown(&answer) {
+            answer
+                .with("content-type", "application/octet-stream")
+                .with("cache-control", "public, max-age=60")
+        } else {
+            answer
+        }
+    });
+    let found = stored.found_in("caches");
+    assert!(found.contains(&("cache-serves-markdown-to-browsers", Broken)), "{found:?}");
+    let message = FakeSite::with_fault(|asked, answer| {
+        if is_page(asked) && is_markdown(&answer) {
+            Answer::new(200, "text/plain", "This page is not available.").with("cache-control", "no-store")
+        } else {
+            answer.with("vary", "")
+        }
+    });
+    assert_no_finding("plain text that is no Markdown", &message);
+}

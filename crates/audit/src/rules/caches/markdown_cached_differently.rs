@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
@@ -29,7 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for sequence in [&survey.caches.agent_first, &survey.caches.in_turn] {
         let first = |kind| {
             let is_kind = |exchange: &&Arc<Exchange>| {
-                exchange.success().is_some_and(|response| response.representation() == kind)
+                exchange.success().is_some_and(|response| representation_of_page(response) == kind)
             };
             sequence.iter().find(is_kind)
         };

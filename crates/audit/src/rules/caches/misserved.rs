@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cache_status::cache_evidence;
 use crate::clients::CLAUDE_CODE;
 use crate::exchange::{Exchange, Representation, Response};
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Severity};
 use crate::survey::Survey;
 
@@ -62,7 +63,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
 }
 
 fn got(exchange: &Exchange) -> Option<Representation> {
-    exchange.success().map(Response::representation)
+    exchange.success().map(representation_of_page)
 }
 
 fn sentence(response: &Response, missed: Representation) -> String {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::client::redirect_target;
 use crate::exchange::{Exchange, Representation, without_fresh_queries};
 use crate::group::Group;
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
@@ -47,7 +48,11 @@ fn target(exchange: &Exchange) -> Option<String> {
 fn leads_to_markdown(exchange: &Arc<Exchange>) -> bool {
     let is_markdown = |path: &str| [".md", ".mdx", ".markdown", ".txt"].iter().any(|end| path.ends_with(end));
     redirect_target(exchange).map_or_else(
-        || exchange.success().is_some_and(|response| response.representation() == Representation::Markdown),
+        || {
+            exchange
+                .success()
+                .is_some_and(|response| representation_of_page(response) == Representation::Markdown)
+        },
         |target| is_markdown(&target.path().to_ascii_lowercase()),
     )
 }
