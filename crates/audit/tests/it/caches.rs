@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use frontdesk_audit::{Group, Report, Severity};
+use frontdesk_audit::{Group, NotJudged, Report, Severity};
 
 use crate::content;
 use crate::site::{Answer, Asked, FakeSite, describe};
@@ -494,4 +494,21 @@ fn markdown_with_a_vague_type_is_negotiated() {
         }
     });
     assert_no_finding("plain text that is no Markdown", &message);
+}
+
+#[test]
+fn a_cache_that_hides_the_negotiation_is_told() {
+    let site = FakeSite::serving(|asked| {
+        let mut asked = asked.clone();
+        if is_page(&asked) {
+            asked.headers.retain(|(name, _)| name != "accept");
+        }
+        let answer = content::conclude(&asked, content::answer(&asked));
+        if is_page(&asked) { answer.with("x-cache", "HIT").with("vary", "Accept-Encoding") } else { answer }
+    });
+    let report = assert_finds(&site, "fresh-url-is-cached", Advice);
+    let is_told = |note: &NotJudged| note.reason.starts_with("a cache hides the negotiation");
+    assert!(report.not_judged.iter().any(is_told), "{}", describe(&report));
+    let as_agent = |asked: &Asked| asked.target == "/" && asked.header("accept").contains("text/markdown");
+    assert!(!site.requests().iter().any(as_agent));
 }

@@ -28,6 +28,11 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     let caches = &survey.caches;
     if let Some(reason) = caches.fresh_refusal() {
         findings.not_judged(reason);
+    } else if let Some(field) = hiding_cache(survey) {
+        findings.not_judged(format!(
+            "a cache hides the negotiation: it had HTML for an agent and a query that was never requested \
+             (`{field}`)"
+        ));
     }
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
     let mut first_clients =
@@ -60,6 +65,16 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     if let Some((evidence, sentence)) = uncertain {
         findings.report_as(Severity::Advice, &evidence, sentence);
     }
+}
+
+/// The field of a cache that has no Markdown and whose key lacks the query, so that the audit cannot learn
+/// what the site has for agents.
+fn hiding_cache(survey: &Survey) -> Option<String> {
+    let first = survey.caches.agent_first.first().filter(|_| !survey.caches.negotiates())?;
+    first
+        .success()
+        .filter(|response| response.representation() == Representation::Html)
+        .and_then(cache_evidence)
 }
 
 fn got(exchange: &Exchange) -> Option<Representation> {
