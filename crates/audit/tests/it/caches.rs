@@ -128,7 +128,9 @@ fn responses_without_vary_are_found() {
             _ => answer,
         })
     };
-    assert_finds(&pages("no-cache"), "vary-missing-page", Broken);
+    let report = assert_finds(&pages("no-cache"), "vary-missing-page", Broken);
+    assert_eq!(report.findings.len(), report.pages.len(), "one for each page: {}", describe(&report));
+    assert_eq!(report.findings[0].evidence.len(), 2);
     assert_finds(&pages("private, max-age=60"), "vary-missing-page", Advice);
     assert_no_finding("pages that no cache stores", &pages("no-store"));
 
