@@ -81,8 +81,16 @@ impl Basis {
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
-        for exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
-            self.pages.extend(Page::read(&exchange));
+        for mut exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
+            // Lists often name pages without the slash at the end, or with `.html`.
+            let target = redirect_target(&exchange).filter(|target| client.is_same_site(target));
+            if let Some(target) = target.filter(|target| !self.has_page(target)) {
+                let request = Request::get(&target).accept(CHROME.accept);
+                let Ok(page) = client.send(Group::Parity, request).await else { continue };
+                exchange = page;
+            }
+            let page = Page::read(&exchange).filter(|page| !self.has_page(&page.url));
+            self.pages.extend(page);
         }
         // A cache without a key for `Accept` would keep the Markdown of the page's own address for browsers.
         let as_agent = |page: &Page| Request::get(&client.fresh(&page.url)).accept(CLAUDE_CODE.accept);
@@ -100,6 +108,10 @@ impl Basis {
                 client.send(Group::Parity, request).await.into_iter().for_each(|twin| page.set_twin(twin));
             }
         }
+    }
+
+    fn has_page(&self, url: &Url) -> bool {
+        self.pages.iter().any(|page| page.url == *url)
     }
 
     /// Pages to compare in addition to the first: spread over the sitemap, otherwise over the links of the

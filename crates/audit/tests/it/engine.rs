@@ -105,6 +105,26 @@ fn findings_show_urls_without_the_query_of_the_audit() {
     assert!(finding.evidence[0].url().query().is_some_and(|query| query.starts_with("frontdesk-audit=")));
 }
 
+#[test]
+fn pages_that_redirect_are_compared_where_they_lead() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/sitemap.xml" => answer.replaced("/</loc>", "</loc>"),
+        "/docs" | "/about" | "/docs/install" => {
+            Answer::new(301, "", "").with("location", &format!("{}/", asked.target))
+        }
+        _ => answer,
+    });
+    let pages = site.audit().pages;
+    assert_eq!(pages, ["/", "/docs/", "/about/"].map(|path| site.url(path).to_string()));
+
+    let home = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/docs/" => Answer::new(301, "", "").with("location", "/"),
+        "/about/" => Answer::new(301, "", "").with("location", "https://www.example.com/about/"),
+        _ => answer,
+    });
+    assert_eq!(home.audit().pages, [home.url("/").to_string()], "no page twice, and none of another site");
+}
+
 /// Sites whose responses never end, are broken, or send the client in circles.
 #[test]
 fn hostile_sites_end_the_audit_in_time() {
