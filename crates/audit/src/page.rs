@@ -25,7 +25,8 @@ pub struct Page {
     pub agent: Option<Arc<Exchange>>,
     /// The Markdown of the page's address, if the response to the agent is Markdown.
     pub markdown: Option<MarkdownPage>,
-    /// The response to the address that the HTML or its `Link` field declares as the page's Markdown.
+    /// The response to the address that the HTML or its `Link` field declares as the page's Markdown, or that
+    /// `llms.txt` names.
     pub twin: Option<Arc<Exchange>>,
     /// The Markdown of the twin, if it is Markdown or plain text with status 200, or bytes that look so.
     pub twin_markdown: Option<MarkdownPage>,

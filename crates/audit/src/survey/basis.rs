@@ -101,7 +101,8 @@ impl Basis {
                 page.set_agent(exchange);
             }
         }
-        let twins: Vec<_> = self.pages.iter().map(Page::declared_twin).collect();
+        let twin = |page: &Page| page.declared_twin().or_else(|| self.listed_twin(page));
+        let twins: Vec<_> = self.pages.iter().map(twin).collect();
         for (page, twin) in self.pages.iter_mut().zip(twins) {
             if let Some(twin) = twin.filter(|twin| client.is_same_site(twin) && *twin != page.url) {
                 let request = Request::get(&twin).accept("*/*");
@@ -112,6 +113,21 @@ impl Basis {
 
     fn has_page(&self, url: &Url) -> bool {
         self.pages.iter().any(|page| page.url == *url)
+    }
+
+    /// The address to which `llms.txt` links whose path is that of the page as Markdown: `/a.md`,
+    /// `/a.html.md`, `/a/index.md` or `/a/index.html.md` for `/a`, `/a/` and `/a.html`.
+    fn listed_twin(&self, page: &Page) -> Option<Url> {
+        let path = page.url.path();
+        let path = path.trim_end_matches('/');
+        let path = path.strip_suffix(".html").unwrap_or(path);
+        let path = path.strip_suffix("/index").unwrap_or(path);
+        let is_twin = |url: &&Url| {
+            let own = url.path().strip_suffix(".md").map(|own| own.strip_suffix(".html").unwrap_or(own));
+            let is_own = own.is_some_and(|own| own.strip_suffix("/index").unwrap_or(own) == path);
+            is_own && url.host_str() == page.url.host_str() && url.query().is_none()
+        };
+        self.llms_links.iter().find(is_twin).cloned()
     }
 
     /// Pages to compare in addition to the first: spread over the sitemap, otherwise over the links of the
