@@ -92,6 +92,11 @@ impl Page {
         matches!(url.scheme(), "http" | "https").then_some(url)
     }
 
+    /// The sitemap that the page names with `<link rel=sitemap>`.
+    pub fn sitemap(&self) -> Option<Url> {
+        self.select("link[rel~=sitemap][href]").iter().find_map(|link| self.resolve(link.attribute("href")?))
+    }
+
     /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
     /// declares.
     pub fn declared_twin(&self) -> Option<Url> {

@@ -28,8 +28,8 @@ pub struct Basis {
     pub llms: Option<Arc<Exchange>>,
     /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
     pub llms_links: Vec<Url>,
-    /// The sitemap that `robots.txt` names, otherwise `/sitemap.xml`. If it is an index, its first sitemap
-    /// follows.
+    /// The sitemap that `robots.txt` names, otherwise the one that the first page names with `<link
+    /// rel=sitemap>`, otherwise `/sitemap.xml`. If it is an index, its first sitemap follows.
     pub sitemaps: Vec<Arc<Exchange>>,
     /// The addresses of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
     pub sitemap_urls: Vec<Url>,
@@ -60,7 +60,9 @@ impl Basis {
 
         let llms = at(client, &url, "/llms.txt").await;
         let llms_links = llms.as_deref().map_or_else(Vec::new, llms_links);
-        let (sitemaps, sitemap_urls) = survey_sitemaps(client, &url, &rules).await;
+        let named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok()).chain(page.sitemap());
+        let named = named.into_iter().find(|sitemap| client.is_same_site(sitemap));
+        let (sitemaps, sitemap_urls) = survey_sitemaps(client, &url, named).await;
         let mut basis = Basis {
             url,
             arrival,
@@ -222,9 +224,7 @@ fn llms_links(exchange: &Exchange) -> Vec<Url> {
     links.filter(|url| seen.insert(url.clone())).collect()
 }
 
-async fn survey_sitemaps(client: &Client, url: &Url, rules: &Robots) -> (Vec<Arc<Exchange>>, Vec<Url>) {
-    let mut named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok());
-    let named = named.find(|sitemap| client.is_same_site(sitemap));
+async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec<Arc<Exchange>>, Vec<Url>) {
     let path = named.as_ref().map_or("/sitemap.xml", |sitemap| sitemap.as_str());
     let Some(first) = at(client, url, path).await else { return Default::default() };
     let (kind, mut urls) = sitemap_entries(&first);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use frontdesk_audit::{Baseline, Options};
 
-use crate::site::{Answer, FakeSite, describe};
+use crate::content;
+use crate::site::{Answer, Asked, FakeSite, describe};
 
 fn quick() -> Options {
     Options { pace: Duration::ZERO, ..Options::default() }
@@ -123,6 +124,24 @@ fn pages_that_redirect_are_compared_where_they_lead() {
         _ => answer,
     });
     assert_eq!(home.audit().pages, [home.url("/").to_string()], "no page twice, and none of another site");
+}
+
+#[test]
+fn a_page_names_the_sitemap_if_robots_txt_does_not() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Sitemap:", "# Sitemap:"),
+        "/sitemap.xml" => Answer::new(404, "text/plain", "not here"),
+        "/lists/pages.xml" => content::answer(&Asked { target: "/sitemap.xml".into(), ..asked.clone() }),
+        _ => answer.replaced(
+            "<link rel=\"help\"",
+            "<link rel=\"sitemap\" href=\"/lists/pages.xml\">\n<link rel=\"help\"",
+        ),
+    });
+    let report = site.audit();
+    assert!(report.findings.is_empty(), "{}", describe(&report));
+    assert_eq!(report.pages, ["/", "/docs/", "/about/"].map(|path| site.url(path).to_string()));
+    assert!(site.requests().iter().any(|asked| asked.path() == "/lists/pages.xml"));
+    assert!(site.requests().iter().all(|asked| asked.path() != "/sitemap.xml"));
 }
 
 /// Sites whose responses never end, are broken, or send the client in circles.
