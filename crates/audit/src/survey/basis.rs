@@ -25,11 +25,12 @@ pub struct Basis {
     pub robots: Arc<Exchange>,
     /// Empty unless `robots.txt` is text with status 200.
     pub rules: Rc<Robots>,
+    /// `/llms.txt`, or the one in the folder of the audited page if only that exists.
     pub llms: Option<Arc<Exchange>>,
     /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
     pub llms_links: Vec<Url>,
     /// The sitemap that `robots.txt` names, otherwise the one that the first page names with `<link
-    /// rel=sitemap>`, otherwise `/sitemap.xml`. If it is an index, its first sitemap follows.
+    /// rel=sitemap>`, otherwise `/sitemap.xml` or that in the folder of the audited page. If it is an index, its first sitemap follows.
     pub sitemaps: Vec<Arc<Exchange>>,
     /// The addresses of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
     pub sitemap_urls: Vec<Url>,
@@ -58,7 +59,7 @@ impl Basis {
         let rules = Rc::new(text_of(&robots).map_or_else(Robots::default, |text| Robots::parse(&text)));
         client.respect(rules.clone());
 
-        let llms = at(client, &url, "/llms.txt").await;
+        let llms = at_root_or_below(client, &url, "llms.txt").await;
         let llms_links = llms.as_deref().map_or_else(Vec::new, llms_links);
         let named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok()).chain(page.sitemap());
         let named = named.into_iter().find(|sitemap| client.is_same_site(sitemap));
@@ -205,6 +206,17 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
     client.send(Group::Files, Request::get(&url).accept("*/*")).await.ok()
 }
 
+/// Fetches a file at the root of the site. If there is none, and the audited page is in a folder, as the
+/// projects of a code host are, fetches it from that folder.
+async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<Exchange>> {
+    let root = at(client, url, &format!("/{name}")).await?;
+    if text_of(&root).is_some() || url.join(".").is_ok_and(|folder| folder.path() == "/") {
+        return Some(root);
+    }
+    let below = at(client, url, name).await.filter(|below| text_of(below).is_some());
+    Some(below.unwrap_or(root))
+}
+
 /// The body of a text file with status 200 that is not a page.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
@@ -225,8 +237,11 @@ fn llms_links(exchange: &Exchange) -> Vec<Url> {
 }
 
 async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec<Arc<Exchange>>, Vec<Url>) {
-    let path = named.as_ref().map_or("/sitemap.xml", |sitemap| sitemap.as_str());
-    let Some(first) = at(client, url, path).await else { return Default::default() };
+    let first = match named {
+        Some(named) => at(client, url, named.as_str()).await,
+        None => at_root_or_below(client, url, "sitemap.xml").await,
+    };
+    let Some(first) = first else { return Default::default() };
     let (kind, mut urls) = sitemap_entries(&first);
     let mut sitemaps = vec![first];
     if kind == "sitemapindex"

@@ -144,6 +144,31 @@ fn a_page_names_the_sitemap_if_robots_txt_does_not() {
     assert!(site.requests().iter().all(|asked| asked.path() != "/sitemap.xml"));
 }
 
+/// The root of a code host's domain may belong to another project.
+#[test]
+fn a_site_below_a_path_has_its_lists_there() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" | "/llms.txt" | "/sitemap.xml" => Answer::new(404, "text/plain", "not here"),
+        "/docs/llms.txt" | "/docs/sitemap.xml" => {
+            content::answer(&Asked { target: asked.target.replace("/docs", ""), ..asked.clone() })
+        }
+        _ => answer,
+    });
+    let report = site.try_audit("/docs/", &quick()).expect("a report");
+    assert!(report.findings.iter().all(|finding| finding.rule.id != "llms-missing"), "{}", describe(&report));
+    let paths: Vec<_> = report.pages.iter().map(|page| page.replace(site.url("/").as_str(), "/")).collect();
+    assert_eq!(paths, ["/docs/", "/", "/about/"]);
+    let count =
+        |site: &FakeSite| site.requests().iter().filter(|asked| asked.path().ends_with("/llms.txt")).count();
+    assert_eq!(count(&site), 2);
+    let root = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/llms.txt" => Answer::new(404, "text/plain", "not here"),
+        _ => answer,
+    });
+    root.audit();
+    assert_eq!(count(&root), 1, "no further request for a site at the root");
+}
+
 /// Sites whose responses never end, are broken, or send the client in circles.
 #[test]
 fn hostile_sites_end_the_audit_in_time() {
