@@ -30,7 +30,8 @@ pub struct Basis {
     /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
     pub llms_links: Vec<Url>,
     /// The sitemap that `robots.txt` names, otherwise the one that the first page names with `<link
-    /// rel=sitemap>`, otherwise `/sitemap.xml` or that in the folder of the audited page. If it is an index, its first sitemap follows.
+    /// rel=sitemap>`, otherwise `/sitemap.xml` or that in the folder of the audited page. If it is an index,
+    /// its first sitemap follows.
     pub sitemaps: Vec<Arc<Exchange>>,
     /// The addresses of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
     pub sitemap_urls: Vec<Url>,

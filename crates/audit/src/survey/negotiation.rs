@@ -43,7 +43,7 @@ pub struct NegotiationSurvey {
     /// Accepts media types with similar names, and HTML with less weight; only if `unwanted` got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
     /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
-    /// forbids.
+    /// forbids, and none unless the site serves the page with a query.
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
@@ -84,7 +84,9 @@ impl NegotiationSurvey {
         if survey.negotiates {
             survey.ask_in_many_ways(&asker).await;
         }
-        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| basis.rules.permits(token, &page.url));
+        // Some sites choose Markdown by the `User-Agent`.
+        let may_ask = |token| asker.is_fresh && basis.rules.permits(token, &page.url);
+        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
         for (token, user_agent) in crawlers {
             let request = asker.request(&[ANY.accept]).header(header::USER_AGENT, user_agent);
             let [exchange] = asker.send([request]).await;

@@ -432,6 +432,11 @@ fn refused_queries_are_not_judged() {
         });
         let report = site.audit();
         assert!(report.findings.is_empty(), "{status}: {}", describe(&report));
+        let is_harmful = |asked: &&Asked| {
+            let sent = asked.header("accept") + &asked.header("user-agent");
+            !asked.target.contains('?') && (sent.contains("text/markdown") || sent.contains("ClaudeBot"))
+        };
+        assert_eq!(site.requests().iter().filter(is_harmful).count(), 0, "{status}");
         let rules: Vec<_> = report
             .not_judged
             .iter()
@@ -444,6 +449,7 @@ fn refused_queries_are_not_judged() {
             "cache-serves-markdown-to-browsers",
             "encoding-mixed",
             "fresh-url-is-cached",
+            "user-agent-refused",
         ];
         for rule in expected {
             assert!(rules.contains(&rule), "{status} {rule}: {}", describe(&report));
