@@ -22,15 +22,15 @@ use crate::survey::negotiation::NegotiationSurvey;
 /// Needs a Tokio runtime with timers. Ends in time, because each request has limits of time and size.
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
-    let basis = Basis::survey(&client, target).await?;
+    let mut basis = Basis::survey(&client, target).await?;
     // The order decides what is left out if the budget does not suffice.
-    let caches = CachesSurvey::survey(&client, &basis).await;
-    let negotiation = NegotiationSurvey::survey(&client, &basis).await;
+    let caches = CachesSurvey::survey(&client, &mut basis).await;
+    let negotiation = NegotiationSurvey::survey(&client, &basis, &caches).await;
     let files = FilesSurvey::survey(&client, &basis).await;
     let transport = BasicsSurvey::survey(&client, &basis).await;
     let forms = FormsSurvey::survey(&client, &files).await;
     // Last, because it follows more links if requests are left.
-    let links = LinksSurvey::survey(&client, &basis).await;
+    let links = LinksSurvey::survey(&client, &basis, &caches).await;
     let exchanges = client.exchanges();
     let survey = Survey { basis, caches, negotiation, links, files, forms, basics: transport, exchanges };
     Ok(judge(&survey, &client))

@@ -97,6 +97,14 @@ pub fn age(response: &Response) -> Option<u64> {
     response.header(http::header::AGE).trim().parse().ok()
 }
 
+/// Whether the response has a field with a lifetime for caches of the operator, which then ignore
+/// `Cache-Control` (RFC 9213).
+pub fn has_own_lifetime(response: &Response) -> bool {
+    let names =
+        ["cdn-cache-control", "netlify-cdn-cache-control", "vercel-cdn-cache-control", "surrogate-control"];
+    names.iter().any(|name| response.headers.contains_key(*name))
+}
+
 /// The members of `Cache-Status` (RFC 9211), the cache next to the origin first.
 fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     let value = response.header("Cache-Status");

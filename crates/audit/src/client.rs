@@ -27,6 +27,9 @@ const MAX_TOTAL_BYTES: usize = 64 << 20;
 /// The audit ends after this time for each request of the budget: five minutes for 60 requests.
 const TIME_PER_REQUEST: Duration = Duration::from_secs(5);
 
+/// The audit ends after this number of requests in a row that time out.
+const MAX_TIMEOUTS: usize = 3;
+
 /// The most redirects that are followed from one URL.
 const MAX_REDIRECTS: usize = 5;
 
@@ -48,7 +51,7 @@ pub enum Denial {
     Robots,
     /// The URL belongs to another site.
     OtherHost,
-    /// The site asked for fewer requests or shows a challenge. A clause that says which.
+    /// The site asked for fewer requests, shows a challenge or does not answer. A clause that says which.
     Stopped(String),
 }
 
@@ -84,6 +87,8 @@ pub struct Client {
     exchanges: RefCell<Vec<Arc<Exchange>>>,
     denials: RefCell<Vec<(Group, Denial)>>,
     stopped: RefCell<Option<String>>,
+    /// The number of requests in a row that timed out.
+    timeouts: Cell<usize>,
 }
 
 impl Client {
@@ -120,6 +125,7 @@ impl Client {
             exchanges: RefCell::default(),
             denials: RefCell::default(),
             stopped: RefCell::default(),
+            timeouts: Cell::new(0),
         })
     }
 
@@ -288,8 +294,14 @@ impl Client {
         sleep_until(start).await;
     }
 
-    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests.
+    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests, or does not
+    /// answer.
     fn note_response(&self, exchange: &Exchange) {
+        let is_timeout = exchange.outcome.as_ref().is_err_and(|error| error.contains("timed out"));
+        self.timeouts.set(if is_timeout { self.timeouts.get() + 1 } else { 0 });
+        if self.timeouts.get() == MAX_TIMEOUTS {
+            *self.stopped.borrow_mut() = Some("the site does not answer".to_owned());
+        }
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
         // A refusal of a crawler's `User-Agent` does not concern the audit.
@@ -346,4 +358,35 @@ fn fetch_url(url: &Url) -> Result<FetchUrl, String> {
     let mut url = url.clone();
     url.set_fragment(None);
     FetchUrl::parse_unencrypted(url.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(outcome: Result<&str, &str>) -> Exchange {
+        let mut exchange = Exchange::with_body("https://example.com/", outcome.unwrap_or_default());
+        if let Err(error) = outcome {
+            exchange.outcome = Err(error.to_owned());
+        }
+        exchange
+    }
+
+    #[tokio::test]
+    async fn a_silent_site_is_not_asked_again() {
+        let target = Url::parse("http://127.0.0.1:9/").unwrap();
+        let client = Client::new(&target, &Options::default(), 1).await.unwrap();
+        let timeout = || outcome(Err("answer: timed out after 15 s"));
+        for exchange in [timeout(), timeout(), outcome(Ok("x")), timeout(), timeout()] {
+            client.note_response(&exchange);
+            assert!(client.admit(Group::Basics, &target).is_ok());
+        }
+        client.note_response(&outcome(Err("connect: refused")));
+        client.note_response(&timeout());
+        client.note_response(&timeout());
+        assert!(client.admit(Group::Basics, &target).is_ok());
+        client.note_response(&timeout());
+        let denial = client.admit(Group::Basics, &target).unwrap_err();
+        assert_eq!(denial, Denial::Stopped("the site does not answer".to_owned()));
+    }
 }

@@ -15,6 +15,17 @@ pub(crate) const MAX_BODY: usize = 2 << 20;
 /// The query that makes a URL unknown to all caches. A number follows.
 pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 
+/// The text without the unused queries that the audit adds to URLs.
+pub(crate) fn without_fresh_queries(text: &str) -> String {
+    let mut parts = text.split(FRESH_QUERY);
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        clean.truncate(clean.trim_end_matches(['?', '&']).len());
+        clean.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    }
+    clean
+}
+
 /// A request, before the client adds what all requests carry.
 #[derive(Clone, Debug)]
 pub struct Request {

@@ -20,13 +20,15 @@ pub struct Page {
     pub converted: Converted,
     /// `converted.markdown`, parsed.
     pub reference: MarkdownPage,
-    /// The response to an agent that prefers Markdown; `None` if the request was not sent.
+    /// The response to an agent that prefers Markdown, at an unused address; at the page's own if only that
+    /// has Markdown. `None` if the request was not sent.
     pub agent: Option<Arc<Exchange>>,
-    /// The Markdown at the page's own URL, if the response to the agent is Markdown.
+    /// The Markdown of the page's address, if the response to the agent is Markdown.
     pub markdown: Option<MarkdownPage>,
-    /// The response to the URL that the HTML or its `Link` field declares as the page's Markdown.
+    /// The response to the address that the HTML or its `Link` field declares as the page's Markdown, or that
+    /// `llms.txt` names.
     pub twin: Option<Arc<Exchange>>,
-    /// The Markdown of the twin, if it is Markdown or plain text with status 200.
+    /// The Markdown of the twin, if it is Markdown or plain text with status 200, or bytes that look so.
     pub twin_markdown: Option<MarkdownPage>,
 }
 
@@ -55,14 +57,14 @@ impl Page {
     }
 
     pub(crate) fn set_agent(&mut self, exchange: Arc<Exchange>) {
-        let is_markdown = |response: &&Response| response.representation() == Representation::Markdown;
+        let is_markdown = |response: &&Response| representation_of_page(response) == Representation::Markdown;
         self.markdown =
             exchange.success().filter(is_markdown).map(|response| MarkdownPage::parse(&response.text()));
         self.agent = Some(exchange);
     }
 
     pub(crate) fn set_twin(&mut self, exchange: Arc<Exchange>) {
-        let is_markdown = |response: &&Response| match response.representation() {
+        let is_markdown = |response: &&Response| match representation_of_page(response) {
             Representation::Markdown => true,
             Representation::Html => false,
             Representation::Other => response.media_type() == "text/plain",
@@ -90,7 +92,12 @@ impl Page {
         matches!(url.scheme(), "http" | "https").then_some(url)
     }
 
-    /// The URL of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
+    /// The sitemap that the page names with `<link rel=sitemap>`.
+    pub fn sitemap(&self) -> Option<Url> {
+        self.select("link[rel~=sitemap][href]").iter().find_map(|link| self.resolve(link.attribute("href")?))
+    }
+
+    /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
     /// declares.
     pub fn declared_twin(&self) -> Option<Url> {
         let elements = self.select("link[rel~=alternate][type='text/markdown'][href]");
@@ -102,6 +109,26 @@ impl Page {
             links.iter().find(is_twin).and_then(|link| self.url.join(&link.target).ok())
         })
     }
+}
+
+/// The kind of a response at the address of a page or its twin. Text that looks like Markdown is Markdown
+/// even if the server calls it plain text or `application/octet-stream`, or does not know its type.
+pub(crate) fn representation_of_page(response: &Response) -> Representation {
+    let is_vague = matches!(&*response.media_type(), "" | "text/plain" | "application/octet-stream");
+    match response.representation() {
+        Representation::Other if is_vague && looks_like_markdown(&response.body) => Representation::Markdown,
+        representation => representation,
+    }
+}
+
+/// Whether bytes are text with a heading, an item of a list or a link.
+fn looks_like_markdown(body: &[u8]) -> bool {
+    let is_markup = |line: &str| {
+        let rest = line.trim_start_matches('#');
+        let is_heading = (1..=6).contains(&(line.len() - rest.len())) && rest.starts_with(' ');
+        is_heading || line.starts_with("- ") || line.starts_with("* ") || line.contains("](")
+    };
+    str::from_utf8(body).is_ok_and(|text| !text.contains('\0') && text.lines().any(is_markup))
 }
 
 fn selector(css: &str) -> Selector {

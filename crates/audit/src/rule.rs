@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::exchange::{Exchange, FRESH_QUERY};
+use crate::exchange::{Exchange, without_fresh_queries};
 use crate::group::Group;
 use crate::survey::Survey;
 
@@ -92,6 +92,7 @@ pub struct Rule {
 pub struct Finding {
     pub rule: &'static Rule,
     pub severity: Severity,
+    /// Without the unused query that the audit adds.
     pub url: String,
     /// One sentence on one line: what a client requested, what it got, and what is right.
     pub message: String,
@@ -114,14 +115,12 @@ impl Finding {
         })
     }
 
-    /// Identifies the defect on any host and in later audits: the rule and the path, without the unused query
-    /// that the audit adds.
+    /// The same for the same defect on another host and in a later audit: the rule and the path.
     pub fn key(&self) -> String {
         let path = self
             .url
             .split_once("://")
             .map_or(&*self.url, |(_, rest)| rest.find('/').map_or("/", |start| &rest[start..]));
-        let path = path.split_once(FRESH_QUERY).map_or(path, |(path, _)| path.trim_end_matches(['?', '&']));
         format!("{} {path}", self.rule.id)
     }
 }
@@ -181,8 +180,8 @@ impl Findings {
         self.report_at(severity, url, evidence, message);
     }
 
-    /// Like [`Findings::report_as`], at another URL than that of the first exchange. Cuts long messages, and
-    /// replaces control characters.
+    /// Reports a defect at another URL than that of the first exchange. Cuts long messages, replaces control
+    /// characters, and removes the unused queries that the audit adds, which only the evidence shows.
     pub fn report_at(
         &mut self,
         severity: Severity,
@@ -192,10 +191,11 @@ impl Findings {
     ) {
         let evidence = evidence.iter().map(|&exchange| exchange.clone()).collect();
         // Messages quote what the site sent.
-        let message = message.into().replace(char::is_control, " ");
+        let message = without_fresh_queries(&message.into()).replace(char::is_control, " ");
         let message = message.chars().take(MAX_MESSAGE).collect();
-        let finding = Finding { rule: self.rule, severity, url: url.into(), message, evidence };
-        // Several exchanges may show the same defect.
+        let url = without_fresh_queries(&url.into());
+        let finding = Finding { rule: self.rule, severity, url, message, evidence };
+        // The same defect may show in several exchanges.
         if !self.found.iter().any(|other| (&other.url, &other.message) == (&finding.url, &finding.message)) {
             self.found.push(finding);
         }

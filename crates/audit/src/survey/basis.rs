@@ -25,11 +25,13 @@ pub struct Basis {
     pub robots: Arc<Exchange>,
     /// Empty unless `robots.txt` is text with status 200.
     pub rules: Rc<Robots>,
+    /// `/llms.txt`, or the one in the folder of the audited page if only that exists.
     pub llms: Option<Arc<Exchange>>,
     /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
     pub llms_links: Vec<Url>,
-    /// The sitemap that `robots.txt` names, otherwise `/sitemap.xml`. If it is an index, its first sitemap
-    /// follows.
+    /// The sitemap that `robots.txt` names, otherwise the one that the first page names with `<link
+    /// rel=sitemap>`, otherwise `/sitemap.xml` or that in the folder of the audited page. If it is an index,
+    /// its first sitemap follows.
     pub sitemaps: Vec<Arc<Exchange>>,
     /// The URLs of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
     pub sitemap_urls: Vec<Url>,
@@ -58,9 +60,11 @@ impl Basis {
         let rules = Rc::new(text_of(&robots).map_or_else(Robots::default, |text| Robots::parse(&text)));
         client.respect(rules.clone());
 
-        let llms = at(client, &url, "/llms.txt").await;
+        let llms = at_root_or_below(client, &url, "llms.txt").await;
         let llms_links = llms.as_deref().map_or_else(Vec::new, llms_links);
-        let (sitemaps, sitemap_urls) = survey_sitemaps(client, &url, &rules).await;
+        let named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok()).chain(page.sitemap());
+        let named = named.into_iter().find(|sitemap| client.is_same_site(sitemap));
+        let (sitemaps, sitemap_urls) = survey_sitemaps(client, &url, named).await;
         let mut basis = Basis {
             url,
             arrival,
@@ -76,27 +80,58 @@ impl Basis {
         Ok(basis)
     }
 
-    /// Fetches further pages, and each page as an agent and at the URL of its Markdown.
+    /// Fetches further pages, and each page as an agent at an unused address and at the address of its
+    /// Markdown.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
-        for exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
-            self.pages.extend(Page::read(&exchange));
+        for mut exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
+            // Lists often name pages without the slash at the end, or with `.html`.
+            let target = redirect_target(&exchange).filter(|target| client.is_same_site(target));
+            if let Some(target) = target.filter(|target| !self.has_page(target)) {
+                let request = Request::get(&target).accept(CHROME.accept);
+                let Ok(page) = client.send(Group::Parity, request).await else { continue };
+                exchange = page;
+            }
+            let page = Page::read(&exchange).filter(|page| !self.has_page(&page.url));
+            self.pages.extend(page);
         }
-        let as_agent = self.pages.iter().map(|page| Request::get(&page.url).accept(CLAUDE_CODE.accept));
-        let exchanges = client.send_all(Group::Parity, as_agent.collect()).await;
+        // A cache without a key for `Accept` would keep the Markdown of the page's own address for browsers.
+        let as_agent = |page: &Page| Request::get(&client.fresh(&page.url)).accept(CLAUDE_CODE.accept);
+        let as_agent = self.pages.iter().map(as_agent).collect();
+        let exchanges = client.send_all(Group::Parity, as_agent).await;
         for (page, exchange) in self.pages.iter_mut().zip(exchanges) {
             if let Ok(exchange) = exchange {
                 page.set_agent(exchange);
             }
         }
-        let twins: Vec<_> = self.pages.iter().map(Page::declared_twin).collect();
+        let twin = |page: &Page| page.declared_twin().or_else(|| self.listed_twin(page));
+        let twins: Vec<_> = self.pages.iter().map(twin).collect();
         for (page, twin) in self.pages.iter_mut().zip(twins) {
             if let Some(twin) = twin.filter(|twin| client.is_same_site(twin) && *twin != page.url) {
                 let request = Request::get(&twin).accept("*/*");
                 client.send(Group::Parity, request).await.into_iter().for_each(|twin| page.set_twin(twin));
             }
         }
+    }
+
+    fn has_page(&self, url: &Url) -> bool {
+        self.pages.iter().any(|page| page.url == *url)
+    }
+
+    /// The address to which `llms.txt` links whose path is that of the page as Markdown: `/a.md`,
+    /// `/a.html.md`, `/a/index.md` or `/a/index.html.md` for `/a`, `/a/` and `/a.html`.
+    fn listed_twin(&self, page: &Page) -> Option<Url> {
+        let path = page.url.path();
+        let path = path.trim_end_matches('/');
+        let path = path.strip_suffix(".html").unwrap_or(path);
+        let path = path.strip_suffix("/index").unwrap_or(path);
+        let is_twin = |url: &&Url| {
+            let own = url.path().strip_suffix(".md").map(|own| own.strip_suffix(".html").unwrap_or(own));
+            let is_own = own.is_some_and(|own| own.strip_suffix("/index").unwrap_or(own) == path);
+            is_own && url.host_str() == page.url.host_str() && url.query().is_none()
+        };
+        self.llms_links.iter().find(is_twin).cloned()
     }
 
     /// Pages to compare in addition to the first: spread over the sitemap, otherwise over the links of the
@@ -172,6 +207,17 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
     client.send(Group::Files, Request::get(&url).accept("*/*")).await.ok()
 }
 
+/// Fetches a file at the root of the site. If there is none, and the audited page is in a folder, as the
+/// projects of a code host are, fetches it from that folder.
+async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<Exchange>> {
+    let root = at(client, url, &format!("/{name}")).await?;
+    if text_of(&root).is_some() || url.join(".").is_ok_and(|folder| folder.path() == "/") {
+        return Some(root);
+    }
+    let below = at(client, url, name).await.filter(|below| text_of(below).is_some());
+    Some(below.unwrap_or(root))
+}
+
 /// The body of a text file with status 200 that is not a page.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
@@ -191,11 +237,12 @@ fn llms_links(exchange: &Exchange) -> Vec<Url> {
     links.filter(|url| seen.insert(url.clone())).collect()
 }
 
-async fn survey_sitemaps(client: &Client, url: &Url, rules: &Robots) -> (Vec<Arc<Exchange>>, Vec<Url>) {
-    let mut named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok());
-    let named = named.find(|sitemap| client.is_same_site(sitemap));
-    let path = named.as_ref().map_or("/sitemap.xml", |sitemap| sitemap.as_str());
-    let Some(first) = at(client, url, path).await else { return Default::default() };
+async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec<Arc<Exchange>>, Vec<Url>) {
+    let first = match named {
+        Some(named) => at(client, url, named.as_str()).await,
+        None => at_root_or_below(client, url, "sitemap.xml").await,
+    };
+    let Some(first) = first else { return Default::default() };
     let (kind, mut urls) = sitemap_entries(&first);
     let mut sitemaps = vec![first];
     if kind == "sitemapindex"

@@ -6,11 +6,12 @@ use frontdesk_convert::Url;
 use http::{Method, header};
 
 use super::basis::Basis;
+use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
 use crate::clients::{CHROME, CLAUDE_CODE, WebClient};
-use crate::exchange::{Exchange, Representation, Request};
+use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
-use crate::page::Page;
+use crate::page::{Page, representation_of_page};
 
 /// A path that no site has.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
@@ -22,12 +23,16 @@ pub struct CachesSurvey {
     /// The index of the page in [`Basis::pages`] whose URL was requested: the first one, unless only a
     /// later one has Markdown.
     pub page: usize,
-    /// An agent, a browser and an agent at an unused URL. Only the first request if the site does not
-    /// negotiate.
+    /// Whether an agent may request addresses that others use: the responses at unused addresses show that
+    /// no cache keeps its Markdown for browsers.
+    pub is_agent_harmless: bool,
+    /// An agent, a browser and an agent at an unused address. Only the first request, which is that of the
+    /// basis, if the site does not negotiate.
     pub agent_first: Vec<Arc<Exchange>>,
     /// A browser, an agent and a browser at another unused URL.
     pub browser_first: Vec<Arc<Exchange>>,
-    /// A browser, an agent and a browser at the page's own URL; the first two are those of the basis.
+    /// A browser, an agent and a browser at the page's own address; the first is that of the basis. Only the
+    /// browser's unless the agent is harmless, and no second browser unless the agent got Markdown.
     pub in_turn: Vec<Arc<Exchange>>,
     /// A browser that accepts gzip, and one that accepts no coding, at one URL.
     pub encodings: Vec<Arc<Exchange>>,
@@ -37,31 +42,45 @@ pub struct CachesSurvey {
     pub not_modified_markdown: Option<Arc<Exchange>>,
     /// An agent with the `ETag` of the HTML, if that of the Markdown is another.
     pub crossed: Option<Arc<Exchange>>,
-    /// A HEAD request of the page's own URL by an agent, or by a browser if the site does not negotiate.
+    /// A HEAD request of the address at which the basis has the GET: by an agent, or by a browser if the site
+    /// does not negotiate.
     pub head_html: Option<Arc<Exchange>>,
     pub head_markdown: Option<Arc<Exchange>>,
-    /// A URL that does not exist, after redirects, by a browser and by an agent. Each has an unused
-    /// query of its own.
+    /// An address that does not exist, by a browser after redirects and by an agent. Each has an unused query
+    /// of its own.
     pub not_found_html: Option<Arc<Exchange>>,
     pub not_found_markdown: Option<Arc<Exchange>>,
     /// The page at an unused URL by a client that accepts only PDF.
     pub not_acceptable: Option<Arc<Exchange>>,
-    /// The URL that redirected the first browser, by an agent.
+    /// The address that redirected the first browser, with an unused query, by an agent.
     pub redirect_markdown: Option<Arc<Exchange>>,
 }
 
 impl CachesSurvey {
-    /// Sends the requests of the group: at most 20 if the site negotiates, otherwise at most 7.
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> CachesSurvey {
-        let mut survey = CachesSurvey::default();
-        survey.try_page(client, basis, 0).await;
+    /// Sends the requests of the group: at most 20 if the site negotiates, otherwise at most 7. Sets the
+    /// response to the agent of a page that has Markdown at its own address only.
+    pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
         // The first page is not enough to tell: a cache may have only its HTML.
-        let negotiated = basis.pages.iter().position(|page| page.markdown.is_some());
-        if let Some(index) = negotiated.filter(|_| !survey.negotiates()) {
-            survey.try_page(client, basis, index).await;
+        let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
+        let page = &mut basis.pages[index];
+        let browser = if index == 0 { basis.arrival.last() } else { Some(&page.html) };
+        let mut survey = CachesSurvey {
+            page: index,
+            agent_first: page.agent.iter().cloned().collect(),
+            in_turn: browser.into_iter().cloned().collect(),
+            ..CachesSurvey::default()
+        };
+        survey.is_agent_harmless = page.agent.as_ref().is_some_and(|agent| is_html_of_origin(agent));
+        if survey.is_agent_harmless {
+            survey.ask_in_turn(client, page).await;
         }
-        let page = &basis.pages[survey.page];
         survey.survey_sequences(client, page).await;
+        if page.markdown.is_some() && !survey.is_agent_harmless {
+            survey.is_agent_harmless = survey.separates(page);
+            if survey.is_agent_harmless {
+                survey.ask_in_turn(client, page).await;
+            }
+        }
         survey.survey_conditions(client, page).await;
         survey.survey_statuses(client, basis).await;
         survey
@@ -73,13 +92,47 @@ impl CachesSurvey {
         self.agent_first.iter().chain(&self.in_turn).any(|exchange| is_markdown(exchange))
     }
 
-    /// Requests a page as an agent at a URL of which no cache has a response.
-    async fn try_page(&mut self, client: &Client, basis: &Basis, index: usize) {
-        let page = &basis.pages[index];
-        self.page = index;
-        let browser = if index == 0 { basis.arrival.last() } else { Some(&page.html) };
-        self.in_turn = [browser, page.agent.as_ref()].into_iter().flatten().cloned().collect();
-        self.agent_first = send_in_order(client, vec![request(&client.fresh(&page.url), CLAUDE_CODE)]).await;
+    /// Why unused addresses cannot be judged, as a clause, if the site refuses or redirects them, both for
+    /// agents and for browsers. Other requests at them are then no evidence.
+    pub fn fresh_refusal(&self) -> Option<String> {
+        let refusal = |exchanges: &[Arc<Exchange>]| {
+            let status = exchanges.first()?.response()?.status;
+            (!status.is_success()).then_some(status)
+        };
+        refusal(&self.encodings)?;
+        let status = refusal(&self.agent_first)?.as_u16();
+        Some(format!("the site answers {status} at the page's address with an unused query"))
+    }
+
+    /// Requests the page's own address as an agent, and then as a browser if it has Markdown: a cache without
+    /// a key for `Accept` that expires now must not keep Markdown for people.
+    async fn ask_in_turn(&mut self, client: &Client, page: &mut Page) {
+        let Ok(agent) = client.send(Group::Caches, request(&page.url, CLAUDE_CODE)).await else { return };
+        self.in_turn.push(agent.clone());
+        if is_markdown(&agent) {
+            self.in_turn.extend(client.send(Group::Caches, request(&page.url, CHROME)).await);
+            if page.markdown.is_none() {
+                page.set_agent(agent);
+            }
+        }
+    }
+
+    /// Whether the responses at unused addresses show that no cache keeps the Markdown of a page for
+    /// browsers: shared caches may not store it, both representations vary on `Accept`, or a cache that had
+    /// the Markdown gave a browser the HTML.
+    fn separates(&self, page: &Page) -> bool {
+        let [agent, browser, others @ ..] = &*self.agent_first else { return false };
+        let (Some(markdown), Some(html)) = (agent.success(), browser.success()) else { return false };
+        let is_html = |response: &Response| response.representation() == Representation::Html;
+        if !is_html(html) {
+            return false;
+        }
+        let is_private = markdown.shared_lifetime() == Some(0) && !has_own_lifetime(markdown);
+        let varies = [markdown, html, page.response()].iter().all(|response| response.varies_on("accept"));
+        let is_stored_markdown = |exchange: &Arc<Exchange>| {
+            is_markdown(exchange) && exchange.response().and_then(cache_evidence).is_some()
+        };
+        is_private || varies || others.iter().any(is_stored_markdown)
     }
 
     async fn survey_sequences(&mut self, client: &Client, page: &Page) {
@@ -100,9 +153,6 @@ impl CachesSurvey {
         self.encodings = browser_first.iter().skip(2).cloned().collect();
         browser_first.truncate(3);
         self.browser_first = browser_first;
-        // The last request at a URL that others use is a browser's: a cache without a key for `Accept`
-        // that expires now must not keep Markdown for people.
-        self.in_turn.extend(send_in_order(client, vec![request(&page.url, CHROME)]).await);
     }
 
     async fn survey_conditions(&mut self, client: &Client, page: &Page) {
@@ -114,37 +164,41 @@ impl CachesSurvey {
         let is_other =
             |html: &&String| markdown.as_ref().is_some_and(|own| opaque_tag(own) != opaque_tag(html));
         let other = html.as_ref().filter(is_other);
-        let conditional = async |as_client: WebClient, etag: Option<&String>| {
-            let request = request(&page.url, as_client).header(header::IF_NONE_MATCH, etag?);
+        let conditional = async |as_client: WebClient, before: &Exchange, etag: Option<&String>| {
+            let request = request(before.url(), as_client).header(header::IF_NONE_MATCH, etag?);
             client.send(Group::Caches, request).await.ok()
         };
-        (self.not_modified_html, self.not_modified_markdown) =
-            tokio::join!(conditional(CHROME, html.as_ref()), conditional(CLAUDE_CODE, markdown.as_ref()));
-        self.crossed = conditional(CLAUDE_CODE, other).await;
+        self.not_modified_html = conditional(CHROME, &page.html, html.as_ref()).await;
+        let Some(agent) = agent else { return };
+        self.not_modified_markdown = conditional(CLAUDE_CODE, agent, markdown.as_ref()).await;
+        self.crossed = conditional(CLAUDE_CODE, agent, other).await;
     }
 
     async fn survey_statuses(&mut self, client: &Client, basis: &Basis) {
-        let url = &basis.pages[self.page].url;
-        let head = async |as_client: WebClient| {
-            let request = Request::new(Method::HEAD, url).accept(as_client.accept);
+        let page = &basis.pages[self.page];
+        let head = async |as_client: WebClient, get: &Exchange| {
+            let request = Request::new(Method::HEAD, get.url()).accept(as_client.accept);
             client.send(Group::Caches, request).await.ok()
         };
-        let not_found = async |as_client: WebClient| {
-            let url = client.fresh(&url.join(UNKNOWN_PATH).ok()?);
-            client.follow(Group::Caches, request(&url, as_client)).await.ok()?.pop()
-        };
+        let Ok(unknown) = page.url.join(UNKNOWN_PATH) else { return };
+        let browser = request(&client.fresh(&unknown), CHROME);
+        self.not_found_html =
+            client.follow(Group::Caches, browser).await.ok().and_then(|mut chain| chain.pop());
         if !self.negotiates() {
-            (self.head_html, self.not_found_html) = tokio::join!(head(CHROME), not_found(CHROME));
+            self.head_html = head(CHROME, &page.html).await;
             return;
         }
-        self.not_found_html = not_found(CHROME).await;
-        (self.head_markdown, self.not_found_markdown) =
-            tokio::join!(head(CLAUDE_CODE), not_found(CLAUDE_CODE));
-        let pdf = Request::get(&client.fresh(url)).accept("application/pdf");
+        if let Some(agent) = &page.agent {
+            self.head_markdown = head(CLAUDE_CODE, agent).await;
+        }
+        // Redirects may lead to addresses that others use.
+        let agent = request(&client.fresh(&unknown), CLAUDE_CODE);
+        self.not_found_markdown = client.send(Group::Caches, agent).await.ok();
+        let pdf = Request::get(&client.fresh(&page.url)).accept("application/pdf");
         self.not_acceptable = client.send(Group::Caches, pdf).await.ok();
         if let [redirect, _, ..] = &*basis.arrival {
-            self.redirect_markdown =
-                client.send(Group::Caches, request(redirect.url(), CLAUDE_CODE)).await.ok();
+            let agent = request(&client.fresh(redirect.url()), CLAUDE_CODE);
+            self.redirect_markdown = client.send(Group::Caches, agent).await.ok();
         }
     }
 }
@@ -156,7 +210,14 @@ pub fn opaque_tag(etag: &str) -> &str {
 
 /// Whether the client got a page as Markdown.
 fn is_markdown(exchange: &Exchange) -> bool {
-    exchange.success().is_some_and(|response| response.representation() == Representation::Markdown)
+    exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
+}
+
+/// Whether the client got a page as HTML, and no field shows a cache.
+fn is_html_of_origin(exchange: &Exchange) -> bool {
+    exchange.success().is_some_and(|response| {
+        response.representation() == Representation::Html && cache_evidence(response).is_none()
+    })
 }
 
 fn request(url: &Url, as_client: WebClient) -> Request {

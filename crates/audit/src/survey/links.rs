@@ -7,6 +7,7 @@ use frontdesk_convert::Url;
 use http::{Method, header};
 
 use super::basis::{Basis, sitemap_entries};
+use super::caches::CachesSurvey;
 use crate::client::{Client, redirect_target};
 use crate::clients::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Request};
@@ -33,7 +34,8 @@ pub struct LinksSurvey {
     pub language: Option<Probe>,
     /// The canonical URL that a page declares, if it is another one.
     pub canonical: Option<Probe>,
-    /// The URL of a page with Markdown, with or without a slash at its end, as an agent gets it.
+    /// The address of a page with Markdown, with or without a slash at its end, as an agent gets it, if no
+    /// cache keeps its Markdown for browsers.
     pub slash: Option<Probe>,
 }
 
@@ -66,16 +68,18 @@ impl Probe {
 impl LinksSurvey {
     /// Sends the requests of the group: at most 8, and one more for each redirect and for each HEAD that is
     /// refused. Then follows more of the listed links, while the budget has requests left.
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> LinksSurvey {
+    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> LinksSurvey {
         let mut survey = LinksSurvey::default();
         let mut prober = Prober::new(client, basis);
         let pages = &basis.pages;
-        let lists = listed_links(basis);
+        let lists = listed_links(basis, caches);
         survey.probe_lists(&mut prober, &lists).await;
         survey.feed = prober.probe_first(pages, ANY, feed).await;
         survey.language = prober.probe_first(pages, CHROME, other_language).await;
         survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
-        survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
+        if caches.is_agent_harmless {
+            survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
+        }
         for _ in 0..MAX_FURTHER_ROUNDS {
             if client.remaining() >= REQUESTS_PER_ROUND {
                 survey.probe_lists(&mut prober, &lists).await;
@@ -103,7 +107,7 @@ struct LinkList<'a> {
 }
 
 /// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap.
-fn listed_links(basis: &Basis) -> [LinkList<'_>; 4] {
+fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4] {
     let pages = &basis.pages;
     let llms = basis.llms.iter().flat_map(|llms| basis.llms_links.iter().map(move |url| (url.clone(), llms)));
     let content =
@@ -117,7 +121,8 @@ fn listed_links(basis: &Basis) -> [LinkList<'_>; 4] {
         LinkList {
             links: pages.iter().flat_map(markdown_links).collect(),
             method: Method::HEAD,
-            as_client: CLAUDE_CODE,
+            // Caches turn HEAD into GET.
+            as_client: if caches.is_agent_harmless { CLAUDE_CODE } else { CHROME },
         },
         LinkList { links: sitemap.collect(), method: Method::HEAD, as_client: CHROME },
     ]
@@ -236,7 +241,8 @@ fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
         .filter_map(|(exchange, link)| {
             let mut url = exchange.url().join(link).ok()?;
             url.set_fragment(None);
-            (url.query().is_none() && url != *exchange.url()).then_some((url, exchange))
+            let is_own = url == page.url || url == *exchange.url();
+            (url.query().is_none() && !is_own).then_some((url, exchange))
         })
         .collect();
     if links.iter().any(|(url, _)| !in_html.contains(url)) {

@@ -6,12 +6,14 @@ use frontdesk_convert::Url;
 use http::header;
 
 use super::basis::Basis;
+use super::caches::CachesSurvey;
 use crate::client::Client;
 use crate::clients::{
     ANY, AS_BROWSER, AS_CRAWLERS, CODEX, CURSOR, FIREFOX, GEMINI_CLI, OLD_JAVA, OPENCODE, WebClient,
 };
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
+use crate::page::representation_of_page;
 
 /// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache
 /// has seen, unless the site does not serve the page with a query. An exchange is missing if its request was
@@ -20,7 +22,7 @@ use crate::group::Group;
 pub struct NegotiationSurvey {
     /// Whether the page's own URL has Markdown, for any client.
     pub negotiates: bool,
-    /// Agents that prefer Markdown.
+    /// Agents that prefer Markdown; none unless the site serves the page with a query.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
     /// Clients that prefer HTML. The first also sends the `User-Agent` of a browser.
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
@@ -42,7 +44,7 @@ pub struct NegotiationSurvey {
     /// Accepts media types with similar names, and HTML with less weight; only if `unwanted` got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
     /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
-    /// disallows.
+    /// forbids, and none unless the site serves the page with a query.
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
@@ -62,18 +64,17 @@ pub struct PeculiarAccepts {
 }
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group: at most 15, and 8 more if the site misreads `Accept`.
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
+    /// Sends the requests of the group: at most 15, and 8 more if Accept headers are misread.
+    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
-        let mut asker = Asker { client, url: &page.url, is_fresh: true };
+        let is_fresh = caches.fresh_refusal().is_none();
+        let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
-        let [mut cursor] = asker.ask([&[CURSOR.accept]]).await;
-        if cursor.as_ref().is_none_or(|exchange| exchange.success().is_none()) {
-            // The site refuses or redirects unknown queries.
-            asker.is_fresh = false;
-            [cursor] = asker.ask([&[CURSOR.accept]]).await;
-        }
+        // A cache may keep the Markdown of the page's own address for browsers.
+        let [cursor] = if is_fresh { asker.ask([&[CURSOR.accept]]).await } else { [None] };
+        // `robots.txt` may forbid unknown queries.
+        asker.is_fresh = cursor.is_some();
         survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
         survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
 
@@ -84,7 +85,9 @@ impl NegotiationSurvey {
         if survey.negotiates {
             survey.ask_in_many_ways(&asker).await;
         }
-        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| basis.rules.permits(token, &page.url));
+        // Some sites choose Markdown by the `User-Agent`.
+        let may_ask = |token| asker.is_fresh && basis.rules.permits(token, &page.url);
+        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
         for (token, user_agent) in crawlers {
             let request = asker.request(&[ANY.accept]).header(header::USER_AGENT, user_agent);
             let [exchange] = asker.send([request]).await;
@@ -144,7 +147,7 @@ impl NegotiationSurvey {
 fn got(exchange: Option<&Arc<Exchange>>, representation: Representation) -> bool {
     exchange
         .and_then(|exchange| exchange.success())
-        .is_some_and(|response| response.representation() == representation)
+        .is_some_and(|response| representation_of_page(response) == representation)
 }
 
 /// Requests one page in several ways.

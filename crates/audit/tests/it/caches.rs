@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use frontdesk_audit::{Group, Report, Severity};
+use frontdesk_audit::{Group, NotJudged, Report, Severity};
 
 use crate::content;
 use crate::site::{Answer, Asked, FakeSite, describe};
@@ -128,7 +128,9 @@ fn responses_without_vary_are_found() {
             _ => answer,
         })
     };
-    assert_finds(&pages("no-cache"), "vary-missing-page", Broken);
+    let report = assert_finds(&pages("no-cache"), "vary-missing-page", Broken);
+    assert_eq!(report.findings.len(), report.pages.len(), "one for each page: {}", describe(&report));
+    assert_eq!(report.findings[0].evidence.len(), 2);
     assert_finds(&pages("private, max-age=60"), "vary-missing-page", Advice);
     assert_no_finding("pages that no cache stores", &pages("no-store"));
 
@@ -345,4 +347,176 @@ fn markdown_that_was_stored_before_the_audit_is_found() {
         answer
     });
     assert_finds(&site, "cache-serves-markdown-to-browsers", Severity::Broken);
+}
+
+/// A cache whose key is the URL alone keeps what it may, as a proxy without `Vary` from the origin does.
+fn behind_url_cache(origin: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> FakeSite {
+    let stored = Mutex::new(HashMap::<String, Answer>::new());
+    FakeSite::serving(move |asked| {
+        // Proxies turn HEAD into GET.
+        let asked = Asked { method: asked.method.replace("HEAD", "GET"), ..asked.clone() };
+        let mut stored = stored.lock().expect("no panic");
+        if let Some(hit) = stored.get(&asked.target).filter(|_| asked.method == "GET") {
+            return hit.clone().with("x-cache-status", "HIT");
+        }
+        let answer = origin(&asked);
+        if answer.header("cache-control").starts_with("public") {
+            stored.insert(asked.target.clone(), answer.clone());
+        }
+        answer
+    })
+}
+
+/// The audit must not put Markdown into a cache that browsers use.
+#[test]
+fn an_audit_leaves_no_markdown_for_browsers() {
+    let site = behind_url_cache(|asked| {
+        let answer = content::answer(asked);
+        if is_page(asked) {
+            let lifetime = if is_markdown(&answer) { "public, max-age=600" } else { "no-store" };
+            answer.with("cache-control", lifetime).with("vary", "")
+        } else {
+            answer
+        }
+    });
+    assert!(site.found_in("caches").contains(&("cache-serves-markdown-to-browsers", Broken)));
+    let as_agent = |asked: &Asked| asked.header("accept").contains("text/markdown");
+    let requests = site.requests();
+    let harmful: Vec<_> = requests
+        .iter()
+        .filter(|asked| as_agent(asked) && !asked.target.contains("?frontdesk-audit="))
+        .collect();
+    assert!(harmful.is_empty(), "{harmful:?}");
+    assert!(requests.iter().any(as_agent));
+}
+
+/// At the page's own address, only a cache with the representation of another client shows the defect.
+#[test]
+fn agents_ask_at_the_own_address_where_that_is_harmless() {
+    let separate = |answer: Answer| {
+        if is_markdown(&answer) {
+            answer.with("cache-control", "private")
+        } else {
+            answer.with("cache-control", "public")
+        }
+        .with("vary", "")
+    };
+    let own = |site: &FakeSite| {
+        site.audit();
+        let requests = site.requests();
+        requests
+            .iter()
+            .filter(|asked| asked.target == "/" && asked.header("accept") == "text/markdown, text/html, */*")
+            .count()
+    };
+    assert_eq!(own(&FakeSite::correct()), 1, "both vary");
+    assert_eq!(own(&FakeSite::with_fault(move |_, answer| separate(answer))), 1, "private Markdown");
+    let stored = behind_cache(|_, _| Some("URL ACCEPT".to_owned()), &[("age", "3"), ("vary", "")]);
+    assert_eq!(own(&stored), 1, "a cache with another key");
+    let unknown = FakeSite::with_fault(|_, answer| answer.with("vary", "").with("cache-control", ""));
+    assert_eq!(own(&unknown), 0, "no proof");
+    let operator =
+        FakeSite::with_fault(|_, answer| answer.with("vary", "").with("cdn-cache-control", "max-age=60"));
+    assert_eq!(own(&operator), 0, "a lifetime for the operator's caches");
+}
+
+#[test]
+fn refused_queries_are_not_judged() {
+    for status in [301, 403, 404] {
+        let site = FakeSite::with_fault(move |asked, answer| {
+            if is_page(asked) && asked.target.contains('?') {
+                Answer::new(status, "text/plain", "no queries").with("location", asked.path())
+            } else {
+                answer
+            }
+        });
+        let report = site.audit();
+        assert!(report.findings.is_empty(), "{status}: {}", describe(&report));
+        let is_harmful = |asked: &&Asked| {
+            let sent = asked.header("accept") + &asked.header("user-agent");
+            !asked.target.contains('?') && (sent.contains("text/markdown") || sent.contains("ClaudeBot"))
+        };
+        assert_eq!(site.requests().iter().filter(is_harmful).count(), 0, "{status}");
+        let rules: Vec<_> = report
+            .not_judged
+            .iter()
+            .filter(|note| note.reason.contains(&status.to_string()))
+            .filter_map(|note| Some(note.rule?.id))
+            .collect();
+        let expected = [
+            "agent-gets-html",
+            "cache-serves-html-to-agents",
+            "cache-serves-markdown-to-browsers",
+            "encoding-mixed",
+            "fresh-url-is-cached",
+            "user-agent-refused",
+        ];
+        for rule in expected {
+            assert!(rules.contains(&rule), "{status} {rule}: {}", describe(&report));
+        }
+    }
+}
+
+/// Servers that do not know the type of Markdown call it bytes or plain text.
+#[test]
+fn markdown_with_a_vague_type_is_negotiated() {
+    for kind in ["application/octet-stream", "text/plain; charset=utf-8", ""] {
+        let vague = move |answer: Answer| {
+            if is_markdown(&answer) { answer.with("content-type", kind) } else { answer }
+        };
+        let lacking = FakeSite::with_fault(move |asked, answer| {
+            if is_page(asked) && answer.status == 200 { vague(answer.with("vary", "")) } else { answer }
+        });
+        assert_finds(&lacking, "vary-missing-page", Broken);
+        let other = FakeSite::with_fault(move |asked, answer| {
+            let answer = if asked.path() == "/about/index.md" {
+                answer.replaced(
+                    "The first paragraph of About us says what the page is about",
+                    "Another site tells this",
+                )
+            } else {
+                answer
+            };
+            vague(answer)
+        });
+        let found = other.found_in("parity");
+        assert!(found.iter().any(|(rule, _)| *rule == "twin-differs"), "{kind}: {found:?}");
+    }
+    let stored = behind_url_cache(|asked| {
+        let answer = content::answer(asked);
+        if is_page(asked) && is_markdown(&answer) {
+            answer
+                .with("content-type", "application/octet-stream")
+                .with("cache-control", "public, max-age=60")
+        } else {
+            answer
+        }
+    });
+    let found = stored.found_in("caches");
+    assert!(found.contains(&("cache-serves-markdown-to-browsers", Broken)), "{found:?}");
+    let message = FakeSite::with_fault(|asked, answer| {
+        if is_page(asked) && is_markdown(&answer) {
+            Answer::new(200, "text/plain", "This page is not available.").with("cache-control", "no-store")
+        } else {
+            answer.with("vary", "")
+        }
+    });
+    assert_no_finding("plain text that is no Markdown", &message);
+}
+
+#[test]
+fn a_cache_that_hides_the_negotiation_is_told() {
+    let site = FakeSite::serving(|asked| {
+        let mut asked = asked.clone();
+        if is_page(&asked) {
+            asked.headers.retain(|(name, _)| name != "accept");
+        }
+        let answer = content::conclude(&asked, content::answer(&asked));
+        if is_page(&asked) { answer.with("x-cache", "HIT").with("vary", "Accept-Encoding") } else { answer }
+    });
+    let report = assert_finds(&site, "fresh-url-is-cached", Advice);
+    let is_told = |note: &NotJudged| note.reason.starts_with("a cache hides the negotiation");
+    assert!(report.not_judged.iter().any(is_told), "{}", describe(&report));
+    let as_agent = |asked: &Asked| asked.target == "/" && asked.header("accept").contains("text/markdown");
+    assert!(!site.requests().iter().any(as_agent));
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use frontdesk_audit::{Baseline, Options};
 
-use crate::site::{Answer, FakeSite, describe};
+use crate::content;
+use crate::site::{Answer, Asked, FakeSite, describe};
 
 fn quick() -> Options {
     Options { pace: Duration::ZERO, ..Options::default() }
@@ -88,6 +89,84 @@ fn known_findings_are_recognized_on_another_host() {
     let again = faulty().audit();
     assert!(!again.findings.is_empty() && again.findings.iter().all(|finding| baseline.contains(finding)));
     assert!(Baseline::parse("{}\nnot JSON").expect_err("line 2").contains("line 2"));
+}
+
+#[test]
+fn findings_show_urls_without_the_query_of_the_audit() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/frontdesk-audit-no-such-page" => {
+            Answer::new(302, "", "").with("location", &asked.target.replace(asked.path(), "/about/"))
+        }
+        _ => answer,
+    });
+    let report = site.audit();
+    let finding = report.findings.iter().find(|finding| finding.rule.id == "soft-not-found").expect("it");
+    assert_eq!(finding.url, site.url("/about/").as_str());
+    assert!(finding.message.contains("/about/: "), "{}", finding.message);
+    assert!(finding.evidence[0].url().query().is_some_and(|query| query.starts_with("frontdesk-audit=")));
+}
+
+#[test]
+fn pages_that_redirect_are_compared_where_they_lead() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/sitemap.xml" => answer.replaced("/</loc>", "</loc>"),
+        "/docs" | "/about" | "/docs/install" => {
+            Answer::new(301, "", "").with("location", &format!("{}/", asked.target))
+        }
+        _ => answer,
+    });
+    let pages = site.audit().pages;
+    assert_eq!(pages, ["/", "/docs/", "/about/"].map(|path| site.url(path).to_string()));
+
+    let home = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/docs/" => Answer::new(301, "", "").with("location", "/"),
+        "/about/" => Answer::new(301, "", "").with("location", "https://www.example.com/about/"),
+        _ => answer,
+    });
+    assert_eq!(home.audit().pages, [home.url("/").to_string()], "no page twice, and none of another site");
+}
+
+#[test]
+fn a_page_names_the_sitemap_if_robots_txt_does_not() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Sitemap:", "# Sitemap:"),
+        "/sitemap.xml" => Answer::new(404, "text/plain", "not here"),
+        "/lists/pages.xml" => content::answer(&Asked { target: "/sitemap.xml".into(), ..asked.clone() }),
+        _ => answer.replaced(
+            "<link rel=\"help\"",
+            "<link rel=\"sitemap\" href=\"/lists/pages.xml\">\n<link rel=\"help\"",
+        ),
+    });
+    let report = site.audit();
+    assert!(report.findings.is_empty(), "{}", describe(&report));
+    assert_eq!(report.pages, ["/", "/docs/", "/about/"].map(|path| site.url(path).to_string()));
+    assert!(site.requests().iter().any(|asked| asked.path() == "/lists/pages.xml"));
+    assert!(site.requests().iter().all(|asked| asked.path() != "/sitemap.xml"));
+}
+
+/// The root of a code host's domain may belong to another project.
+#[test]
+fn a_site_below_a_path_has_its_lists_there() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" | "/llms.txt" | "/sitemap.xml" => Answer::new(404, "text/plain", "not here"),
+        "/docs/llms.txt" | "/docs/sitemap.xml" => {
+            content::answer(&Asked { target: asked.target.replace("/docs", ""), ..asked.clone() })
+        }
+        _ => answer,
+    });
+    let report = site.try_audit("/docs/", &quick()).expect("a report");
+    assert!(report.findings.iter().all(|finding| finding.rule.id != "llms-missing"), "{}", describe(&report));
+    let paths: Vec<_> = report.pages.iter().map(|page| page.replace(site.url("/").as_str(), "/")).collect();
+    assert_eq!(paths, ["/docs/", "/", "/about/"]);
+    let count =
+        |site: &FakeSite| site.requests().iter().filter(|asked| asked.path().ends_with("/llms.txt")).count();
+    assert_eq!(count(&site), 2);
+    let root = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/llms.txt" => Answer::new(404, "text/plain", "not here"),
+        _ => answer,
+    });
+    root.audit();
+    assert_eq!(count(&root), 1, "no further request for a site at the root");
 }
 
 /// Sites whose responses never end, are broken, or send the client in circles.

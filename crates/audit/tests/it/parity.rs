@@ -2,7 +2,7 @@
 
 use frontdesk_audit::Severity::{self, Advice, Broken};
 
-use crate::content::{html_page, markdown_page, negotiated};
+use crate::content::{self, html_page, markdown_page, negotiated};
 use crate::site::{Answer, Asked, FakeSite, describe};
 
 /// A page with much text, and its Markdown.
@@ -313,5 +313,33 @@ fn other_designs_are_not_broken() {
         let is_parity = |finding: &&frontdesk_audit::Finding| finding.rule.group.title() == "parity";
         let found: Vec<_> = report.findings.iter().filter(is_parity).collect();
         assert!(found.is_empty(), "{}", describe(&report));
+    }
+}
+
+/// Sites without negotiation may name the Markdown of their pages in `llms.txt` only.
+#[test]
+fn markdown_that_only_llms_txt_names_is_compared() {
+    for name in ["about.md", "about.html.md", "about/index.md", "about/index.html.md"] {
+        let site = FakeSite::with_fault(move |asked, answer| {
+            if asked.path() == format!("/{name}") {
+                return Answer::new(
+                    200,
+                    "text/markdown; charset=utf-8",
+                    "# About us\n\nWe moved to another place.\n",
+                );
+            }
+            let html = content::answer(&Asked { headers: vec![], ..asked.clone() });
+            match asked.path() {
+                "/llms.txt" => answer.replaced("/about/index.md", &format!("/{name}")),
+                _ if answer.header("vary").is_empty() => answer,
+                _ => html.replaced("type=\"text/markdown\"", "type=\"text/other\"").with("vary", ""),
+            }
+        });
+        let report = site.audit();
+        let of_twin = report.findings.iter().filter(|finding| finding.url.ends_with(name));
+        let rules: Vec<_> = of_twin.map(|finding| finding.rule.id).collect();
+        assert!(rules.contains(&"markdown-text-missing"), "{name}: {}", describe(&report));
+        let declared = report.findings.iter().find(|finding| finding.message.contains("declares"));
+        assert!(declared.is_none(), "{name}: {}", describe(&report));
     }
 }

@@ -1,7 +1,6 @@
 //! Caches do not serve pages that are older than their lifetime.
 
-use crate::cache_status::age;
-use crate::exchange::Response;
+use crate::cache_status::{age, has_own_lifetime};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -50,10 +49,4 @@ fn check(survey: &Survey, findings: &mut Findings) {
             }
         }
     }
-}
-
-fn has_own_lifetime(response: &Response) -> bool {
-    let names =
-        ["cdn-cache-control", "netlify-cdn-cache-control", "vercel-cdn-cache-control", "surrogate-control"];
-    names.iter().any(|name| response.headers.contains_key(*name))
 }

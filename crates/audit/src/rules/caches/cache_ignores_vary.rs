@@ -3,8 +3,9 @@
 use super::misserved::wanted;
 use super::shared::KEY_FIXES;
 use crate::cache_status::{BUNNY, CLOUDFLARE, CLOUDFRONT, CacheOutcome, cache_evidence, cache_statuses};
-use crate::exchange::{Exchange, Representation, Response};
+use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
@@ -25,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let sequences = || [&caches.in_turn, &caches.agent_first, &caches.browser_first].into_iter().flatten();
-    let got = |exchange: &Exchange| exchange.success().map(Response::representation);
+    let got = |exchange: &Exchange| exchange.success().map(representation_of_page);
     let is_hit = |kind| {
         sequences().any(|exchange| {
             wanted(exchange) == kind

@@ -38,6 +38,9 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// Reports one finding: a cache that mixes up one coding also mixes up the others.
 fn check(survey: &Survey, findings: &mut Findings) {
+    if let Some(reason) = survey.caches.fresh_refusal() {
+        findings.not_judged(reason);
+    }
     for exchange in &survey.caches.encodings {
         let Some(response) = exchange.success() else { continue };
         let (accepted, coding) = (accepted_coding(exchange), response.encoding());

@@ -24,7 +24,10 @@ pub(super) static RULE: Rule = Rule {
 /// Not reported for platforms that store pages when a site is built and ignore queries by design.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
-    // Without negotiation, the second unused URL is that of the codings.
+    if let Some(reason) = caches.fresh_refusal() {
+        findings.not_judged(reason);
+    }
+    // Without negotiation, the second unused address is that of the codings.
     let fresh = [&caches.agent_first, &caches.browser_first, &caches.encodings];
     for exchange in fresh.into_iter().filter_map(|sequence| sequence.first()).take(2) {
         let Some(response) = exchange.success().filter(|response| !ignores_queries(response)) else {

@@ -1,7 +1,10 @@
 //! HTML and Markdown may be cached for similar times.
 
-use super::shared::negotiated_pages;
+use std::sync::Arc;
+
+use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
@@ -20,10 +23,19 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reported if one lifetime is at least an hour longer, and at least ten times as long.
+/// Reported if one lifetime is at least an hour longer, and at least ten times as long. Compares responses of
+/// one address, because some sites have other lifetimes for addresses with a query.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for (_, html, markdown) in negotiated_pages(survey) {
-        let lifetime = |exchange: &crate::exchange::Exchange| exchange.response()?.shared_lifetime();
+    let lifetime = |exchange: &Exchange| exchange.success()?.shared_lifetime();
+    for sequence in [&survey.caches.agent_first, &survey.caches.in_turn] {
+        let first = |kind| {
+            let is_kind = |exchange: &&Arc<Exchange>| {
+                exchange.success().is_some_and(|response| representation_of_page(response) == kind)
+            };
+            sequence.iter().find(is_kind)
+        };
+        let (html, markdown) = (first(Representation::Html), first(Representation::Markdown));
+        let (Some(html), Some(markdown)) = (html, markdown) else { continue };
         let (Some(first), Some(second)) = (lifetime(html), lifetime(markdown)) else { continue };
         let (short, long) = (first.min(second), first.max(second));
         if long - short >= 3600 && long / 10 >= short {
@@ -32,6 +44,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                  lifetime"
             );
             findings.report(&[html, markdown], message);
+            return;
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cache_status::cache_evidence;
 use crate::clients::CLAUDE_CODE;
 use crate::exchange::{Exchange, Representation, Response};
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Severity};
 use crate::survey::Survey;
 
@@ -25,6 +26,14 @@ pub(super) fn wanted(exchange: &Exchange) -> Representation {
 /// at a URL that was used before the audit, and no field shows a cache.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
+    if let Some(reason) = caches.fresh_refusal() {
+        findings.not_judged(reason);
+    } else if let Some(field) = hiding_cache(survey) {
+        findings.not_judged(format!(
+            "a cache hides the negotiation: it had HTML for an agent and a query that was never requested \
+             (`{field}`)"
+        ));
+    }
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
     let mut first_clients =
         [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
@@ -58,8 +67,18 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     }
 }
 
+/// The field of a cache that has no Markdown and whose key lacks the query, so that the audit cannot learn
+/// what the site has for agents.
+fn hiding_cache(survey: &Survey) -> Option<String> {
+    let first = survey.caches.agent_first.first().filter(|_| !survey.caches.negotiates())?;
+    first
+        .success()
+        .filter(|response| response.representation() == Representation::Html)
+        .and_then(cache_evidence)
+}
+
 fn got(exchange: &Exchange) -> Option<Representation> {
-    exchange.success().map(Response::representation)
+    exchange.success().map(representation_of_page)
 }
 
 fn sentence(response: &Response, missed: Representation) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::header;
 
 use crate::exchange::{Exchange, Representation, Response};
-use crate::page::Page;
+use crate::page::{Page, representation_of_page};
 use crate::rule::{Findings, Fix, Platform, Severity};
 use crate::survey::Survey;
 use crate::survey::caches::opaque_tag;
@@ -73,7 +73,7 @@ pub(super) const ETAG_FIXES: &[Fix] = &[Fix {
 
 /// The name of what a client got, for messages.
 pub(super) fn kind(response: &Response) -> &'static str {
-    match response.representation() {
+    match representation_of_page(response) {
         Representation::Html => "HTML",
         Representation::Markdown => "Markdown",
         Representation::Other => "another media type",

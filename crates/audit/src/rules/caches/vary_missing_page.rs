@@ -1,6 +1,6 @@
 //! Pages that exist in two representations say so in `Vary`.
 
-use super::shared::{VARY_FIXES, kind, negotiated_pages, report_without_vary};
+use super::shared::{VARY_FIXES, kind, negotiated_pages, severity_without_vary, vary_of};
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
@@ -16,12 +16,22 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports one finding for each page: both representations have one cause.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for (_, html, markdown) in negotiated_pages(survey) {
-        for exchange in [html, markdown] {
-            let kind = exchange.response().map_or("page", kind);
-            let difference = "the URL also has another representation";
-            report_without_vary(findings, exchange, &format!("The {kind}"), difference);
-        }
+    for (page, html, markdown) in negotiated_pages(survey) {
+        let lacking = [html, markdown].into_iter().filter_map(|exchange| {
+            let response = exchange.response().filter(|response| !response.varies_on("accept"))?;
+            let severity = severity_without_vary(response)?;
+            Some((exchange, severity, format!("the {} has {}", kind(response), vary_of(response))))
+        });
+        let lacking: Vec<_> = lacking.collect();
+        let Some(severity) = lacking.iter().map(|(_, severity, _)| *severity).min() else { continue };
+        let evidence: Vec<_> = lacking.iter().map(|(exchange, ..)| *exchange).collect();
+        let defects: Vec<_> = lacking.iter().map(|(.., defect)| &**defect).collect();
+        let message = format!(
+            "The address has two representations, but {}: a cache may serve them to the wrong clients",
+            defects.join(" and ")
+        );
+        findings.report_at(severity, page.url.as_str(), &evidence, message);
     }
 }

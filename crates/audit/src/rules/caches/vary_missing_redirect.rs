@@ -4,8 +4,9 @@ use super::shared::{VARY_FIXES, report_without_vary};
 use std::sync::Arc;
 
 use crate::client::redirect_target;
-use crate::exchange::{Exchange, Representation};
+use crate::exchange::{Exchange, Representation, without_fresh_queries};
 use crate::group::Group;
+use crate::page::representation_of_page;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
@@ -27,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for (browser, agent) in pages.chain(arrival) {
         let Some(agent) = agent.filter(|agent| leads_to_markdown(agent)) else { continue };
         let is_redirect = [browser, agent].iter().any(|exchange| redirect_target(exchange).is_some());
-        if !is_redirect || redirect_target(agent) == redirect_target(browser) {
+        if !is_redirect || target(agent) == target(browser) {
             continue;
         }
         let difference = "this URL sends agents to Markdown, but not browsers";
@@ -36,12 +37,21 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
+/// The target of a redirect, without the unused query, which redirects may keep.
+fn target(exchange: &Exchange) -> Option<String> {
+    redirect_target(exchange).map(|target| without_fresh_queries(target.as_str()))
+}
+
 /// Whether the response is Markdown, or a redirect to a path that ends like a file of Markdown or text. Other
 /// redirects may depend on a login, a language or chance.
 fn leads_to_markdown(exchange: &Arc<Exchange>) -> bool {
     let is_markdown = |path: &str| [".md", ".mdx", ".markdown", ".txt"].iter().any(|end| path.ends_with(end));
     redirect_target(exchange).map_or_else(
-        || exchange.success().is_some_and(|response| response.representation() == Representation::Markdown),
+        || {
+            exchange
+                .success()
+                .is_some_and(|response| representation_of_page(response) == Representation::Markdown)
+        },
         |target| is_markdown(&target.path().to_ascii_lowercase()),
     )
 }

@@ -21,6 +21,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    if let Some(reason) = survey.caches.fresh_refusal() {
+        findings.not_judged(reason);
+    }
     if !survey.negotiation.negotiates {
         return;
     }

@@ -29,6 +29,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    if let Some(reason) = survey.caches.fresh_refusal() {
+        findings.not_judged(reason);
+    }
     let is_served = survey.negotiation.any.as_ref().is_some_and(|any| any.success().is_some());
     for (token, exchange) in survey.negotiation.crawlers.iter().filter(|_| is_served) {
         let refusal = match &exchange.outcome {
