@@ -1,10 +1,13 @@
 //! Surveys a site, and applies the rules.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use frontdesk_convert::Url;
 
 use crate::client::Client;
+use crate::clients::CHROME;
+use crate::exchange::{Representation, Response};
 use crate::options::{AuditError, Options};
 use crate::report::{NotJudged, Report};
 use crate::rule::Findings;
@@ -18,11 +21,17 @@ use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
+/// Rules that are not judged within this time are left out: only pages made to be slow take longer.
+const MAX_JUDGING: Duration = Duration::from_secs(60);
+
 /// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices.
 /// Needs a Tokio runtime with timers. Ends in time, because each request has limits of time and size.
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
-    let mut basis = Basis::survey(&client, target).await?;
+    let mut basis = match Basis::survey(&client, target).await {
+        Ok(basis) => basis,
+        Err(error) => return only_markdown(&client).ok_or(error),
+    };
     // The order decides what is left out if the budget does not suffice.
     let caches = CachesSurvey::survey(&client, &mut basis).await;
     let negotiation = NegotiationSurvey::survey(&client, &basis, &caches).await;
@@ -36,6 +45,25 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     Ok(judge(&survey, &client))
 }
 
+/// The report about a site that gives browsers only Markdown, so that no rule can read a page.
+fn only_markdown(client: &Client) -> Option<Report> {
+    let exchanges = client.exchanges();
+    let is_markdown = |response: &Response| response.representation() == Representation::Markdown;
+    let wrong = exchanges.iter().find(|exchange| exchange.success().is_some_and(is_markdown))?;
+    let rule = rules().find(|rule| rule.id == "browser-gets-markdown")?;
+    let mut findings = Findings::new(rule);
+    findings.report(&[wrong], format!("{} gets Markdown: HTML is right", CHROME.name));
+    let reason = "a browser gets no HTML, so nothing else can be judged".to_owned();
+    Some(Report {
+        url: wrong.url().to_string(),
+        findings: findings.found,
+        not_judged: vec![NotJudged { group: rule.group, rule: None, reason }],
+        submissions: Vec::new(),
+        requests: client.sent(),
+        pages: Vec::new(),
+    })
+}
+
 /// Applies all rules.
 fn judge(survey: &Survey, client: &Client) -> Report {
     let denials: BTreeSet<_> = client.denials().into_iter().collect();
@@ -44,7 +72,13 @@ fn judge(survey: &Survey, client: &Client) -> Report {
         .map(|(group, denial)| NotJudged { group, rule: None, reason: denial.to_string() })
         .collect();
     let mut found = Vec::new();
+    let began = Instant::now();
     for rule in rules() {
+        if began.elapsed() > MAX_JUDGING {
+            let reason = "reading the pages took too long".to_owned();
+            not_judged.push(NotJudged { group: rule.group, rule: Some(rule), reason });
+            continue;
+        }
         let mut findings = Findings::new(rule);
         (rule.check)(survey, &mut findings);
         found.append(&mut findings.found);

@@ -46,8 +46,8 @@ const TIMEOUTS: FetchTimeouts = FetchTimeouts {
 pub enum Denial {
     /// The request budget is used up.
     Budget,
-    /// `robots.txt` disallows the page for the audit. Does not apply to the operations of a described API:
-    /// the description invites programs, and sites disallow their URLs to keep them out of search results.
+    /// `robots.txt` forbids the page to the audit. Does not apply to the files for programs, nor to the
+    /// operations of a described API, which sites keep out of search results.
     Robots,
     /// The URL belongs to another site.
     OtherHost,
@@ -70,6 +70,7 @@ impl std::fmt::Display for Denial {
 pub struct Client {
     http: FetchClient,
     options: Options,
+    target: Url,
     /// The host of the site, without `www.`; requests go only to this host, with or without `www.`.
     host: String,
     /// Whether the host has a public address.
@@ -111,6 +112,7 @@ impl Client {
         Ok(Client {
             http,
             options: options.clone(),
+            target: target.clone(),
             host: site_host(target),
             is_public: !is_private,
             robots: RefCell::default(),
@@ -168,7 +170,9 @@ impl Client {
         if !headers.iter().any(|(name, _)| name == header::ACCEPT_ENCODING) {
             headers.push((header::ACCEPT_ENCODING, HeaderValue::from_static("gzip")));
         }
-        headers.extend(self.options.headers.iter().cloned());
+        if self.is_entitled(&request.url) {
+            headers.extend(self.options.headers.iter().cloned());
+        }
         let outcome = match fetch_url(&request.url) {
             Ok(url) => {
                 let sending =
@@ -249,6 +253,12 @@ impl Client {
         self.sent.get()
     }
 
+    /// Whether the operator's fields, which may be credentials, may be sent to a URL: to the origin that the
+    /// operator named, and over TLS to the same site.
+    fn is_entitled(&self, url: &Url) -> bool {
+        url.origin() == self.target.origin() || (url.scheme() == "https" && self.is_same_site(url))
+    }
+
     /// The number of requests that the budget still permits.
     pub fn remaining(&self) -> usize {
         self.options.max_requests.saturating_sub(self.sent.get())
@@ -274,7 +284,7 @@ impl Client {
             Denial::Stopped("the site's responses have more than 64 MiB in total".to_owned())
         } else if !self.is_same_site(url) {
             Denial::OtherHost
-        } else if group != Group::Forms && is_forbidden() {
+        } else if !matches!(group, Group::Files | Group::Forms) && is_forbidden() {
             Denial::Robots
         } else if self.sent.get() >= self.options.max_requests {
             Denial::Budget

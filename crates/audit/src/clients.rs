@@ -39,6 +39,12 @@ pub const CLAUDE_CODE: WebClient = WebClient {
     accept: "text/markdown, text/html, */*",
     preferred: Preferred::Markdown,
 };
+/// Asked where Claude Code, whose types have equal weights, gets HTML: the site may have Markdown all the same.
+pub const MARKDOWN_ONLY: WebClient = WebClient {
+    name: "an agent that accepts only Markdown",
+    accept: "text/markdown",
+    preferred: Preferred::Markdown,
+};
 pub const CURSOR: WebClient = WebClient {
     name: "Cursor",
     accept: "text/markdown, text/plain;q=0.9, */*;q=0.8",

@@ -24,6 +24,7 @@ mod rules;
 mod survey;
 mod usage;
 mod words;
+mod xml;
 
 pub use audit::audit;
 pub use baseline::Baseline;

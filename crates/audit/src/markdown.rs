@@ -4,6 +4,9 @@ use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{AstNode, NodeValue};
 use comrak::{Arena, Options, parse_document};
 
+/// The most bytes that are parsed: the time for some input grows with the square of its length.
+const MAX_BYTES: usize = 256 * 1024;
+
 /// The parts of a Markdown document, without its front matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MarkdownPage {
@@ -23,6 +26,8 @@ pub struct MarkdownPage {
     pub images: Vec<String>,
     /// The blocks that have text of their own, in order.
     pub blocks: Vec<TextBlock>,
+    /// Whether the rest of a long document is missing.
+    pub is_truncated: bool,
 }
 
 /// A block of a Markdown document that has text and no other blocks.
@@ -50,7 +55,7 @@ pub enum BlockKind {
 }
 
 impl MarkdownPage {
-    /// Parses GitHub Flavored Markdown.
+    /// Parses GitHub Flavored Markdown, at most [`MAX_BYTES`] of it.
     pub fn parse(source: &str) -> MarkdownPage {
         let mut options = Options::default();
         options.extension.table = true;
@@ -60,8 +65,10 @@ impl MarkdownPage {
         options.extension.footnotes = true;
         options.extension.front_matter_delimiter = Some("---".to_owned());
         let arena = Arena::new();
+        let is_truncated = source.len() > MAX_BYTES;
+        let source = &source[..source.floor_char_boundary(MAX_BYTES)];
         let root = parse_document(&arena, source.trim_start_matches('\u{feff}'), &options);
-        let mut page = MarkdownPage::default();
+        let mut page = MarkdownPage { is_truncated, ..MarkdownPage::default() };
         let mut words: Vec<String> = Vec::new();
         for node in root.descendants() {
             let data = node.data.borrow();

@@ -7,6 +7,12 @@ use frontdesk_convert::{Converted, HtmlElement, HtmlTree, Options, Selector, Url
 use crate::exchange::{Exchange, Representation, Response};
 use crate::markdown::MarkdownPage;
 
+/// The most bytes of HTML that are parsed of a page. The tree of a page takes up to a hundred times its bytes.
+const MAX_HTML: usize = 1 << 20;
+
+/// The most bytes of a base URL and of a resolved link; longer ones cannot be requested.
+const MAX_URL: usize = 2_000;
+
 /// A page with its HTML and, if the site negotiates, its Markdown.
 pub struct Page {
     /// The URL after redirects.
@@ -38,8 +44,11 @@ impl Page {
         let response = html.success().filter(|response| response.representation() == Representation::Html)?;
         let url = html.url().clone();
         let text = response.text();
-        let tree = HtmlTree::parse(&text);
-        let converted = convert(&text, &Options { url: Some(url.clone()), ..Options::default() });
+        let is_cut = text.len() > MAX_HTML;
+        let text = &text[..text.floor_char_boundary(MAX_HTML)];
+        let tree = HtmlTree::parse(text);
+        let mut converted = convert(text, &Options { url: Some(url.clone()), ..Options::default() });
+        converted.is_truncated |= is_cut;
         let base = read_base(&tree, &url);
         let reference = MarkdownPage::parse(&converted.markdown);
         Some(Page {
@@ -89,7 +98,7 @@ impl Page {
     pub fn resolve(&self, link: &str) -> Option<Url> {
         let mut url = self.base.join(link.trim()).ok()?;
         url.set_fragment(None);
-        matches!(url.scheme(), "http" | "https").then_some(url)
+        (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL).then_some(url)
     }
 
     /// The sitemap that the page names with `<link rel=sitemap>`.

@@ -5,7 +5,8 @@ use frontdesk_convert::Url;
 /// The most bytes that are read (RFC 9309 §2.5 asks for at least 500 KiB).
 const MAX_BYTES: usize = 500 * 1024;
 
-/// The most crawlers, patterns and other fields that are read of a group.
+/// The most groups that are read, and the most crawlers, patterns and other fields of a group.
+const MAX_GROUPS: usize = 1_000;
 const MAX_AGENTS: usize = 500;
 const MAX_RULES: usize = 1_000;
 const MAX_FIELDS: usize = 100;
@@ -55,6 +56,9 @@ impl Robots {
             match &*name {
                 "user-agent" => {
                     if !is_naming {
+                        if robots.groups.len() == MAX_GROUPS {
+                            break;
+                        }
                         robots.groups.push(RobotsGroup::default());
                     }
                     is_naming = true;

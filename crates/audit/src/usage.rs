@@ -1,6 +1,7 @@
 //! Reads preferences for automated use: `Content-Signal` (contentsignals.org) and `Content-Usage` (AIPREF,
 //! draft-ietf-aipref-attach and draft-ietf-aipref-vocab), in `robots.txt` and in responses.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use frontdesk_convert::Url;
@@ -64,7 +65,7 @@ pub(crate) struct Statement {
     /// The value without the path.
     pub value: String,
     /// The crawlers of the group in `robots.txt`, in lower case; empty for a field of a response.
-    pub agents: Vec<String>,
+    pub agents: Rc<[String]>,
     /// The pattern of paths for which the line is meant: only of `Content-Usage` in `robots.txt`.
     pub path: String,
     pub exchange: Arc<Exchange>,
@@ -88,7 +89,7 @@ impl Statement {
         format!("{place} says `{}: {path}{}`", self.syntax.field(), self.value)
     }
 
-    fn read(syntax: Syntax, value: &str, agents: &[String], exchange: &Arc<Exchange>) -> Statement {
+    fn read(syntax: Syntax, value: &str, agents: Rc<[String]>, exchange: &Arc<Exchange>) -> Statement {
         let value = value.trim();
         let is_ruled = syntax == Syntax::Usage && !agents.is_empty() && value.starts_with('/');
         let (path, value) =
@@ -96,7 +97,7 @@ impl Statement {
         let mut statement = Statement {
             syntax,
             value: value.trim().to_owned(),
-            agents: agents.to_vec(),
+            agents,
             path: path.to_owned(),
             exchange: exchange.clone(),
             preferences: Vec::new(),
@@ -167,9 +168,10 @@ impl Statement {
 pub(crate) fn robots_statements(basis: &Basis) -> Vec<Statement> {
     let mut statements = Vec::new();
     for group in basis.rules.groups() {
+        let agents: Rc<[String]> = group.agents.clone().into();
         for (name, value) in &group.fields {
             let syntax = Syntax::ALL.into_iter().find(|syntax| name.eq_ignore_ascii_case(syntax.field()));
-            let read = |syntax| Statement::read(syntax, value, &group.agents, &basis.robots);
+            let read = |syntax| Statement::read(syntax, value, agents.clone(), &basis.robots);
             statements.extend(syntax.map(read));
         }
     }
@@ -180,7 +182,9 @@ pub(crate) fn robots_statements(basis: &Basis) -> Vec<Statement> {
 pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
     let Some(response) = exchange.success() else { return Vec::new() };
     let present = Syntax::ALL.into_iter().filter(|syntax| response.headers.contains_key(syntax.field()));
-    present.map(|syntax| Statement::read(syntax, &response.header(syntax.field()), &[], exchange)).collect()
+    present
+        .map(|syntax| Statement::read(syntax, &response.header(syntax.field()), Rc::from([]), exchange))
+        .collect()
 }
 
 /// The statements in the responses with a page's HTML and Markdown.
@@ -195,7 +199,7 @@ mod tests {
 
     fn read(syntax: Syntax, value: &str) -> Statement {
         let exchange = Arc::new(Exchange::with_body("https://example.com/robots.txt", ""));
-        Statement::read(syntax, value, &["*".to_owned()], &exchange)
+        Statement::read(syntax, value, Rc::from(["*".to_owned()]), &exchange)
     }
 
     #[test]

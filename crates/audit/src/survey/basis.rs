@@ -8,13 +8,14 @@ use frontdesk_convert::Url;
 use http::StatusCode;
 
 use crate::client::{Client, challenge, redirect_target};
-use crate::clients::{CHROME, CLAUDE_CODE};
+use crate::clients::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, WebClient};
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 use crate::markdown::MarkdownPage;
 use crate::options::AuditError;
-use crate::page::Page;
+use crate::page::{Page, representation_of_page};
 use crate::robots::Robots;
+use crate::xml;
 
 /// The exchanges on which other parts of the survey build.
 pub struct Basis {
@@ -37,6 +38,10 @@ pub struct Basis {
     pub sitemap_urls: Vec<Url>,
     /// The pages to compare: first the named one. Never empty.
     pub pages: Vec<Page>,
+    /// The agent whose `Accept` the survey sends: Claude Code, or [`MARKDOWN_ONLY`].
+    pub agent: WebClient,
+    /// The HTML that Claude Code got, if the site has Markdown for clients that accept nothing else.
+    pub tie: Option<Arc<Exchange>>,
 }
 
 /// The most URLs that are read of a sitemap.
@@ -75,6 +80,8 @@ impl Basis {
             sitemaps,
             sitemap_urls,
             pages: vec![page],
+            agent: CLAUDE_CODE,
+            tie: None,
         };
         basis.survey_pages(client).await;
         Ok(basis)
@@ -96,13 +103,14 @@ impl Basis {
             let page = Page::read(&exchange).filter(|page| !self.has_page(&page.url));
             self.pages.extend(page);
         }
-        // A cache without a key for `Accept` would keep the Markdown of the page's own address for browsers.
-        let as_agent = |page: &Page| Request::get(&client.fresh(&page.url)).accept(CLAUDE_CODE.accept);
-        let as_agent = self.pages.iter().map(as_agent).collect();
-        let exchanges = client.send_all(Group::Parity, as_agent).await;
-        for (page, exchange) in self.pages.iter_mut().zip(exchanges) {
-            if let Ok(exchange) = exchange {
-                page.set_agent(exchange);
+        self.ask_as_agent(client, CLAUDE_CODE).await;
+        let html = self.pages[0].agent.clone().filter(|agent| agent.success().is_some());
+        if let Some(html) = html.filter(|_| !self.negotiates()) {
+            let request = Request::get(&client.fresh(&self.pages[0].url)).accept(MARKDOWN_ONLY.accept);
+            let only = client.send(Group::Parity, request).await;
+            if only.is_ok_and(|only| is_markdown(&only)) {
+                self.tie = Some(html);
+                self.ask_as_agent(client, MARKDOWN_ONLY).await;
             }
         }
         let twin = |page: &Page| page.declared_twin().or_else(|| self.listed_twin(page));
@@ -111,6 +119,20 @@ impl Basis {
             if let Some(twin) = twin.filter(|twin| client.is_same_site(twin) && *twin != page.url) {
                 let request = Request::get(&twin).accept("*/*");
                 client.send(Group::Parity, request).await.into_iter().for_each(|twin| page.set_twin(twin));
+            }
+        }
+    }
+
+    /// Requests each page as an agent, at an unused URL: a cache without a key for `Accept` would keep the
+    /// Markdown of the page's own URL for browsers.
+    async fn ask_as_agent(&mut self, client: &Client, agent: WebClient) {
+        self.agent = agent;
+        let request = |page: &Page| Request::get(&client.fresh(&page.url)).accept(agent.accept);
+        let requests = self.pages.iter().map(request).collect();
+        let exchanges = client.send_all(Group::Parity, requests).await;
+        for (page, exchange) in self.pages.iter_mut().zip(exchanges) {
+            if let Ok(exchange) = exchange {
+                page.set_agent(exchange);
             }
         }
     }
@@ -167,6 +189,10 @@ async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, Aud
         return Err(AuditError::Unreachable(format!("cannot fetch {}: {error}", last.url())));
     }
     Ok(chain)
+}
+
+fn is_markdown(exchange: &Exchange) -> bool {
+    exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
 /// The page at a URL that no cache has seen, if a browser got Markdown at its own.
@@ -258,13 +284,7 @@ async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec
 /// The name of a sitemap's root element, empty if it is not XML, and the URLs in it.
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };
-    let options =
-        roxmltree::ParsingOptions { allow_dtd: false, nodes_limit: 1_000_000, ..Default::default() };
-    let Ok(document) =
-        roxmltree::Document::parse_with_options(text.trim_start_matches('\u{feff}').trim_start(), options)
-    else {
-        return Default::default();
-    };
+    let Ok(document) = xml::parse(&text, false) else { return Default::default() };
     let root = document.root_element();
     let locations = root.descendants().filter(|node| {
         node.tag_name().name() == "loc"

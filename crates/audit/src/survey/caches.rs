@@ -8,7 +8,7 @@ use http::{Method, header};
 use super::basis::Basis;
 use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
-use crate::clients::{CHROME, CLAUDE_CODE, WebClient};
+use crate::clients::{CHROME, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
 use crate::page::{Page, representation_of_page};
@@ -62,6 +62,7 @@ impl CachesSurvey {
     pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
         // The first page is not enough to tell: a cache may have only its HTML.
         let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
+        let agent = basis.agent;
         let page = &mut basis.pages[index];
         let browser = if index == 0 { basis.arrival.last() } else { Some(&page.html) };
         let mut survey = CachesSurvey {
@@ -72,16 +73,16 @@ impl CachesSurvey {
         };
         survey.is_agent_harmless = page.agent.as_ref().is_some_and(|agent| is_html_of_origin(agent));
         if survey.is_agent_harmless {
-            survey.ask_in_turn(client, page).await;
+            survey.ask_in_turn(client, page, agent).await;
         }
-        survey.survey_sequences(client, page).await;
+        survey.survey_sequences(client, page, agent).await;
         if page.markdown.is_some() && !survey.is_agent_harmless {
             survey.is_agent_harmless = survey.separates(page);
             if survey.is_agent_harmless {
-                survey.ask_in_turn(client, page).await;
+                survey.ask_in_turn(client, page, agent).await;
             }
         }
-        survey.survey_conditions(client, page).await;
+        survey.survey_conditions(client, page, agent).await;
         survey.survey_statuses(client, basis).await;
         survey
     }
@@ -106,8 +107,8 @@ impl CachesSurvey {
 
     /// Requests the page's own address as an agent, and then as a browser if it has Markdown: a cache without
     /// a key for `Accept` that expires now must not keep Markdown for people.
-    async fn ask_in_turn(&mut self, client: &Client, page: &mut Page) {
-        let Ok(agent) = client.send(Group::Caches, request(&page.url, CLAUDE_CODE)).await else { return };
+    async fn ask_in_turn(&mut self, client: &Client, page: &mut Page, agent: WebClient) {
+        let Ok(agent) = client.send(Group::Caches, request(&page.url, agent)).await else { return };
         self.in_turn.push(agent.clone());
         if is_markdown(&agent) {
             self.in_turn.extend(client.send(Group::Caches, request(&page.url, CHROME)).await);
@@ -135,7 +136,7 @@ impl CachesSurvey {
         is_private || varies || others.iter().any(is_stored_markdown)
     }
 
-    async fn survey_sequences(&mut self, client: &Client, page: &Page) {
+    async fn survey_sequences(&mut self, client: &Client, page: &Page, agent: WebClient) {
         let second = client.fresh(&page.url);
         let browser = |coding| request(&second, CHROME).header(header::ACCEPT_ENCODING, coding);
         let mut codings = vec![browser("gzip"), browser("identity")];
@@ -145,8 +146,8 @@ impl CachesSurvey {
         }
         let first = self.agent_first.first().map(|exchange| exchange.url());
         let after_agent =
-            first.map_or_else(Vec::new, |first| vec![request(first, CHROME), request(first, CLAUDE_CODE)]);
-        codings.splice(0..0, [browser("gzip"), request(&second, CLAUDE_CODE)]);
+            first.map_or_else(Vec::new, |first| vec![request(first, CHROME), request(first, agent)]);
+        codings.splice(0..0, [browser("gzip"), request(&second, agent)]);
         let (agent_first, mut browser_first) =
             tokio::join!(send_in_order(client, after_agent), send_in_order(client, codings));
         self.agent_first.extend(agent_first);
@@ -155,7 +156,7 @@ impl CachesSurvey {
         self.browser_first = browser_first;
     }
 
-    async fn survey_conditions(&mut self, client: &Client, page: &Page) {
+    async fn survey_conditions(&mut self, client: &Client, page: &Page, as_agent: WebClient) {
         let etag =
             |exchange: &Arc<Exchange>| exchange.success().map(|response| response.header(header::ETAG));
         let html = etag(&page.html).filter(|etag| !etag.is_empty());
@@ -170,8 +171,8 @@ impl CachesSurvey {
         };
         self.not_modified_html = conditional(CHROME, &page.html, html.as_ref()).await;
         let Some(agent) = agent else { return };
-        self.not_modified_markdown = conditional(CLAUDE_CODE, agent, markdown.as_ref()).await;
-        self.crossed = conditional(CLAUDE_CODE, agent, other).await;
+        self.not_modified_markdown = conditional(as_agent, agent, markdown.as_ref()).await;
+        self.crossed = conditional(as_agent, agent, other).await;
     }
 
     async fn survey_statuses(&mut self, client: &Client, basis: &Basis) {
@@ -189,15 +190,15 @@ impl CachesSurvey {
             return;
         }
         if let Some(agent) = &page.agent {
-            self.head_markdown = head(CLAUDE_CODE, agent).await;
+            self.head_markdown = head(basis.agent, agent).await;
         }
         // Redirects may lead to addresses that others use.
-        let agent = request(&client.fresh(&unknown), CLAUDE_CODE);
+        let agent = request(&client.fresh(&unknown), basis.agent);
         self.not_found_markdown = client.send(Group::Caches, agent).await.ok();
         let pdf = Request::get(&client.fresh(&page.url)).accept("application/pdf");
         self.not_acceptable = client.send(Group::Caches, pdf).await.ok();
         if let [redirect, _, ..] = &*basis.arrival {
-            let agent = request(&client.fresh(redirect.url()), CLAUDE_CODE);
+            let agent = request(&client.fresh(redirect.url()), basis.agent);
             self.redirect_markdown = client.send(Group::Caches, agent).await.ok();
         }
     }

@@ -116,17 +116,20 @@ fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4
     let sitemap =
         sitemap.into_iter().flat_map(|own| basis.sitemap_urls.iter().map(move |url| (url.clone(), own)));
     [
-        LinkList { links: llms.collect(), method: Method::GET, as_client: ANY },
-        LinkList { links: content.collect(), method: Method::HEAD, as_client: CHROME },
+        LinkList { links: llms.take(MAX_LISTED).collect(), method: Method::GET, as_client: ANY },
+        LinkList { links: content.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
         LinkList {
-            links: pages.iter().flat_map(markdown_links).collect(),
+            links: pages.iter().flat_map(markdown_links).take(MAX_LISTED).collect(),
             method: Method::HEAD,
             // Caches turn HEAD into GET.
             as_client: if caches.is_agent_harmless { CLAUDE_CODE } else { CHROME },
         },
-        LinkList { links: sitemap.collect(), method: Method::HEAD, as_client: CHROME },
+        LinkList { links: sitemap.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
     ]
 }
+
+/// The most links that are read of each kind of document.
+const MAX_LISTED: usize = 1_000;
 
 /// Follows links of the site that `robots.txt` permits.
 struct Prober<'a> {

@@ -400,3 +400,40 @@ fn a_404_in_html_for_agents_is_found() {
     });
     assert_eq!(found(&site), [("not-found-format", Advice)]);
 }
+
+/// A site that gives HTML to clients for which both types have the same weight.
+fn html_for_ties(fault: impl Fn(&Asked, Answer) -> Answer + Send + Sync + 'static) -> FakeSite {
+    FakeSite::serving(move |asked| {
+        let mut seen = asked.clone();
+        if asked.header("accept") == "text/markdown, text/html, */*" {
+            seen.headers.retain(|(name, _)| name != "accept");
+        }
+        fault(asked, content::conclude(&seen, content::answer(&seen)))
+    })
+}
+
+#[test]
+fn markdown_only_for_clients_that_accept_nothing_else_is_judged() {
+    let report = html_for_ties(|_, answer| answer).audit();
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.rule.id, finding.severity)).collect();
+    assert_eq!(found, [("agent-gets-html", Severity::Advice)], "{}", describe(&report));
+    let without_vary = |asked: &Asked, answer: Answer| match asked.header("accept").as_str() {
+        "text/markdown" if answer.status == 200 => answer.with("vary", ""),
+        _ => answer,
+    };
+    let report = html_for_ties(without_vary).audit();
+    assert!(
+        report.findings.iter().any(|found| found.rule.id == "vary-missing-page"),
+        "{}",
+        describe(&report)
+    );
+}
+
+#[test]
+fn a_browser_that_gets_only_markdown_is_a_finding() {
+    let site = FakeSite::serving(|_| Answer::new(200, "text/markdown; charset=utf-8", "# Title\n\nText.\n"));
+    let report = site.audit();
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.rule.id, finding.severity)).collect();
+    assert_eq!(found, [("browser-gets-markdown", Severity::Broken)], "{}", describe(&report));
+    assert_eq!(report.not_judged.len(), 1);
+}

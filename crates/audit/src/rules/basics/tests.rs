@@ -11,6 +11,7 @@ use super::{
     content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing, https_missing,
     mixed_content, page_size, slow_first_byte,
 };
+use crate::clients::CLAUDE_CODE;
 use crate::exchange::{Exchange, MAX_BODY, Request, Response};
 use crate::page::Page;
 use crate::robots::Robots;
@@ -61,6 +62,8 @@ fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
         sitemaps: Vec::new(),
         sitemap_urls: Vec::new(),
         pages: vec![Page::read(page).expect("a page")],
+        agent: CLAUDE_CODE,
+        tie: None,
     };
     Survey {
         basis,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache_status::cache_evidence;
-use crate::clients::CLAUDE_CODE;
+use crate::clients::{CLAUDE_CODE, MARKDOWN_ONLY};
 use crate::exchange::{Exchange, Representation, Response};
 use crate::page::representation_of_page;
 use crate::rule::{Findings, Severity};
@@ -12,7 +12,10 @@ use crate::survey::Survey;
 /// Whether the client of an exchange prefers Markdown.
 pub(super) fn is_agent(exchange: &Exchange) -> bool {
     let mut headers = exchange.request.headers.iter();
-    headers.any(|(name, value)| name == http::header::ACCEPT && value == CLAUDE_CODE.accept)
+    headers.any(|(name, value)| {
+        name == http::header::ACCEPT
+            && [CLAUDE_CODE.accept, MARKDOWN_ONLY.accept].iter().any(|own| value == own)
+    })
 }
 
 /// The representation that the client of an exchange must get.

@@ -4,6 +4,7 @@ use crate::exchange::Response;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::xml;
 
 pub(super) static RULE: Rule = Rule {
     id: "feed-invalid",
@@ -40,8 +41,7 @@ fn fault(response: &Response) -> Option<String> {
         return (!is_feed).then(|| "is not a JSON Feed".to_owned());
     }
     // Old feeds may declare entities.
-    let options = roxmltree::ParsingOptions { allow_dtd: true, nodes_limit: 1_000_000, ..Default::default() };
-    match roxmltree::Document::parse_with_options(text, options) {
+    match xml::parse(text, true) {
         Err(roxmltree::Error::NodesLimitReached) => None,
         Err(error) => Some(format!("is not well-formed XML: {error}")),
         Ok(document) => {

@@ -6,6 +6,7 @@ use super::lists::sitemap_texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::xml;
 
 pub(super) static RULE: Rule = Rule {
     id: "sitemap-invalid",
@@ -31,8 +32,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if text.is_empty() || (!text.starts_with('<') && is_list(&text)) {
             continue;
         }
-        let options = roxmltree::ParsingOptions { nodes_limit: 1_000_000, ..Default::default() };
-        let message = match roxmltree::Document::parse_with_options(&text, options) {
+        let message = match xml::parse(&text, false) {
             // A limit of this audit.
             Err(roxmltree::Error::NodesLimitReached) => continue,
             Err(error) => format!("The sitemap is not well-formed XML: {error}"),

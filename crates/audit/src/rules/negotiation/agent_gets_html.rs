@@ -45,19 +45,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
     }
     // Equal weights leave the choice to the server.
-    let is_markdown_elsewhere = survey.basis.negotiates();
-    for exchange in survey.basis.pages.iter().filter_map(|page| page.agent.as_ref()) {
-        if !is_markdown_elsewhere && gets(exchange, Representation::Html) {
-            findings.report_as(
-                Severity::Advice,
-                &[exchange],
-                format!(
-                    "{} lists Markdown first ({}) but gets HTML: prefer Markdown if the weights are equal",
-                    CLAUDE_CODE.name,
-                    accept_of(exchange)
-                ),
-            );
-            return;
-        }
+    if let Some(exchange) = survey.basis.tie.as_ref().filter(|tie| gets(tie, Representation::Html)) {
+        findings.report_as(
+            Severity::Advice,
+            &[exchange],
+            format!(
+                "{} lists Markdown first ({}) but gets HTML: prefer Markdown if the weights are equal",
+                CLAUDE_CODE.name,
+                accept_of(exchange)
+            ),
+        );
     }
 }

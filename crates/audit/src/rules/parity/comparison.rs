@@ -80,7 +80,9 @@ impl<'a> Comparison<'a> {
         let recurring = Rc::new(recurring);
         let compared = pages.iter().filter_map(|page| {
             let (exchange, markdown) = markdown_of(page)?;
-            let is_whole = page.response().is_whole && !page.converted.is_truncated;
+            let is_truncated =
+                page.converted.is_truncated || page.reference.is_truncated || markdown.is_truncated;
+            let is_whole = page.response().is_whole && !is_truncated;
             let is_comparable = is_whole && !is_empty(page, markdown) && !is_cut(page, exchange, markdown);
             is_comparable.then(|| Comparison {
                 page,

@@ -1,0 +1,35 @@
+//! Parses XML of a site: sitemaps and feeds.
+
+use roxmltree::{Document, Error, ParsingOptions};
+
+/// The most elements, attributes and texts of a document.
+const MAX_NODES: u32 = 1_000_000;
+
+/// The most attributes of a tag: the parser compares each with all those before it.
+const MAX_ATTRIBUTES: usize = 200;
+
+/// Parses a document, and with `has_entities` also the entities that it declares. The error
+/// [`Error::NodesLimitReached`] stands for every limit of the audit.
+pub(crate) fn parse(text: &str, has_entities: bool) -> Result<Document<'_>, Error> {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let mut tags = text.split('<').map(|tag| tag.split('>').next().unwrap_or_default());
+    if tags.any(|tag| tag.matches('=').count() > MAX_ATTRIBUTES) {
+        return Err(Error::NodesLimitReached);
+    }
+    let options = ParsingOptions { allow_dtd: has_entities, nodes_limit: MAX_NODES, ..Default::default() };
+    Document::parse_with_options(text, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_with_many_attributes_is_refused() {
+        let attributes = (0..10_000).map(|number| format!(" a{number}='x'")).collect::<String>();
+        let parsed = parse(&format!("<urlset><url{attributes}/></urlset>"), false).err();
+        assert!(matches!(parsed, Some(Error::NodesLimitReached)), "{parsed:?}");
+        let text = format!("<feed><title>{}</title></feed>", "a=b ".repeat(1_000));
+        assert!(parse(&text, false).is_ok());
+    }
+}
