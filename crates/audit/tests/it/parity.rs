@@ -259,6 +259,37 @@ fn legitimate_differences_are_no_findings() {
     }
 }
 
+/// HTML and Markdown in other character encodings are decoded before they are compared.
+#[test]
+fn encodings_are_no_differences() {
+    // \u{30b1}\u{30c8}\u{30eb} repeated, in Shift_JIS.
+    let sentence = b"\x83P\x83g\x83\x8b".repeat(8);
+    let html = [
+        b"<!doctype html><html lang=ja><title>x</title><main><h1>x</h1><p>".as_slice(),
+        &sentence,
+        b"\x81B</p>",
+    ]
+    .concat();
+    let markdown = format!("# x\n\n{}\u{3002}\n", "\u{30b1}\u{30c8}\u{30eb}".repeat(8));
+    let site = |charset: &'static str| {
+        let (html, markdown) = (html.clone(), markdown.clone());
+        FakeSite::with_fault(move |asked, answer| {
+            if asked.path() != "/docs/" {
+                return answer;
+            }
+            match answer.header("content-type").starts_with("text/html") {
+                true => Answer { body: html.clone(), ..answer }.with("content-type", charset),
+                false => Answer { body: markdown.clone().into(), ..answer },
+            }
+        })
+    };
+    assert_eq!(site("text/html; charset=Shift_JIS").found_in("parity"), []);
+    let site = site("text/html; charset=klingon");
+    assert_eq!(site.found_in("parity"), []);
+    let report = site.audit();
+    assert!(report.not_judged.iter().any(|note| note.reason.contains("klingon")), "{}", describe(&report));
+}
+
 /// Text around the content, which Markdown need not have.
 #[test]
 fn surroundings_of_the_content_are_no_findings() {

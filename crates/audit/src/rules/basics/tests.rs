@@ -33,6 +33,7 @@ fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
         body: body.into(),
         encoded_length: body.len(),
         is_whole: true,
+        is_encoding_untrue: false,
         time_to_header: Duration::ZERO,
     }
 }

@@ -1,6 +1,6 @@
 //! The Markdown has the text of the HTML.
 
-use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, texts};
+use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, markdown_of, texts, unreadable};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -30,6 +30,11 @@ pub(super) static RULE: Rule = Rule {
 const BROKEN_WORDS: usize = 25;
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        if let Some(reason) = markdown_of(page).and_then(|(exchange, _)| unreadable(page, exchange)) {
+            findings.not_judged(format!("{}: {reason}", page.url));
+        }
+    }
     for comparison in Comparison::all(survey) {
         let (missing, total) = comparison.missing();
         let Some(first) = missing.iter().find(|lost| lost.has_neighbors).or(missing.first()) else {

@@ -51,7 +51,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 
 /// Whether a page has hardly any text, and an empty element for scripts or a note that asks for JavaScript.
 fn is_filled_by_scripts(page: &Page) -> bool {
-    let is_blank = page.converted.page_letters < FEW_LETTERS && page.response().is_whole;
+    let is_blank = page.converted.page_letters < FEW_LETTERS && page.response().unreadable().is_none();
     let has_root = || page.select(ROOTS).iter().any(|root| root.text().len() < FEW_LETTERS);
     let has_note = || page.select("noscript").iter().any(|note| note.text().contains("JavaScript"));
     is_blank && !page.select("script").is_empty() && (has_root() || has_note())
