@@ -63,6 +63,49 @@ fn legitimate_pages_have_no_finding() {
 }
 
 #[test]
+fn an_untrue_content_coding_is_one_finding() {
+    // Bytes that are not compressed, and compressed bytes that are damaged.
+    for damage in [
+        |body: Vec<u8>| [b"plain: ".as_slice(), &body].concat(),
+        |body: Vec<u8>| body[..body.len() - 20].to_vec(),
+    ] {
+        let site = FakeSite::with_late_fault(move |asked, answer| {
+            if asked.path() == "/about/" && answer.header("content-encoding") == "gzip" {
+                Answer { body: damage(answer.body.clone()), ..answer }
+            } else {
+                answer
+            }
+        });
+        site.assert_finds("encoding-untrue", Broken);
+    }
+}
+
+#[test]
+fn an_incomplete_page_lacks_nothing() {
+    // The first page breaks off after its start tag.
+    let site = FakeSite::raw(|asked, stream| {
+        use std::io::Write as _;
+        let (status, body) = if asked.path() == "/" { (200, "<!doctype html><html>") } else { (404, "none") };
+        let head = format!("HTTP/1.1 {status} x\r\ncontent-type: text/html\r\ncontent-length: 9000\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+    });
+    let lacking: Vec<_> = site.found_in("basics").into_iter().map(|(rule, _)| rule).collect();
+    assert!(lacking.iter().all(|rule| !rule.contains("missing")), "{lacking:?}");
+}
+
+#[test]
+fn one_repeated_id_is_counted_in_the_singular() {
+    for (to, expected) in [
+        ("<h2 id=a><b id=a>", "1 value of `id` occurs"),
+        ("<h2 id=a><b id=a><i id=b><u id=b>", "2 values of `id` occur"),
+    ] {
+        let report = replacing("<h2>", to).audit();
+        let message = report.findings.iter().find(|finding| finding.rule.id == "duplicate-id");
+        assert!(message.is_some_and(|own| own.message.starts_with(expected)), "{}", describe(&report));
+    }
+}
+
+#[test]
 fn a_page_without_an_encoding_is_found() {
     let site = |from: &'static str, to: &'static str| {
         FakeSite::with_fault(move |asked, answer| {
