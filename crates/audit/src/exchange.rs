@@ -131,8 +131,8 @@ pub enum Representation {
     Other,
 }
 
-/// Whether a media type, empty if it is missing, is one that servers without `text/markdown` in their tables send
-/// with Markdown.
+/// Whether a media type, empty if it is missing, is one that servers send with Markdown if their tables lack
+/// `text/markdown`.
 pub(crate) fn is_almost_markdown(media_type: &str) -> bool {
     matches!(media_type, "" | "text/plain" | "application/octet-stream" | "text/x-markdown")
 }
@@ -148,7 +148,8 @@ pub struct Response {
     pub encoded_length: usize,
     /// Whether the body is complete: false if it was too long, broke off or cannot be decoded.
     pub is_whole: bool,
-    /// Whether all bytes arrived but are not gzip, although `Content-Encoding` says so: browsers show an error.
+    /// Whether all bytes arrived but are not gzip, although `Content-Encoding` says so. Browsers show an
+    /// error.
     pub is_encoding_untrue: bool,
     /// From sending the request to the end of the response's header, without the connection's setup.
     pub time_to_header: Duration,
@@ -216,8 +217,8 @@ impl Response {
         Encoding::for_label(charset.as_bytes()).map(Some).ok_or(charset)
     }
 
-    /// Why the text cannot be compared with another one, as a clause; `None` if it is complete, decoded, and in
-    /// a known character encoding.
+    /// Why the text cannot be compared with another one, as a clause; `None` if it is complete, decoded, and
+    /// in a known character encoding.
     pub fn unreadable(&self) -> Option<String> {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
         // Browsers ignore unknown codings, such as `utf-8`.
@@ -229,9 +230,9 @@ impl Response {
         self.declared_encoding().err().map(|charset| format!("the charset `{charset}` is not known"))
     }
 
-    /// The body as text. A byte order mark decides the encoding, then `charset`, and in HTML the declaration of
-    /// the document (HTML §13.2.3); otherwise it is UTF-8. Text that is valid UTF-8 is not read in an encoding
-    /// of single bytes, which is declared by mistake. Invalid bytes become U+FFFD.
+    /// The body as text. A byte order mark decides the encoding, then `charset`, and in HTML the declaration
+    /// of the document (HTML §13.2.3); otherwise it is UTF-8. Text that is valid UTF-8 is not read in an
+    /// encoding of single bytes, which is declared by mistake. Invalid bytes become U+FFFD.
     pub fn text(&self) -> Cow<'_, str> {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
         match self.declared_encoding().ok().flatten() {

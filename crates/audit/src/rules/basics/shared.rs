@@ -21,7 +21,8 @@ pub(super) fn report_lacking(
     }
 }
 
-/// Reports each readable page in which `find` finds wrong elements: how many there are, what is wrong, and the first.
+/// Reports each readable page in which `find` finds wrong elements: how many there are, what is wrong, and
+/// the first.
 pub(super) fn report_elements<'a>(
     survey: &'a Survey,
     findings: &mut Findings,

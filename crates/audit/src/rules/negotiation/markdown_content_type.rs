@@ -45,8 +45,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let is_markdown = !is_page || exchange.url().path().ends_with(".md");
         let kind = response.media_type();
         if is_markdown && is_almost_markdown(&kind) && response.representation() != Representation::Html {
-            // In place of a page, browsers store the file and agents refuse it. A link to it is not followed by
-            // people.
+            // In place of a page, browsers store the file, and agents refuse it.
             let is_negotiated = survey.basis.pages.iter().any(|page| page.url == *exchange.url());
             let is_refused = is_negotiated && kind == "application/octet-stream";
             let severity = if is_refused { Severity::Broken } else { Severity::Advice };

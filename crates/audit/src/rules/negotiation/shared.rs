@@ -62,7 +62,7 @@ pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &R
     readable.filter(|(_, response)| matches!(&*response.encoding(), "" | "gzip"))
 }
 
-/// How much a response hurts that depends on the `User-Agent`: a cache that is not told, and that may store the
+/// How much a response hurts that depends on the `User-Agent`: a cache that is not told, and may store the
 /// response for a stated time, may serve it to all clients.
 pub(super) fn severity_by_cache(response: &Response) -> Severity {
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
