@@ -213,6 +213,24 @@ fn a_page_without_text_is_found() {
 }
 
 #[test]
+fn a_reference_that_scripts_draw_is_advice() {
+    for root in [
+        "<div id=swagger-ui></div>",
+        "<noscript>ReDoc requires Javascript to function.</noscript><redoc spec-url=/openapi.json></redoc>",
+    ] {
+        let site = FakeSite::serving(move |asked| match asked.path() {
+            "/" => {
+                let html = format!("<!doctype html><title>API</title>{root}<script src=/ui.js></script>");
+                Answer::new(200, "text/html; charset=utf-8", html)
+            }
+            "/ui.js" => Answer::new(200, "text/javascript", ""),
+            _ => Answer::new(404, "text/plain", "not found"),
+        });
+        assert_eq!(site.found_in("parity"), [("text-only-by-scripts", Advice)], "{root}");
+    }
+}
+
+#[test]
 fn a_short_page_with_scripts_has_its_text() {
     let site = FakeSite::serving(move |asked| match asked.path() {
         "/" => Answer::new(
