@@ -101,6 +101,68 @@ fn missing_headings_are_found() {
     with_article(ARTICLE_HTML.to_owned(), flat).assert_finds("markdown-headings-missing", Broken);
 }
 
+/// The titles of cards and labels of lists are in the Markdown, but not as headings.
+#[test]
+fn titles_of_cards_and_labels_are_no_headings() {
+    let cards = "<ul class=board><li><h3>Small kettles</h3><p>For up to four people.</p></li>\
+                 <li><h3>Big kettles</h3><p>For a whole floor.</p></li></ul>\
+                 <h2>Related</h2><ul><li><a href=/about/>About us</a></li></ul></main>";
+    let html = ARTICLE_HTML.replace("</main>", cards);
+    for end in [
+        "- **Small kettles**: For up to four people.\n- **Big kettles**: For a whole floor.",
+        "- Small kettles  \n  For up to four people.\n- Big kettles  \n  For a whole floor.",
+        "**Small kettles**\n\nFor up to four people.\n\n**Big kettles**\n\nFor a whole floor.",
+    ] {
+        let markdown = format!("{ARTICLE_MARKDOWN}\n{end}\n\nRelated: [About us](/about/)\n");
+        with_article(html.clone(), markdown).assert_clean();
+    }
+    let plain = format!("{ARTICLE_MARKDOWN}\nSmall kettles\n\nFor up to four people.\n\nBig kettles\n");
+    with_article(html, plain).assert_finds("markdown-headings-missing", Advice);
+}
+
+#[test]
+fn markdown_that_is_only_a_title_is_broken() {
+    for sentence in [
+        "We repair kettles of all makers in one day.",
+        "We repair the old kettles of all makers in only one day.",
+    ] {
+        let html = format!(
+            "<!doctype html><html lang=en><title>Repairs</title><main><h1>Repairs</h1><p>{sentence}</p>"
+        );
+        let site = with_article(html, "# Repairs\n".to_owned());
+        assert_eq!(site.found_in("parity"), [("markdown-text-missing", Broken)], "{sentence}");
+    }
+}
+
+#[test]
+fn an_excerpt_begins_with_the_text_of_the_page() {
+    let notice = "> [!NOTE]\n> Kettles of two liters are heavy when they are full.\n";
+    assert!(ARTICLE_MARKDOWN.contains(notice));
+    let site = with_article(ARTICLE_HTML.to_owned(), ARTICLE_MARKDOWN.replace(notice, ""));
+    let report = site.audit();
+    let finding = report.findings.iter().find(|own| own.rule.id == "markdown-text-missing");
+    assert!(finding.is_some_and(|own| own.message.contains("“Kettles of two")), "{}", describe(&report));
+}
+
+/// Links to the page's own Markdown, and those of a build for the public host.
+#[test]
+fn links_to_the_page_itself_and_to_another_host_are_not_missing() {
+    for (link, in_markdown) in [
+        ("/docs/index.html.md", None),
+        ("index.md", None),
+        ("https://www.example.com/docs/", None),
+        ("/docs/install/", Some("https://www.example.com/docs/install/")),
+        ("https://www.example.com/docs/install/", Some("/docs/install/")),
+    ] {
+        let own = "A sentence about the program of the office with";
+        let html =
+            ARTICLE_HTML.replace("</main>", &format!("<p>{own} <a href=\"{link}\">a link</a>.</p></main>"));
+        let link = in_markdown.map_or_else(|| "a link".to_owned(), |target| format!("[a link]({target})"));
+        let site = with_article(html, format!("{ARTICLE_MARKDOWN}\n{own} {link}.\n"));
+        assert_eq!(site.found_in("parity"), [], "{link} {in_markdown:?}");
+    }
+}
+
 #[test]
 fn a_missing_title_is_found() {
     assert_edit("markdown-title-missing", Advice, "# Kettles for offices\n", "");
