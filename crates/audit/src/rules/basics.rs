@@ -1,5 +1,6 @@
 //! Rules of the group basics.
 
+mod asset_broken;
 mod charset_undeclared;
 mod content_late;
 mod control_label_missing;
@@ -37,6 +38,7 @@ use crate::rule::Rule;
 pub(super) const RULES: &[&Rule] = &[
     &server_errors::RULE,
     &encoding_untrue::RULE,
+    &asset_broken::RULE,
     &https_missing::RULE,
     &http_not_redirected::RULE,
     &mixed_content::RULE,

@@ -1,8 +1,11 @@
 //! Planted faults of the group basics.
 
+use std::time::Duration;
+
+use frontdesk_audit::Options;
 use frontdesk_audit::Severity::{self, Advice, Broken};
 
-use crate::site::{Answer, FakeSite, describe};
+use crate::site::{Answer, Asked, FakeSite, describe};
 
 /// A site on whose page `/about/` a text of the HTML is replaced.
 fn replacing(from: &'static str, to: &'static str) -> FakeSite {
@@ -78,6 +81,59 @@ fn an_untrue_content_coding_is_one_finding() {
         });
         site.assert_finds("encoding-untrue", Broken);
     }
+}
+
+const STYLESHEET: &str = "<link rel=stylesheet href=/style.css>";
+const SCRIPT: &str = "<script src=/main.js></script>";
+
+/// A site whose home page loads files, which `answer` serves.
+fn with_assets(tags: &'static str, answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> FakeSite {
+    FakeSite::with_fault(move |asked, page| match asked.path() {
+        "/style.css" | "/main.js" => answer(asked),
+        "/" => page.replaced("</head>", &format!("{tags}</head>")),
+        _ => page,
+    })
+}
+
+fn not_found(_: &Asked) -> Answer {
+    Answer::new(404, "text/plain", "none")
+}
+
+#[test]
+fn missing_assets_are_found() {
+    with_assets(STYLESHEET, not_found).assert_finds("asset-broken", Broken);
+    with_assets(SCRIPT, |_| Answer::new(200, "text/html", "<!doctype html><title>App</title>"))
+        .assert_finds("asset-broken", Broken);
+    let image = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/image.png" => not_found(asked),
+        _ => answer,
+    });
+    image.assert_finds("asset-broken", Broken);
+    // Two files, if there are enough requests.
+    let both: &str = "<link rel=stylesheet href=/style.css><script src=/main.js></script>";
+    let site = with_assets(both, not_found);
+    let report = site.audit_with(&Options { max_requests: 80, pace: Duration::ZERO, ..Options::default() });
+    let own = report.findings.iter().filter(|own| own.rule.id == "asset-broken");
+    assert_eq!(own.count(), 2, "{}", describe(&report));
+}
+
+#[test]
+fn assets_that_browsers_can_load_have_no_finding() {
+    let css = || Answer::new(200, "text/css", "/* */");
+    with_assets(STYLESHEET, move |_| css()).assert_clean();
+    // HEAD fails.
+    with_assets(STYLESHEET, move |asked| if asked.method == "HEAD" { not_found(asked) } else { css() })
+        .assert_clean();
+    with_assets(STYLESHEET, |_| Answer::new(302, "", "").with("location", "/image.png")).assert_clean();
+    // Refused to unknown clients.
+    with_assets(STYLESHEET, |_| Answer::new(403, "text/html", "<!doctype html>no")).assert_clean();
+    with_assets("<noscript><link rel=stylesheet href=/style.css></noscript>", not_found).assert_clean();
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Allow: /", "Disallow: /image.png"),
+        _ => answer,
+    });
+    site.assert_clean();
+    assert!(site.requests().iter().all(|asked| asked.path() != "/image.png"));
 }
 
 #[test]

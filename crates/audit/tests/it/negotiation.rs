@@ -267,11 +267,10 @@ fn a_format_chosen_by_user_agent_is_found() {
     let site = for_bots(move |asked, answer| markdown(asked, answer).with("vary", "Accept, User-Agent"));
     assert_eq!(found(&site), [("user-agent-selects-format", Advice)]);
     // Caches do not store it for a stated time.
-    let site =
-        FakeSite::with_fault(move |asked, answer| match asked.header("user-agent").contains("ompatible;") {
-            true => markdown(asked, answer).with("cache-control", ""),
-            false => answer,
-        });
+    let site = FakeSite::with_fault(move |asked, answer| {
+        let is_crawler = asked.header("user-agent").contains("compatible;");
+        if is_crawler { markdown(asked, answer).with("cache-control", "") } else { answer }
+    });
     let report = site.audit();
     let own: Vec<_> =
         report.findings.iter().filter(|own| own.rule.id == "user-agent-selects-format").collect();

@@ -357,10 +357,10 @@ fn encodings_are_no_differences() {
             if asked.path() != "/docs/" {
                 return answer;
             }
-            match answer.header("content-type").starts_with("text/html") {
-                true => Answer { body: html.clone(), ..answer }.with("content-type", charset),
-                false => Answer { body: markdown.clone().into(), ..answer },
+            if answer.header("content-type").starts_with("text/html") {
+                return Answer { body: html.clone(), ..answer }.with("content-type", charset);
             }
+            Answer { body: markdown.clone().into(), ..answer }
         })
     };
     assert_eq!(site("text/html; charset=Shift_JIS").found_in("parity"), []);
