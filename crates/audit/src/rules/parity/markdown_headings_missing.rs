@@ -75,8 +75,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first words of each block that is no heading: all starts of at most [`MAX_WORDS`] words. A label before
-/// a colon and the first words of a list of links are no headings. The starts of marked blocks are separate.
+/// The first words of each block that is no heading: all starts of at most [`MAX_WORDS`] words. A label
+/// before a colon and the first words of a list of links are no headings. The starts of marked blocks are
+/// separate.
 fn starts(markdown: &MarkdownPage) -> (HashSet<Vec<String>>, HashSet<Vec<String>>) {
     let (mut plain, mut marked) = (HashSet::new(), HashSet::new());
     for block in &markdown.blocks {
