@@ -6,10 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use frontdesk_convert::{Converted, Options, Selector, Url, convert, parse_url};
+use frontdesk_convert::{Converted, Options, Selector, Url, convert, decode_html, parse_url};
 
 use super::output::{WARNING, with_hint};
-use frontdesk_site::decode_html;
 
 #[derive(Debug, Args)]
 pub(super) struct ConvertOptions {

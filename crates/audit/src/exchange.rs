@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::io::Read as _;
 use std::time::Duration;
 
+use encoding_rs::{Encoding, UTF_8};
 use flate2::read::MultiGzDecoder;
-use frontdesk_convert::Url;
+use frontdesk_convert::{Url, decode_html};
 use frontdesk_fetch::FetchResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -141,6 +142,12 @@ pub enum Representation {
     Other,
 }
 
+/// Whether a media type, empty if it is missing, is one that servers send with Markdown if their tables lack
+/// `text/markdown`.
+pub(crate) fn is_almost_markdown(media_type: &str) -> bool {
+    matches!(media_type, "" | "text/plain" | "application/octet-stream" | "text/x-markdown")
+}
+
 /// A response with any status.
 #[derive(Debug)]
 pub struct Response {
@@ -152,6 +159,9 @@ pub struct Response {
     pub encoded_length: usize,
     /// Whether the body is complete: false if it was too long, broke off or cannot be decoded.
     pub is_whole: bool,
+    /// Whether all bytes arrived but are not gzip, although `Content-Encoding` says so. Browsers show an
+    /// error.
+    pub is_encoding_untrue: bool,
     /// From sending the request to the end of the response's header, without the connection's setup.
     pub time_to_header: Duration,
 }
@@ -160,11 +170,14 @@ impl Response {
     pub(crate) fn from_fetched(fetched: FetchResponse) -> Response {
         let FetchResponse { status, headers, body, is_whole, time_to_header } = fetched;
         let encoded_length = body.len();
-        let mut response = Response { status, headers, body, encoded_length, is_whole, time_to_header };
+        let is_encoding_untrue = false;
+        let mut response =
+            Response { status, headers, body, encoded_length, is_whole, is_encoding_untrue, time_to_header };
         if response.encoding() == "gzip" && !response.body.is_empty() {
             let mut decoded = Vec::new();
             let mut reader = MultiGzDecoder::new(response.body.as_slice()).take(MAX_BODY as u64 + 1);
             let result = reader.read_to_end(&mut decoded);
+            response.is_encoding_untrue = is_whole && result.is_err();
             response.is_whole &= result.is_ok() && decoded.len() <= MAX_BODY;
             decoded.truncate(MAX_BODY);
             response.body = decoded;
@@ -209,9 +222,35 @@ impl Response {
         self.vary().iter().any(|varied| varied == name || varied == "*")
     }
 
-    /// The body as text; invalid UTF-8 is replaced.
+    /// The encoding that `charset` names: the error is an unknown name.
+    fn declared_encoding(&self) -> Result<Option<&'static Encoding>, String> {
+        let Some(charset) = self.charset().filter(|charset| !charset.is_empty()) else { return Ok(None) };
+        Encoding::for_label(charset.as_bytes()).map(Some).ok_or(charset)
+    }
+
+    /// Why the text cannot be compared with another one, as a clause; `None` if it is complete, decoded, and
+    /// in a known character encoding.
+    pub fn unreadable(&self) -> Option<String> {
+        let is_utf8 = std::str::from_utf8(&self.body).is_ok();
+        // Browsers ignore unknown codings, such as `utf-8`.
+        if !matches!(&*self.encoding(), "" | "gzip") && !is_utf8 {
+            return Some(format!("the content coding `{}` was not asked for", self.encoding()));
+        } else if !self.is_whole {
+            return Some("the body is not complete".to_owned());
+        }
+        self.declared_encoding().err().map(|charset| format!("the charset `{charset}` is not known"))
+    }
+
+    /// The body as text. A byte order mark decides the encoding, then `charset`, and in HTML the declaration
+    /// of the document (HTML §13.2.3); otherwise it is UTF-8. Text that is valid UTF-8 is not read in an
+    /// encoding of single bytes, which is declared by mistake. Invalid bytes become U+FFFD.
     pub fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.body)
+        let is_utf8 = std::str::from_utf8(&self.body).is_ok();
+        match self.declared_encoding().ok().flatten() {
+            Some(encoding) if !(encoding.is_single_byte() && is_utf8) => encoding.decode(&self.body).0,
+            None if self.representation() == Representation::Html => decode_html(&self.body).0,
+            _ => UTF_8.decode(&self.body).0,
+        }
     }
 
     /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
@@ -302,7 +341,31 @@ mod tests {
         assert_eq!((found.body.len(), found.is_whole), (MAX_BODY, false));
         assert_eq!(found.encoded_length, bomb.len());
         let broken = response(&[("content-encoding", "gzip")], b"not gzip");
-        assert!(!broken.is_whole && broken.body.is_empty());
+        assert!(!broken.is_whole && broken.body.is_empty() && broken.is_encoding_untrue);
+    }
+
+    #[test]
+    fn text_is_decoded_as_browsers_do() {
+        for (kind, body, expected) in [
+            ("text/markdown; charset=shift_jis", &b"\x83e\x83X\x83g"[..], "\u{30c6}\u{30b9}\u{30c8}"),
+            ("text/html", b"<meta charset=shift_jis>\x83e", "<meta charset=shift_jis>\u{30c6}"),
+            ("text/html; charset=utf-8", b"\xff\xfea\0", "a"),
+            ("text/markdown; charset=iso-8859-1", "\u{e4}".as_bytes(), "\u{e4}"),
+            ("text/markdown; charset=iso-8859-1", b"\xe4", "\u{e4}"),
+            ("text/markdown", b"\xef\xbb\xbf# \xe4", "# \u{fffd}"),
+            ("text/markdown; charset=klingon", b"x", "x"),
+        ] {
+            assert_eq!(response(&[("content-type", kind)], body).text(), expected, "{kind} {body:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_cannot_be_compared_is_known() {
+        let reason = |name: &str, value: &str| response(&[(name, value)], b"\xe4").unreadable();
+        assert_eq!(reason("content-type", "text/html; charset=latin1"), None);
+        assert!(reason("content-type", "text/html; charset=klingon").unwrap().contains("klingon"));
+        assert!(reason("content-encoding", "br").unwrap().contains("`br`"));
+        assert!(reason("content-encoding", "gzip").unwrap().contains("complete"));
     }
 
     #[test]

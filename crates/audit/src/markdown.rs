@@ -41,6 +41,8 @@ pub struct TextBlock {
     pub linked: usize,
     /// The targets of its links as written, in order.
     pub links: Vec<String>,
+    /// Whether it begins a list item, or begins with bold text.
+    pub is_marked: bool,
 }
 
 /// The kind of a [`TextBlock`].
@@ -119,7 +121,7 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         _ => return None,
     };
     if let Some(text) = text {
-        return Some(TextBlock { kind, text, linked: 0, links: Vec::new() });
+        return Some(TextBlock { kind, text, linked: 0, links: Vec::new(), is_marked: false });
     }
     let (mut text, mut linked) = (String::new(), 0);
     let (mut links, mut images, mut targets) = (0, 0, Vec::new());
@@ -151,7 +153,14 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         text += own;
     }
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(TextBlock { kind, text, linked, links: targets })
+    let is_value = |node: Option<&AstNode<'_>>, is: fn(&NodeValue) -> bool| {
+        node.is_some_and(|node| is(&node.data.borrow().value))
+    };
+    let is_first = node.previous_sibling().is_none();
+    let is_item =
+        is_first && is_value(node.parent(), |is| matches!(is, NodeValue::Item(_) | NodeValue::TaskItem(_)));
+    let is_marked = is_item || is_value(node.first_child(), |is| matches!(is, NodeValue::Strong));
+    Some(TextBlock { kind, text, linked, links: targets, is_marked })
 }
 
 /// The text of raw HTML without its tags. Comments stay, because agents read them.
@@ -191,6 +200,8 @@ mod tests {
         let page = MarkdownPage::parse(
             "---\ntitle: x\n---\n## One *two*\n\n- a [b c](/x) ![d](/i.png)<br>e\n\n| f |\n| - |\n| g |\n\n<div\nclass=h>i <!-- j --></div>\n\n```\nk\n```\n",
         );
+        let marked: Vec<_> = page.blocks.iter().map(|block| block.is_marked).collect();
+        assert_eq!(marked, [false, true, false, false, false, false]);
         let blocks: Vec<_> =
             page.blocks.iter().map(|block| (block.kind, &*block.text, block.linked)).collect();
         let expected = [

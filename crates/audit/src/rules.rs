@@ -3,6 +3,8 @@
 mod basics;
 mod caches;
 mod files;
+#[cfg(test)]
+mod fixtures;
 mod forms;
 mod links;
 mod negotiation;

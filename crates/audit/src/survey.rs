@@ -18,6 +18,7 @@ use self::forms::FormsSurvey;
 use self::links::LinksSurvey;
 use self::negotiation::NegotiationSurvey;
 use crate::exchange::Exchange;
+use crate::page::Page;
 
 /// Everything that the audit knows about a site.
 pub struct Survey {
@@ -30,4 +31,11 @@ pub struct Survey {
     pub basics: BasicsSurvey,
     /// All exchanges, in the order in which they ended.
     pub exchanges: Vec<Arc<Exchange>>,
+}
+
+impl Survey {
+    /// The pages whose HTML is complete and decoded, so that what it lacks is known.
+    pub fn readable_pages(&self) -> impl Iterator<Item = &Page> {
+        self.basis.pages.iter().filter(|page| page.response().unreadable().is_none())
+    }
 }

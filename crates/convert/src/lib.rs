@@ -20,6 +20,7 @@ mod block;
 mod blocks;
 mod clean;
 mod code;
+mod decode;
 mod document;
 mod dom;
 mod embedded;
@@ -42,6 +43,7 @@ mod tree;
 mod writer;
 
 pub use account::{Loss, Omission};
+pub use decode::decode_html;
 pub use embedded::Embedded;
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};
 use phrasing::{Converter, Mode};

@@ -87,7 +87,7 @@ pub use frontdesk_fault as fault;
 pub use load::{LoadCache, LoadResult, SITE_FILES, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
-pub use prebuilt::{decode_html, find_source, has_home_page, is_build};
+pub use prebuilt::{find_source, has_home_page, is_build};
 pub use site_files::SITE_FOLDERS;
 
 // The values of options.

@@ -28,7 +28,6 @@ use self::boilerplate::find_boilerplate;
 use self::content_security_policy::content_security_policy;
 use self::fingerprint::is_fingerprinted;
 use self::forms::FormTexts;
-pub use self::html_pages::decode_html;
 use self::html_pages::{HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
 use self::source::find_template_syntax;

@@ -1,11 +1,13 @@
 //! Rules of the group basics.
 
+mod asset_broken;
 mod charset_undeclared;
 mod content_late;
 mod control_label_missing;
 mod description_missing;
 mod duplicate_host;
 mod duplicate_id;
+mod encoding_untrue;
 mod heading_first_missing;
 mod heading_first_repeated;
 mod heading_levels_skipped;
@@ -35,6 +37,8 @@ use crate::rule::Rule;
 
 pub(super) const RULES: &[&Rule] = &[
     &server_errors::RULE,
+    &encoding_untrue::RULE,
+    &asset_broken::RULE,
     &https_missing::RULE,
     &http_not_redirected::RULE,
     &mixed_content::RULE,

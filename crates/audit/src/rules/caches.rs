@@ -5,6 +5,7 @@ mod cache_ignores_vary;
 mod cache_serves_html_to_agents;
 mod cache_serves_markdown_to_browsers;
 mod encoding_mixed;
+mod etag_invalid;
 mod etag_missing_in_not_modified;
 mod etag_shared_by_encodings;
 mod etag_shared_by_representations;
@@ -38,6 +39,7 @@ pub(super) const RULES: &[&Rule] = &[
     &vary_missing_encoding::RULE,
     &vary_user_agent::RULE,
     &encoding_mixed::RULE,
+    &etag_invalid::RULE,
     &etag_wrong_not_modified::RULE,
     &etag_shared_by_representations::RULE,
     &etag_shared_by_encodings::RULE,

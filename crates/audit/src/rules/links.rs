@@ -21,6 +21,7 @@ mod llms_link_not_markdown;
 mod llms_sitemap_disagree;
 mod markdown_link_broken;
 mod page_link_broken;
+mod production;
 mod redirect_loop;
 mod redirect_loses_representation;
 mod sitemap_foreign_urls;

@@ -1,16 +1,17 @@
-//! The requests of the group basics: the site without TLS, its protocol, and its other host name.
+//! The requests of the group basics: the site without TLS, its protocol, its other host name, and assets.
 
 use std::sync::Arc;
 
 use frontdesk_convert::Url;
+use http::Method;
 
 use super::basis::Basis;
 use crate::client::{Client, redirect_target};
-use crate::clients::CHROME;
-use crate::exchange::{Exchange, Request};
+use crate::clients::{ANY, CHROME, PRODUCT_TOKEN};
+use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 
-/// Exchanges about the site as a whole. Sites at private addresses are asked nothing.
+/// Exchanges about the site as a whole. Sites at private addresses are asked for assets only.
 #[derive(Default)]
 pub struct BasicsSurvey {
     /// Whether the site has a public address, so that its traffic crosses the internet.
@@ -22,13 +23,50 @@ pub struct BasicsSurvey {
     pub protocol: Option<Result<String, String>>,
     /// The first page at the same host with `www.`, or without it.
     pub other_host: Option<Arc<Exchange>>,
+    /// A stylesheet, a script or an image of the first page, after redirects, at most [`MAX_ASSETS`]: the
+    /// responses to HEAD, or to GET if HEAD got something else.
+    pub assets: Vec<Asset>,
 }
 
+/// A file of this site that a browser loads for a page.
+pub struct Asset {
+    pub kind: AssetKind,
+    pub exchange: Arc<Exchange>,
+}
+
+impl Asset {
+    /// Why a browser cannot use the file; a clause. Other errors than 404, 410 and those of the server may
+    /// depend on the client.
+    pub fn failure(&self) -> Option<String> {
+        let response = self.exchange.response()?;
+        let status = response.status.as_u16();
+        if matches!(status, 404 | 410 | 500..) {
+            return Some(format!("answers {}", response.status));
+        }
+        (status == 200 && response.representation() == Representation::Html).then(|| "is HTML".to_owned())
+    }
+}
+
+/// The kind of an [`Asset`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssetKind {
+    Stylesheet,
+    Script,
+    Image,
+}
+
+/// The most files of the first page that are requested.
+const MAX_ASSETS: usize = 2;
+
+/// Requests that must be left for a second file: the groups that follow need them on a site with everything.
+const RESERVED_REQUESTS: usize = 20;
+
 impl BasicsSurvey {
-    /// Sends the requests of the group: at most four.
+    /// Sends the requests of the group: at most four, two for assets, and one for each asset that fails.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> BasicsSurvey {
         let is_public = client.is_public();
-        let mut survey = BasicsSurvey { is_public, ..BasicsSurvey::default() };
+        let assets = ask_for_assets(client, basis).await;
+        let mut survey = BasicsSurvey { is_public, assets, ..BasicsSurvey::default() };
         if !is_public {
             return survey;
         }
@@ -42,6 +80,44 @@ impl BasicsSurvey {
         }
         survey
     }
+}
+
+/// Requests the first stylesheet, script and image of the first page that are files of this site.
+async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
+    let page = &basis.pages[0];
+    let known = [
+        (AssetKind::Stylesheet, "link[rel=stylesheet i][href]:not([disabled])", "href"),
+        (AssetKind::Script, "script[src]:not([nomodule])", "src"),
+        (AssetKind::Image, "img[src]", "src"),
+    ];
+    let found = known.into_iter().filter_map(|(kind, css, name)| {
+        let visible = page.select(css).into_iter().filter(|element| {
+            element.ancestors().all(|above| !matches!(above.name(), "noscript" | "template"))
+        });
+        let mut urls = visible.filter_map(|element| page.resolve(element.attribute(name)?));
+        let is_asked = |url: &Url| client.is_same_site(url) && basis.rules.permits(PRODUCT_TOKEN, url);
+        Some((kind, urls.find(is_asked)?))
+    });
+    let mut assets = Vec::new();
+    for (kind, url) in found.take(MAX_ASSETS) {
+        if !assets.is_empty() && client.remaining() < RESERVED_REQUESTS {
+            break;
+        }
+        let ask = async |method| {
+            let request = Request::new(method, &url).accept(ANY.accept);
+            client.follow(Group::Basics, request).await.ok()?.pop()
+        };
+        let Some(exchange) = ask(Method::HEAD).await else { break };
+        let mut asset = Asset { kind, exchange };
+        // Some servers answer HEAD wrongly.
+        if asset.failure().is_some()
+            && let Some(exchange) = ask(Method::GET).await
+        {
+            asset.exchange = exchange;
+        }
+        assets.push(asset);
+    }
+    assets
 }
 
 /// Requests a page below the home page if there is one: only its redirect shows whether the path is kept.

@@ -28,7 +28,7 @@ pub struct NegotiationSurvey {
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
     /// Accepts anything.
     pub any: Option<Arc<Exchange>>,
-    /// Has no `Accept`.
+    /// Has no `Accept`; only if a crawler without `Accept` got Markdown, or none was sent.
     pub no_accept: Option<Arc<Exchange>>,
     /// Accepts `text/markdown;q=0.5`, and in a second line `text/html`.
     pub html_preferred: Option<Arc<Exchange>>,
@@ -44,7 +44,7 @@ pub struct NegotiationSurvey {
     /// Accepts media types with similar names, and HTML with less weight; only if `unwanted` got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
     /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
-    /// forbids, and none unless the site serves the page with a query.
+    /// forbids. The first sends no `Accept`, which means the same as that of the others.
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
@@ -64,8 +64,8 @@ pub struct PeculiarAccepts {
 }
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group: at most 15, and 8 more if Accept headers are misread.
-    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
+    /// Sends the requests of the group: at most 14, and 9 more if Accept headers are misread.
+    pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
         let is_fresh = caches.fresh_refusal().is_none();
@@ -85,25 +85,27 @@ impl NegotiationSurvey {
         if survey.negotiates {
             survey.ask_in_many_ways(&asker).await;
         }
-        // Some sites choose Markdown by the `User-Agent`.
-        let may_ask = |token| asker.is_fresh && basis.rules.permits(token, &page.url);
-        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
-        for (token, user_agent) in crawlers {
-            let request = asker.request(&[ANY.accept]).header(header::USER_AGENT, user_agent);
-            let [exchange] = asker.send([request]).await;
+        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| basis.rules.permits(token, &page.url));
+        for (index, (token, user_agent)) in crawlers.enumerate() {
+            let accept = [ANY.accept];
+            let request = asker.request(if index == 0 { &[] } else { &accept });
+            let [exchange] = asker.send([request.header(header::USER_AGENT, user_agent)]).await;
             survey.crawlers.extend(exchange.map(|exchange| (*token, exchange)));
+        }
+        let crawler = survey.crawlers.first().map(|(_, exchange)| exchange);
+        if survey.negotiates && (crawler.is_none() || got(crawler, Representation::Markdown)) {
+            [survey.no_accept] = asker.ask([&[]]).await;
         }
         survey
     }
 
     async fn ask_in_many_ways(&mut self, asker: &Asker<'_>) {
-        let [opencode, gemini, codex, java, no_accept, html_preferred, markdown, unwanted] = asker
+        let [opencode, gemini, codex, java, html_preferred, markdown, unwanted] = asker
             .ask([
                 &[OPENCODE.accept],
                 &[GEMINI_CLI.accept],
                 &[CODEX.accept],
                 &[OLD_JAVA.accept],
-                &[],
                 &["text/markdown;q=0.5", "text/html"],
                 // All unusual forms at once.
                 &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
@@ -114,7 +116,6 @@ impl NegotiationSurvey {
         self.agents.extend(gemini.map(|exchange| (GEMINI_CLI, exchange)));
         self.browsers.extend(codex.map(|exchange| (CODEX, exchange)));
         self.browsers.extend(java.map(|exchange| (OLD_JAVA, exchange)));
-        self.no_accept = no_accept;
         if got(unwanted.as_ref(), Representation::Markdown) {
             [self.excluded, self.lookalike] = asker
                 .ask([

@@ -1,8 +1,11 @@
 //! Planted faults of the group basics.
 
+use std::time::Duration;
+
+use frontdesk_audit::Options;
 use frontdesk_audit::Severity::{self, Advice, Broken};
 
-use crate::site::{Answer, FakeSite, describe};
+use crate::site::{Answer, Asked, FakeSite, describe};
 
 /// A site on whose page `/about/` a text of the HTML is replaced.
 fn replacing(from: &'static str, to: &'static str) -> FakeSite {
@@ -59,6 +62,102 @@ fn legitimate_pages_have_no_finding() {
         ("<title>", "<noscript><meta http-equiv=refresh content='0; url=/docs/'></noscript><title>"),
     ] {
         assert_found(from, to, &[]);
+    }
+}
+
+#[test]
+fn an_untrue_content_coding_is_one_finding() {
+    // Bytes that are not compressed, and compressed bytes that are damaged.
+    for damage in [
+        |body: Vec<u8>| [b"plain: ".as_slice(), &body].concat(),
+        |body: Vec<u8>| body[..body.len() - 20].to_vec(),
+    ] {
+        let site = FakeSite::with_late_fault(move |asked, answer| {
+            if asked.path() == "/about/" && answer.header("content-encoding") == "gzip" {
+                Answer { body: damage(answer.body.clone()), ..answer }
+            } else {
+                answer
+            }
+        });
+        site.assert_finds("encoding-untrue", Broken);
+    }
+}
+
+const STYLESHEET: &str = "<link rel=stylesheet href=/style.css>";
+const SCRIPT: &str = "<script src=/main.js></script>";
+
+/// A site whose home page loads files, which `answer` serves.
+fn with_assets(tags: &'static str, answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> FakeSite {
+    FakeSite::with_fault(move |asked, page| match asked.path() {
+        "/style.css" | "/main.js" => answer(asked),
+        "/" => page.replaced("</head>", &format!("{tags}</head>")),
+        _ => page,
+    })
+}
+
+fn not_found(_: &Asked) -> Answer {
+    Answer::new(404, "text/plain", "none")
+}
+
+#[test]
+fn missing_assets_are_found() {
+    with_assets(STYLESHEET, not_found).assert_finds("asset-broken", Broken);
+    with_assets(SCRIPT, |_| Answer::new(200, "text/html", "<!doctype html><title>App</title>"))
+        .assert_finds("asset-broken", Broken);
+    let image = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/image.png" => not_found(asked),
+        _ => answer,
+    });
+    image.assert_finds("asset-broken", Broken);
+    // Two files, if there are enough requests.
+    let both: &str = "<link rel=stylesheet href=/style.css><script src=/main.js></script>";
+    let site = with_assets(both, not_found);
+    let report = site.audit_with(&Options { max_requests: 80, pace: Duration::ZERO, ..Options::default() });
+    let own = report.findings.iter().filter(|own| own.rule.id == "asset-broken");
+    assert_eq!(own.count(), 2, "{}", describe(&report));
+}
+
+#[test]
+fn assets_that_browsers_can_load_have_no_finding() {
+    let css = || Answer::new(200, "text/css", "/* */");
+    with_assets(STYLESHEET, move |_| css()).assert_clean();
+    // HEAD fails.
+    with_assets(STYLESHEET, move |asked| if asked.method == "HEAD" { not_found(asked) } else { css() })
+        .assert_clean();
+    with_assets(STYLESHEET, |_| Answer::new(302, "", "").with("location", "/image.png")).assert_clean();
+    // Refused to unknown clients.
+    with_assets(STYLESHEET, |_| Answer::new(403, "text/html", "<!doctype html>no")).assert_clean();
+    with_assets("<noscript><link rel=stylesheet href=/style.css></noscript>", not_found).assert_clean();
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Allow: /", "Disallow: /image.png"),
+        _ => answer,
+    });
+    site.assert_clean();
+    assert!(site.requests().iter().all(|asked| asked.path() != "/image.png"));
+}
+
+#[test]
+fn an_incomplete_page_lacks_nothing() {
+    // The first page breaks off after its start tag.
+    let site = FakeSite::raw(|asked, stream| {
+        use std::io::Write as _;
+        let (status, body) = if asked.path() == "/" { (200, "<!doctype html><html>") } else { (404, "none") };
+        let head = format!("HTTP/1.1 {status} x\r\ncontent-type: text/html\r\ncontent-length: 9000\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+    });
+    let lacking: Vec<_> = site.found_in("basics").into_iter().map(|(rule, _)| rule).collect();
+    assert!(lacking.iter().all(|rule| !rule.contains("missing")), "{lacking:?}");
+}
+
+#[test]
+fn one_repeated_id_is_counted_in_the_singular() {
+    for (to, expected) in [
+        ("<h2 id=a><b id=a>", "1 value of `id` occurs"),
+        ("<h2 id=a><b id=a><i id=b><u id=b>", "2 values of `id` occur"),
+    ] {
+        let report = replacing("<h2>", to).audit();
+        let message = report.findings.iter().find(|finding| finding.rule.id == "duplicate-id");
+        assert!(message.is_some_and(|own| own.message.starts_with(expected)), "{}", describe(&report));
     }
 }
 

@@ -193,6 +193,17 @@ fn encodings_that_caches_mix_up_are_found() {
     };
     assert_finds(&without_vary("max-age=60"), "vary-missing-encoding", Broken);
     assert_finds(&without_vary("no-cache"), "vary-missing-encoding", Advice);
+    // A cache compresses for each client what it has stored.
+    let separating = FakeSite::with_late_fault(|asked, answer| {
+        let is_stored = is_page(asked) && asked.header("accept-encoding") == "identity";
+        let answer = if is_stored { answer.with("x-cache-status", "HIT") } else { answer };
+        if is_page(asked) {
+            answer.with("vary", "Accept").with("cache-control", "max-age=60")
+        } else {
+            answer
+        }
+    });
+    assert_finds(&separating, "vary-missing-encoding", Advice);
 
     let always_gzip = FakeSite::serving(|asked| {
         let mut asked = asked.clone();
@@ -242,6 +253,11 @@ fn validators_that_do_not_tell_apart_are_found() {
         if is_page(asked) { answer.with("etag", &etag) } else { answer }
     });
     assert_finds(&same_for_codings, "etag-shared-by-encodings", Advice);
+    let unbalanced = FakeSite::with_late_fault(|asked, answer| {
+        let etag = answer.header("etag").trim_end_matches('"').to_owned();
+        if is_page(asked) { answer.with("etag", &etag) } else { answer }
+    });
+    assert_finds(&unbalanced, "etag-invalid", Advice);
     let silent = FakeSite::with_late_fault(|_, answer| match answer.status {
         304 => answer.with("etag", ""),
         _ => answer,

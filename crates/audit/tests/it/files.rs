@@ -222,7 +222,7 @@ fn an_llms_txt_that_agents_cut_is_found() {
 
 #[test]
 fn faults_of_security_txt_are_found() {
-    with_file(SECURITY, |_| missing()).assert_finds("security-txt-missing", Advice);
+    with_file(SECURITY, |_| missing()).assert_clean();
     with_file(SECURITY, |answer| answer.with("content-type", "text/html"))
         .assert_finds("security-txt-invalid", Advice);
     assert_replaced(
@@ -388,7 +388,7 @@ fn a_plain_site_is_not_broken() {
     let own =
         report.findings.iter().filter(|finding| matches!(finding.rule.group, Group::Files | Group::Forms));
     let found: Vec<_> = own.map(|finding| (finding.rule.id, finding.severity)).collect();
-    assert_eq!(found, [("security-txt-missing", Advice)], "{}", describe(&report));
+    assert_eq!(found, [], "{}", describe(&report));
 }
 
 /// Files that consist of surprising bytes: nothing panics or hangs.

@@ -100,6 +100,33 @@ fn foreign_addresses_in_the_sitemap_are_found() {
     site.assert_finds("sitemap-foreign-urls", Advice);
 }
 
+/// A local build has the addresses of the public site everywhere.
+#[test]
+fn the_host_of_the_public_site_is_no_fault_of_a_build() {
+    let build = |lists: &'static [&'static str]| {
+        FakeSite::with_fault(move |asked, answer| {
+            let is_page = answer.header("content-type").starts_with("text/html");
+            let answer = match asked.path() == "/robots.txt" {
+                true => answer.replaced("Sitemap:", "# Sitemap:"),
+                false if is_page || lists.contains(&asked.path()) => {
+                    answer.replaced(&asked.origin, "https://www.example.com")
+                }
+                false => answer,
+            };
+            let twin = format!(
+                "<https://www.example.com{}index.md>; rel=alternate; type=text/markdown",
+                asked.path()
+            );
+            if is_page && answer.status == 200 { answer.with("link", &twin) } else { answer }
+        })
+    };
+    assert_eq!(build(&["/sitemap.xml", "/llms.txt"]).found_in("links"), []);
+    // A list that has the audited host contradicts the pages.
+    let found = build(&["/sitemap.xml"]).found_in("links");
+    let rules: Vec<_> = found.iter().map(|(rule, _)| *rule).collect();
+    assert_eq!(rules, ["sitemap-foreign-urls", "link-header-disagrees", "canonical-foreign"]);
+}
+
 #[test]
 fn invalid_dates_in_the_sitemap_are_found() {
     for (date, is_valid) in [

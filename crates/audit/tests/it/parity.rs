@@ -101,6 +101,68 @@ fn missing_headings_are_found() {
     with_article(ARTICLE_HTML.to_owned(), flat).assert_finds("markdown-headings-missing", Broken);
 }
 
+/// The titles of cards and labels of lists are in the Markdown, but not as headings.
+#[test]
+fn titles_of_cards_and_labels_are_no_headings() {
+    let cards = "<ul class=board><li><h3>Small kettles</h3><p>For up to four people.</p></li>\
+                 <li><h3>Big kettles</h3><p>For a whole floor.</p></li></ul>\
+                 <h2>Related</h2><ul><li><a href=/about/>About us</a></li></ul></main>";
+    let html = ARTICLE_HTML.replace("</main>", cards);
+    for end in [
+        "- **Small kettles**: For up to four people.\n- **Big kettles**: For a whole floor.",
+        "- Small kettles  \n  For up to four people.\n- Big kettles  \n  For a whole floor.",
+        "**Small kettles**\n\nFor up to four people.\n\n**Big kettles**\n\nFor a whole floor.",
+    ] {
+        let markdown = format!("{ARTICLE_MARKDOWN}\n{end}\n\nRelated: [About us](/about/)\n");
+        with_article(html.clone(), markdown).assert_clean();
+    }
+    let plain = format!("{ARTICLE_MARKDOWN}\nSmall kettles\n\nFor up to four people.\n\nBig kettles\n");
+    with_article(html, plain).assert_finds("markdown-headings-missing", Advice);
+}
+
+#[test]
+fn markdown_that_is_only_a_title_is_broken() {
+    for sentence in [
+        "We repair kettles of all makers in one day.",
+        "We repair the old kettles of all makers in only one day.",
+    ] {
+        let html = format!(
+            "<!doctype html><html lang=en><title>Repairs</title><main><h1>Repairs</h1><p>{sentence}</p>"
+        );
+        let site = with_article(html, "# Repairs\n".to_owned());
+        assert_eq!(site.found_in("parity"), [("markdown-text-missing", Broken)], "{sentence}");
+    }
+}
+
+#[test]
+fn an_excerpt_begins_with_the_text_of_the_page() {
+    let notice = "> [!NOTE]\n> Kettles of two liters are heavy when they are full.\n";
+    assert!(ARTICLE_MARKDOWN.contains(notice));
+    let site = with_article(ARTICLE_HTML.to_owned(), ARTICLE_MARKDOWN.replace(notice, ""));
+    let report = site.audit();
+    let finding = report.findings.iter().find(|own| own.rule.id == "markdown-text-missing");
+    assert!(finding.is_some_and(|own| own.message.contains("“Kettles of two")), "{}", describe(&report));
+}
+
+/// Links to the page's own Markdown, and those of a build for the public host.
+#[test]
+fn links_to_the_page_itself_and_to_another_host_are_not_missing() {
+    for (link, in_markdown) in [
+        ("/docs/index.html.md", None),
+        ("index.md", None),
+        ("https://www.example.com/docs/", None),
+        ("/docs/install/", Some("https://www.example.com/docs/install/")),
+        ("https://www.example.com/docs/install/", Some("/docs/install/")),
+    ] {
+        let own = "A sentence about the program of the office with";
+        let html =
+            ARTICLE_HTML.replace("</main>", &format!("<p>{own} <a href=\"{link}\">a link</a>.</p></main>"));
+        let link = in_markdown.map_or_else(|| "a link".to_owned(), |target| format!("[a link]({target})"));
+        let site = with_article(html, format!("{ARTICLE_MARKDOWN}\n{own} {link}.\n"));
+        assert_eq!(site.found_in("parity"), [], "{link} {in_markdown:?}");
+    }
+}
+
 #[test]
 fn a_missing_title_is_found() {
     assert_edit("markdown-title-missing", Advice, "# Kettles for offices\n", "");
@@ -213,6 +275,24 @@ fn a_page_without_text_is_found() {
 }
 
 #[test]
+fn a_reference_that_scripts_draw_is_advice() {
+    for root in [
+        "<div id=swagger-ui></div>",
+        "<noscript>ReDoc requires Javascript to function.</noscript><redoc spec-url=/openapi.json></redoc>",
+    ] {
+        let site = FakeSite::serving(move |asked| match asked.path() {
+            "/" => {
+                let html = format!("<!doctype html><title>API</title>{root}<script src=/ui.js></script>");
+                Answer::new(200, "text/html; charset=utf-8", html)
+            }
+            "/ui.js" => Answer::new(200, "text/javascript", ""),
+            _ => Answer::new(404, "text/plain", "not found"),
+        });
+        assert_eq!(site.found_in("parity"), [("text-only-by-scripts", Advice)], "{root}");
+    }
+}
+
+#[test]
 fn a_short_page_with_scripts_has_its_text() {
     let site = FakeSite::serving(move |asked| match asked.path() {
         "/" => Answer::new(
@@ -257,6 +337,37 @@ fn legitimate_differences_are_no_findings() {
         let is_right = report.findings.iter().all(|finding| finding.rule.id == "markdown-leftovers");
         assert!(is_right, "{to}: {}", describe(&report));
     }
+}
+
+/// HTML and Markdown in other character encodings are decoded before they are compared.
+#[test]
+fn encodings_are_no_differences() {
+    // \u{30b1}\u{30c8}\u{30eb} repeated, in Shift_JIS.
+    let sentence = b"\x83P\x83g\x83\x8b".repeat(8);
+    let html = [
+        b"<!doctype html><html lang=ja><title>x</title><main><h1>x</h1><p>".as_slice(),
+        &sentence,
+        b"\x81B</p>",
+    ]
+    .concat();
+    let markdown = format!("# x\n\n{}\u{3002}\n", "\u{30b1}\u{30c8}\u{30eb}".repeat(8));
+    let site = |charset: &'static str| {
+        let (html, markdown) = (html.clone(), markdown.clone());
+        FakeSite::with_fault(move |asked, answer| {
+            if asked.path() != "/docs/" {
+                return answer;
+            }
+            if answer.header("content-type").starts_with("text/html") {
+                return Answer { body: html.clone(), ..answer }.with("content-type", charset);
+            }
+            Answer { body: markdown.clone().into(), ..answer }
+        })
+    };
+    assert_eq!(site("text/html; charset=Shift_JIS").found_in("parity"), []);
+    let site = site("text/html; charset=klingon");
+    assert_eq!(site.found_in("parity"), []);
+    let report = site.audit();
+    assert!(report.not_judged.iter().any(|note| note.reason.contains("klingon")), "{}", describe(&report));
 }
 
 /// Text around the content, which Markdown need not have.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
+use frontdesk_convert::decode_html;
 
 use super::urls::{links_to_html_files, page_path};
 use crate::options::{BuildOptions, PagesOptions};
@@ -66,27 +66,4 @@ fn is_page(html: &str) -> bool {
     let text = html[start..].split_once('>').map_or("", |(_, text)| text);
     let text = text.split_once('<').map_or(text, |(text, _)| text);
     !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
-}
-
-/// The text of an HTML file, and its media type. A file that is not UTF-8, or declares ISO-2022-JP, has the
-/// encoding that it declares, or else Windows-1252. Its media type has no `charset`, so that browsers choose
-/// the same encoding. Invalid bytes become U+FFFD.
-pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
-    let start = &bytes[..bytes.len().min(1024)];
-    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
-    let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
-    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
-    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
-    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
-        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
-    });
-    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
-    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    // A declaration that can be read as ASCII is not UTF-16.
-    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
-    match std::str::from_utf8(bytes) {
-        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
-        // Browsers fall back to this encoding.
-        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
-    }
 }

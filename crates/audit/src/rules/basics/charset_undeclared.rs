@@ -1,5 +1,7 @@
 //! Pages declare their character encoding.
 
+use encoding_rs::Encoding;
+
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -27,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let response = page.response();
-        let has_mark = response.body.starts_with(b"\xef\xbb\xbf");
+        let has_mark = Encoding::for_bom(&response.body).is_some();
         let start =
             String::from_utf8_lossy(&response.body[..response.body.len().min(1024)]).to_ascii_lowercase();
         if response.charset().is_some() || has_mark || start.contains("charset=") {

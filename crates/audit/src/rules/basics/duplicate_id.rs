@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         let mut seen = HashSet::new();
         // SVG drawings repeat the `id`s of gradients, which no reader notices.
         let is_own = |element: &HtmlElement<'_>| {
@@ -36,12 +36,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let mut reported = HashSet::new();
         repeated.retain(|element| reported.insert(element.attribute("id")));
         if let Some(first) = repeated.first() {
-            let count = repeated.len();
-            let plural = if count == 1 { "value" } else { "values" };
-            let message = format!(
-                "{count} {plural} of `id` used more than once, starting with {}: each element needs its own",
-                tag(*first)
-            );
+            let start = match repeated.len() {
+                1 => "1 value of `id` occurs".to_owned(),
+                count => format!("{count} values of `id` occur"),
+            };
+            let message = format!("{start} more than once, first at {}", tag(*first));
             findings.report(&[&page.html], message);
         }
     }

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         // The name of the site above the content does no harm.
         let has_main = !page.select("main h1").is_empty();
         let mut first = page.select(if has_main { "main h1" } else { "h1" });

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         // Headings of navigation and footer have levels of their own.
         let mut headings = page.select("main h1, main h2, main h3, main h4, main h5, main h6");
         if headings.is_empty() {

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         for language in page.select("html[lang]").iter().filter_map(|html| html.attribute("lang")) {
             if !language.trim().is_empty() && !is_language_tag(language) {
                 let language = excerpt(language);

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let response = page.response();
-        if response.is_whole {
+        if response.is_whole || response.is_encoding_untrue {
             continue;
         }
         let message = if response.body.len() >= MAX_BODY || response.encoded_length >= MAX_BODY {

@@ -6,7 +6,7 @@ use crate::page::Page;
 use crate::rule::Findings;
 use crate::survey::Survey;
 
-/// Reports each page in which no element matches the CSS selector and the condition.
+/// Reports each readable page in which no element matches the CSS selector and the condition.
 pub(super) fn report_lacking(
     survey: &Survey,
     findings: &mut Findings,
@@ -14,21 +14,22 @@ pub(super) fn report_lacking(
     is_right: impl Fn(HtmlElement<'_>) -> bool,
     message: &str,
 ) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         if !page.select(css).into_iter().any(&is_right) {
             findings.report(&[&page.html], message);
         }
     }
 }
 
-/// Reports each page in which `find` finds wrong elements: how many there are, what is wrong, and the first.
+/// Reports each readable page in which `find` finds wrong elements: how many there are, what is wrong, and
+/// the first.
 pub(super) fn report_elements<'a>(
     survey: &'a Survey,
     findings: &mut Findings,
     find: impl Fn(&'a Page) -> Vec<HtmlElement<'a>>,
     (one, several): (&str, &str),
 ) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         let wrong = find(page);
         let Some(first) = wrong.first().map(|element| tag(*element)) else { continue };
         let message = match wrong.len() {

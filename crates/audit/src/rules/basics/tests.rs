@@ -1,91 +1,15 @@
 //! Findings about TLS, times and sizes, which sites on loopback addresses do not show.
 
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
-
-use frontdesk_convert::Url;
-use http::{HeaderName, StatusCode};
 
 use super::{
     content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing, https_missing,
     mixed_content, page_size, slow_first_byte,
 };
-use crate::clients::CLAUDE_CODE;
-use crate::exchange::{Exchange, MAX_BODY, Request, Response};
-use crate::page::Page;
-use crate::robots::Robots;
-use crate::rule::Severity::{self, Advice, Broken};
-use crate::rule::{Findings, Rule};
-use crate::survey::Survey;
+use crate::exchange::MAX_BODY;
+use crate::rule::Severity::{Advice, Broken};
+use crate::rules::fixtures::{exchange, found, page, public, redirect, response, survey};
 use crate::survey::basics::BasicsSurvey;
-use crate::survey::basis::Basis;
-use crate::survey::caches::CachesSurvey;
-use crate::survey::files::FilesSurvey;
-use crate::survey::forms::FormsSurvey;
-use crate::survey::links::LinksSurvey;
-use crate::survey::negotiation::NegotiationSurvey;
-
-fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
-    let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
-    Response {
-        status: StatusCode::from_u16(status).unwrap(),
-        headers: headers.iter().map(field).collect(),
-        body: body.into(),
-        encoded_length: body.len(),
-        is_whole: true,
-        time_to_header: Duration::ZERO,
-    }
-}
-
-fn exchange(url: &str, response: Response) -> Arc<Exchange> {
-    let request = Request::get(&Url::parse(url).unwrap());
-    Arc::new(Exchange { number: 1, request, outcome: Ok(response) })
-}
-
-fn page(url: &str, headers: &[(&str, &str)], body: &str) -> Arc<Exchange> {
-    exchange(url, response(200, headers, &format!("<!doctype html>{body}")))
-}
-
-fn redirect(url: &str, target: &str) -> Arc<Exchange> {
-    exchange(url, response(301, &[("location", target)], ""))
-}
-
-fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
-    let basis = Basis {
-        url: page.url().clone(),
-        arrival: vec![page.clone()],
-        robots: page.clone(),
-        rules: Rc::new(Robots::default()),
-        llms: None,
-        llms_links: Vec::new(),
-        sitemaps: Vec::new(),
-        sitemap_urls: Vec::new(),
-        pages: vec![Page::read(page).expect("a page")],
-        agent: CLAUDE_CODE,
-        tie: None,
-    };
-    Survey {
-        basis,
-        caches: CachesSurvey::default(),
-        negotiation: NegotiationSurvey::default(),
-        links: LinksSurvey::default(),
-        files: FilesSurvey::default(),
-        forms: FormsSurvey::default(),
-        basics: own,
-        exchanges: Vec::new(),
-    }
-}
-
-fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
-    let mut findings = Findings::new(rule);
-    (rule.check)(survey, &mut findings);
-    findings.found.iter().map(|finding| finding.severity).collect()
-}
-
-fn public() -> BasicsSurvey {
-    BasicsSurvey { is_public: true, ..BasicsSurvey::default() }
-}
 
 #[test]
 fn a_public_site_without_tls_is_found() {

@@ -1,5 +1,6 @@
 //! Compressed and plain bytes have different strong validators.
 
+use super::etag_invalid::is_entity_tag;
 use super::shared::ETAG_FIXES;
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
@@ -25,12 +26,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(other) = exchange.success() else { continue };
         let is_other_coding =
             other.encoding() != response.encoding() && other.representation() == response.representation();
-        if is_other_coding && etag.starts_with('"') && other.header("etag") == etag {
-            let name = |coding: String| if coding.is_empty() { "uncompressed".to_owned() } else { coding };
+        if is_other_coding && etag.starts_with('"') && is_entity_tag(&etag) && other.header("etag") == etag {
+            let name = |coding: String| if coding.is_empty() { "plain".to_owned() } else { coding };
             let (one, two) = (name(response.encoding()), name(other.encoding()));
             let message = format!(
-                "The {one} and the {two} response have the same strong `ETag` {etag}: make it weak (`W/`) or \
-                 different"
+                "The {one} and the {two} bytes have the same strong `ETag: {etag}`: mark it weak (`W/`) \
+                 or make it different"
             );
             findings.report(&[first, exchange], message);
             return;

@@ -12,9 +12,9 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A response that is compressed only for some clients carries `Vary: Accept-Encoding`.",
     matters: "Without it, a cache may serve compressed bytes to a client that cannot decode them (RFC 9110 \
-              §12.5.3, RFC 9111 §4.1). If the responses show neither a cache nor a lifetime, the finding is \
-              advice.",
-    hurts: "Agents and scripts that accept no compression, which get unreadable bytes.",
+              §12.5.3, RFC 9111 §4.1). This is advice without a lifetime, and if a cache on the way separates \
+              the codings.",
+    hurts: "Agents and scripts that accept no compression and get unreadable bytes.",
     fixes: &[
         Fix {
             platform: Platform::Any,
@@ -33,9 +33,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         return;
     }
     let Some(severity) = severity_without_vary(response) else { return };
-    let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0)
-        || [response, other].into_iter().any(|response| cache_evidence(response).is_some());
-    let severity = if is_stored { severity } else { Severity::Advice };
+    let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
+    // The second client got plain bytes all the same: this cache separates codings.
+    let is_separated = [response, other].into_iter().any(|response| cache_evidence(response).is_some());
+    let severity = if is_stored && !is_separated { severity } else { Severity::Advice };
     let (coding, vary) = (response.encoding(), vary_of(response));
     let message = format!(
         "The response is {coding} for clients that accept it, but has {vary}: send `Vary: Accept-Encoding`, \

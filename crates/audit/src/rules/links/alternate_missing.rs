@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.basis.pages.iter().filter(|page| page.declared_twin().is_none()) {
+    for page in survey.readable_pages().filter(|page| page.declared_twin().is_none()) {
         if let Some(agent) = page.agent.as_ref().filter(|_| page.markdown.is_some()) {
             findings.report(
                 &[&page.html, agent],

@@ -1,6 +1,6 @@
 //! The declared Markdown of a page is Markdown.
 
-use crate::exchange::Representation;
+use crate::exchange::{Representation, is_almost_markdown};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -33,15 +33,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some((twin, response)) = page.twin.as_ref().and_then(|twin| Some((twin, twin.success()?))) else {
             continue;
         };
-        // Plain text can be read all the same.
-        if page.twin_markdown.is_some() {
+        let (claimed, is_html) = (response.media_type(), response.representation() == Representation::Html);
+        // Other rules report these types, and HTML that is called Markdown.
+        let is_reported = if is_html { claimed.ends_with("markdown") } else { is_almost_markdown(&claimed) };
+        if page.twin_markdown.is_some() || is_reported {
             continue;
         }
-        let kind = match response.representation() {
-            Representation::Html => "HTML".to_owned(),
-            _ if response.media_type().is_empty() => "no `Content-Type`".to_owned(),
-            _ => response.media_type(),
-        };
+        let kind = if is_html { "HTML".to_owned() } else { claimed };
         findings.report(
             &[&page.html, twin],
             format!(

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in survey.readable_pages() {
         let ids = anchors(page);
         let mut missing: Vec<_> =
             fragments(page).into_iter().filter(|fragment| !ids.contains(fragment)).collect();

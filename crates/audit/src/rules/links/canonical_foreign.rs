@@ -2,6 +2,7 @@
 
 use frontdesk_convert::Url;
 
+use super::production::production_host;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -17,15 +18,19 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Search engines and agents, which cite the wrong URL.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Set the base URL of the generator to the public URL. On a staging copy, the URL of the public \
-               site is right.",
+        text: "Set the base URL of the generator to the public address. In a copy for tests, \
+                   that address is right.",
     }],
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    let production = production_host(survey);
     for page in &survey.basis.pages {
         let Some(canonical) = canonical(page) else { continue };
+        if production.is_some() && production.as_deref() == canonical.host_str() {
+            continue;
+        }
         let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
         if host(&canonical) != host(&page.url) {
             findings.report(

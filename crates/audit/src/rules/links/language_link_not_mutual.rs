@@ -23,7 +23,9 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(probe) = &survey.links.language else { return };
-    let Some(other) = Page::read(probe.last()) else { return };
+    let Some(other) = Page::read(probe.last()).filter(|other| other.response().unreadable().is_none()) else {
+        return;
+    };
     let declared = languages(&other);
     if !declared.iter().any(|(url, _)| url == probe.source.url()) {
         findings.report(

@@ -1,7 +1,9 @@
 //! `Link` and `<link>` name the same Markdown.
 
+use frontdesk_convert::Url;
 use http::header;
 
+use super::production::production_host;
 use crate::group::Group;
 use crate::page::{LinkValue, parse_link_header};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -22,7 +24,15 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    let production = production_host(survey);
     for page in &survey.basis.pages {
+        // The same file on the audited host and on that of the public site is one file.
+        let is_same = |one: &Url, other: &Url| {
+            let is_known =
+                |url: &Url| url.host_str() == page.url.host_str() || url.host_str() == production.as_deref();
+            one == other
+                || production.is_some() && is_known(one) && is_known(other) && one.path() == other.path()
+        };
         let links = parse_link_header(&page.response().header(header::LINK));
         let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
         let in_field: Vec<_> =
@@ -31,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let in_head: Vec<_> =
             elements.iter().filter_map(|link| page.resolve(link.attribute("href")?)).collect();
         if let ([field, ..], [head, ..]) = (&in_field[..], &in_head[..])
-            && !in_field.iter().any(|url| in_head.contains(url))
+            && !in_field.iter().any(|url| in_head.iter().any(|other| is_same(url, other)))
         {
             findings.report(
                 &[&page.html],

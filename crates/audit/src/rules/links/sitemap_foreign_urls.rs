@@ -1,5 +1,8 @@
 //! The sitemap lists URLs of its own host.
 
+use frontdesk_convert::Url;
+
+use super::production::production_host;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -24,7 +27,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(sitemap) = survey.basis.sitemaps.last() else { return };
     let urls = &survey.basis.sitemap_urls;
     let own = sitemap.url().origin();
-    let foreign: Vec<_> = urls.iter().filter(|url| url.origin() != own).collect();
+    let production = production_host(survey);
+    let is_production = |url: &Url| production.is_some() && production.as_deref() == url.host_str();
+    let foreign: Vec<_> = urls.iter().filter(|url| url.origin() != own && !is_production(url)).collect();
     if let Some(first) = foreign.first() {
         findings.report(
             &[sitemap],

@@ -1,8 +1,13 @@
 //! HEAD has the header of GET.
 
-use http::header::{CONTENT_LENGTH, ETAG};
+use std::sync::Arc;
 
-use crate::exchange::Exchange;
+use http::Method;
+use http::header::{ACCEPT, CONTENT_LENGTH, ETAG};
+
+use crate::cache_status::cache_evidence;
+use crate::clients::{CHROME, CLAUDE_CODE};
+use crate::exchange::{Exchange, Representation, Response};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -24,41 +29,70 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
-    let Some(page) = survey.basis.pages.get(caches.page) else { return };
-    let pairs = [(&caches.head_html, Some(&page.html)), (&caches.head_markdown, page.agent.as_ref())];
-    for (head, get) in pairs {
-        let (Some(head), Some(get)) = (head, get) else { continue };
-        if let Some(difference) = difference(head, get) {
-            findings.report(&[head, get], difference);
+    if is_mixed_up(survey) {
+        return;
+    }
+    for head in [&caches.head_html, &caches.head_markdown].into_iter().flatten() {
+        let is_same = |get: &&Arc<Exchange>| {
+            get.request.method == Method::GET
+                && get.url() == head.url()
+                && get.request.headers == head.request.headers
+        };
+        let gets: Vec<_> = survey.exchanges.iter().filter(is_same).collect();
+        let mut responses = gets.iter().copied().chain([head]).filter_map(|exchange| exchange.response());
+        if responses.any(|response| cache_evidence(response).is_some()) {
+            continue;
+        }
+        // A page that changes may differ from one of them.
+        let differences: Option<Vec<_>> = gets.iter().map(|get| difference(head, get)).collect();
+        if let Some((severity, message)) = differences.and_then(|mut found| found.pop())
+            && let Some(get) = gets.last()
+        {
+            findings.report_as(severity, &[head, get], message);
         }
     }
 }
 
+/// Whether a browser got Markdown, or an agent HTML, as if a cache mixed them up. Its own rules report that.
+fn is_mixed_up(survey: &Survey) -> bool {
+    let caches = &survey.caches;
+    let mut sequences = [&caches.agent_first, &caches.browser_first, &caches.in_turn].into_iter().flatten();
+    let is_wrong = |exchange: &Arc<Exchange>| {
+        let wrong_for = match exchange.success().map(Response::representation) {
+            Some(Representation::Html) => CLAUDE_CODE.accept,
+            Some(Representation::Markdown) => CHROME.accept,
+            _ => return false,
+        };
+        exchange.request.headers.iter().any(|(name, value)| name == ACCEPT && value == wrong_for)
+    };
+    caches.negotiates() && sequences.any(is_wrong)
+}
+
 /// The most important difference, as a sentence.
-fn difference(head: &Exchange, get: &Exchange) -> Option<String> {
+fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     let (head, get) = (head.response()?, get.success()?);
     if head.status != get.status {
         // The server may have begun to refuse requests.
         let is_busy = matches!(head.status.as_u16(), 429 | 503);
-        return (!is_busy).then(|| {
-            format!("HEAD gets {}, but GET gets {}: both must get the same", head.status, get.status)
-        });
+        // Checkers of links know such servers and repeat the request with GET.
+        let is_unknown = matches!(head.status.as_u16(), 405 | 501);
+        let severity = if is_unknown { Severity::Advice } else { Severity::Broken };
+        return (!is_busy)
+            .then(|| (severity, format!("HEAD gets {}, and GET gets {}", head.status, get.status)));
     }
     let (own, expected) = (head.media_type(), get.media_type());
     // A server may omit fields that it only knows with the content.
     if own != expected && !own.is_empty() {
-        return Some(format!(
-            "HEAD gets the media type `{own}`, but GET gets `{expected}`: both must get the same"
-        ));
+        return Some((Severity::Broken, format!("HEAD gets the type `{own}`, and GET gets `{expected}`")));
     }
     let length = head.header(CONTENT_LENGTH).parse::<usize>().ok()?;
+    // A server that compresses while it sends has compressed nothing for HEAD.
+    if !head.encoding().is_empty() {
+        return None;
+    }
     let is_same = !get.header(ETAG).is_empty() && head.header(ETAG) == get.header(ETAG);
-    let is_comparable = is_same && head.encoding() == get.encoding() && get.is_whole;
+    let is_comparable = is_same && get.encoding().is_empty() && get.is_whole;
     let is_wrong = length == 0 && get.encoded_length > 0 || is_comparable && length != get.encoded_length;
-    is_wrong.then(|| {
-        format!(
-            "HEAD gets `Content-Length: {length}`, but GET gets {} bytes: send the right length or none",
-            get.encoded_length
-        )
-    })
+    let message = format!("HEAD says `Content-Length: {length}`, and GET gets {} bytes", get.encoded_length);
+    is_wrong.then_some((Severity::Advice, message))
 }

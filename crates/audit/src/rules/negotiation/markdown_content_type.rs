@@ -1,7 +1,9 @@
 //! Markdown is sent as `text/markdown`.
 
+use std::sync::Arc;
+
 use super::shared::texts;
-use crate::exchange::Representation;
+use crate::exchange::{Representation, is_almost_markdown};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -39,17 +41,20 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
+        let is_page = survey.basis.pages.iter().any(|page| Arc::ptr_eq(&page.html, exchange));
+        let is_markdown = !is_page || exchange.url().path().ends_with(".md");
         let kind = response.media_type();
-        let is_asked = exchange
-            .request
-            .headers
-            .iter()
-            .any(|(_, value)| value.to_str().is_ok_and(|value| value.contains("text/markdown")));
-        let is_markdown = is_asked || exchange.url().path().ends_with(".md");
-        let is_other = matches!(&*kind, "" | "text/plain" | "application/octet-stream" | "text/x-markdown");
-        if is_markdown && is_other && response.representation() != Representation::Html {
+        if is_markdown && is_almost_markdown(&kind) && response.representation() != Representation::Html {
+            // In place of a page, browsers store the file, and agents refuse it.
+            let is_negotiated = survey.basis.pages.iter().any(|page| page.url == *exchange.url());
+            let is_refused = is_negotiated && kind == "application/octet-stream";
+            let severity = if is_refused { Severity::Broken } else { Severity::Advice };
             let kind = if kind.is_empty() { "no `Content-Type`".to_owned() } else { format!("`{kind}`") };
-            findings.report(&[exchange], format!("The Markdown has {kind} instead of `text/markdown`"));
+            findings.report_as(
+                severity,
+                &[exchange],
+                format!("The Markdown has {kind} instead of `text/markdown`"),
+            );
         }
     }
 }

@@ -9,11 +9,12 @@ use crate::survey::Survey;
 pub(super) static RULE: Rule = Rule {
     id: "q-values-ignored",
     group: Group::Negotiation,
-    severity: Severity::Broken,
+    severity: Severity::Advice,
     checks: "A client gets the representation with the greater weight, in any order of the list.",
-    matters: "`q` says what a client prefers (RFC 9110 §12.4.2). A client that lists Markdown as its second \
-              choice must get HTML.",
-    hurts: "Agents and programs, which get their second choice.",
+    matters: "A client says by `q` what it prefers (RFC 9110 §12.4.2). One that names Markdown only as its \
+              second choice must not get it instead of HTML. Whether the agents and browsers in use get the \
+              right format is judged by `agent-gets-html` and `browser-gets-markdown`.",
+    hurts: "Future agents and programs, which get the format that they read worse.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, PARSE_ACCEPT_AT_VERCEL],
     check,
 };

@@ -9,10 +9,11 @@ use crate::survey::Survey;
 pub(super) static RULE: Rule = Rule {
     id: "q-zero-ignored",
     group: Group::Negotiation,
-    severity: Severity::Broken,
+    severity: Severity::Advice,
     checks: "A client that excludes Markdown with `q=0` gets HTML.",
-    matters: "`q=0` means *not acceptable* (RFC 9110 §12.4.2).",
-    hurts: "Clients that cannot read Markdown, which get it anyway.",
+    matters: "`q=0` means: not acceptable (RFC 9110 §12.4.2). The agents and browsers in use do not send it for \
+              these types.",
+    hurts: "Clients that cannot read Markdown, and say so.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, PARSE_ACCEPT_AT_VERCEL],
     check,
 };

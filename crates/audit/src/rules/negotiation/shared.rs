@@ -62,12 +62,9 @@ pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &R
     readable.filter(|(_, response)| matches!(&*response.encoding(), "" | "gzip"))
 }
 
-/// The severity of a response that depends on the `User-Agent`: without `Vary`, a cache may serve it to all
-/// clients.
+/// How much a response hurts that depends on the `User-Agent`: a cache that is not told, and may store the
+/// response for a stated time, may serve it to all clients.
 pub(super) fn severity_by_cache(response: &Response) -> Severity {
-    if response.varies_on("user-agent") || response.shared_lifetime() == Some(0) {
-        Severity::Advice
-    } else {
-        Severity::Broken
-    }
+    let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
+    if is_stored && !response.varies_on("user-agent") { Severity::Broken } else { Severity::Advice }
 }

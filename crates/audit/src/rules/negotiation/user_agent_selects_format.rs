@@ -24,16 +24,23 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
-    for (token, exchange) in &survey.negotiation.crawlers {
-        let Some(response) = exchange.success().filter(|_| gets(exchange, Representation::Markdown)) else {
-            continue;
-        };
-        findings.report_as(
-            severity_by_cache(response),
-            &[exchange, other],
-            format!(
-                "With `Accept: */*`, {token} gets Markdown and other clients get HTML: HTML is right for all"
-            ),
-        );
-    }
+    // A site that sends Markdown to all clients without `Accept` does not look at the first crawler's name.
+    let without_accept = that_gets(survey.negotiation.no_accept.as_ref(), Representation::Markdown);
+    let crawlers = survey.negotiation.crawlers.iter().skip(usize::from(without_accept.is_some()));
+    let selected: Vec<_> =
+        crawlers.filter(|(_, exchange)| gets(exchange, Representation::Markdown)).collect();
+    let severities = selected.iter().filter_map(|(_, exchange)| exchange.success()).map(severity_by_cache);
+    let Some(severity) = severities.min() else { return };
+    let (tokens, mut evidence): (Vec<_>, Vec<_>) =
+        selected.iter().map(|(token, exchange)| (*token, exchange)).unzip();
+    let verb = if tokens.len() == 1 { "gets" } else { "get" };
+    evidence.push(other);
+    findings.report_as(
+        severity,
+        &evidence,
+        format!(
+            "Without a preference in `Accept`, {} {verb} Markdown and other clients get HTML",
+            tokens.join(" and ")
+        ),
+    );
 }

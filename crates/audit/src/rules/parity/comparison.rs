@@ -64,8 +64,9 @@ pub(super) struct MissingBlock<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared URL. Pages whose
-    /// HTML or Markdown is incomplete or has hardly any words are left out; other rules report those.
+    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared address. Pages whose
+    /// HTML or Markdown is incomplete, cannot be decoded or has hardly any words are left out; other rules
+    /// report those.
     pub fn all(survey: &'a Survey) -> Vec<Comparison<'a>> {
         let pages = &survey.basis.pages;
         let mut recurring: HashMap<Vec<String>, usize> = HashMap::new();
@@ -80,10 +81,8 @@ impl<'a> Comparison<'a> {
         let recurring = Rc::new(recurring);
         let compared = pages.iter().filter_map(|page| {
             let (exchange, markdown) = markdown_of(page)?;
-            let is_truncated =
-                page.converted.is_truncated || page.reference.is_truncated || markdown.is_truncated;
-            let is_whole = page.response().is_whole && !is_truncated;
-            let is_comparable = is_whole && !is_empty(page, markdown) && !is_cut(page, exchange, markdown);
+            let is_whole = unreadable(page, exchange).is_none() && !page.converted.is_truncated;
+            let is_comparable = is_whole && !is_empty(page, markdown) && cut_block(page, markdown).is_none();
             is_comparable.then(|| Comparison {
                 page,
                 exchange,
@@ -167,10 +166,9 @@ pub(super) fn is_empty(page: &Page, markdown: &MarkdownPage) -> bool {
     words_of_html >= 20 && words_of_markdown < 5 && markdown.html.is_empty()
 }
 
-/// Whether the Markdown is incomplete: it broke off, is too long for an audit, or its last block is the start
-/// of a longer block of the HTML.
-fn is_cut(page: &Page, exchange: &Exchange, markdown: &MarkdownPage) -> bool {
-    exchange.response().is_some_and(|response| !response.is_whole) || cut_block(page, markdown).is_some()
+/// Why the HTML of a page or the response with its Markdown cannot be compared, as a clause.
+pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
+    page.response().unreadable().or_else(|| exchange.response()?.unreadable())
 }
 
 /// The block of the HTML of which the Markdown ends with a part, without punctuation at the end.

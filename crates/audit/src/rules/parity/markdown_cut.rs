@@ -32,7 +32,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.response() else { continue };
         if response.body.len() >= MAX_BODY {
             findings.not_judged(format!("the Markdown of {} is longer than 2 MiB", page.url));
-        } else if !response.is_whole {
+        } else if !response.is_whole && !response.is_encoding_untrue {
             findings.report(&[exchange], "The connection ended before the Markdown was complete");
         } else if let Some(block) = cut_block(page, markdown) {
             let end = markdown.blocks.last().map_or("", |last| &*last.text);

@@ -1,6 +1,6 @@
 //! The Markdown of a page with text has text.
 
-use super::comparison::{CONVERT, is_empty, markdown_of};
+use super::comparison::{CONVERT, is_empty, markdown_of, unreadable};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
-        if let Some((exchange, markdown)) = markdown_of(page).filter(|(_, markdown)| is_empty(page, markdown))
-        {
+        let Some((exchange, markdown)) = markdown_of(page) else { continue };
+        if unreadable(page, exchange).is_none() && is_empty(page, markdown) {
             let letters = markdown.text.chars().filter(|c| c.is_alphanumeric()).count();
             let count = page.reference.text.split_whitespace().count();
             findings.report(

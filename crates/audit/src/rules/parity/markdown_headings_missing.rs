@@ -1,10 +1,13 @@
 //! The Markdown has the headings of the HTML.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use frontdesk_convert::HtmlElement;
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
 use crate::group::Group;
 use crate::markdown::{BlockKind, MarkdownPage};
+use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::words;
@@ -30,6 +33,12 @@ pub(super) static RULE: Rule = Rule {
 /// The most headings of a page that are compared.
 const MAX_HEADINGS: usize = 500;
 
+/// The elements that may be a card. Sections of the text are usually `<section>`.
+const CARDS: [&str; 4] = ["li", "article", "a", "div"];
+
+/// The most elements between a card and its title, with the card.
+const MAX_DEPTH: usize = 3;
+
 /// The most words of a heading that is looked for in the text.
 const MAX_WORDS: usize = 20;
 
@@ -46,8 +55,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
             !own.iter().any(|own| own.contains(&text) || text.contains(own))
         };
         // A heading whose text is missing as well may belong to another part of the page.
-        let starts = starts(comparison.markdown);
-        let is_text = |text: &str| starts.contains(&words(text)[..]);
+        let (plain, marked) = starts(comparison.markdown);
+        let cards = cards(comparison.page);
+        let is_text = |text: &str| {
+            let text = words(text);
+            plain.contains(&text) || marked.contains(&text) && !cards.contains(&text)
+        };
         let missing: Vec<_> = expected.iter().filter(|(_, text)| is_missing(text) && is_text(text)).collect();
         let Some((_, first)) = missing.first() else { continue };
         let is_flat = missing.len() > 2 && own.len() < 2;
@@ -64,15 +77,45 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first words of each block that is not a heading: all starts of at most [`MAX_WORDS`] words.
-fn starts(markdown: &MarkdownPage) -> HashSet<Vec<String>> {
-    let blocks =
-        markdown.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Prose | BlockKind::Html));
-    let starts = blocks.flat_map(|block| {
-        let words: Vec<_> = words(&block.text).into_iter().take(MAX_WORDS).collect();
-        (1..=words.len()).map(|length| words[..length].to_vec()).collect::<Vec<_>>()
-    });
-    starts.collect()
+/// The first words of each block that is no heading: all starts of at most [`MAX_WORDS`] words. A label
+/// before a colon and the first words of a list of links are no headings. The starts of marked blocks are
+/// separate.
+fn starts(markdown: &MarkdownPage) -> (HashSet<Vec<String>>, HashSet<Vec<String>>) {
+    let (mut plain, mut marked) = (HashSet::new(), HashSet::new());
+    for block in &markdown.blocks {
+        if !matches!(block.kind, BlockKind::Prose | BlockKind::Html) {
+            continue;
+        }
+        let all = words(&block.text);
+        let label = block.text.split_once(':').map(|(label, _)| words(label).len());
+        let starts = if block.is_marked { &mut marked } else { &mut plain };
+        let is_start =
+            |length: &usize| *length == all.len() || (Some(*length) != label && has_own_text(block));
+        let lengths = (1..=all.len().min(MAX_WORDS)).filter(is_start);
+        starts.extend(lengths.map(|length| all[..length].to_vec()));
+    }
+    (plain, marked)
+}
+
+/// The words of the headings in boxes that stand beside similar boxes with a heading: titles of cards, which
+/// Markdown may show as a list.
+#[expect(clippy::mutable_key_type, reason = "elements are compared by their number, which never changes")]
+fn cards(page: &Page) -> HashSet<Vec<String>> {
+    let mut boxes: HashMap<_, Vec<(HtmlElement<'_>, HtmlElement<'_>)>> = HashMap::new();
+    for heading in page.select("h2, h3, h4, h5, h6").into_iter().take(MAX_HEADINGS) {
+        let mut around = heading.ancestors().take(MAX_DEPTH + 1).peekable();
+        while let Some(element) = around.next() {
+            if let Some(parent) = around.peek().filter(|_| CARDS.contains(&element.name())) {
+                let key = (*parent, element.name(), element.attribute("class"), heading.name());
+                boxes.entry(key).or_default().push((element, heading));
+            }
+        }
+    }
+    let is_list = |boxes: &Vec<(HtmlElement<'_>, HtmlElement<'_>)>| {
+        boxes.iter().any(|(element, _)| *element != boxes[0].0)
+    };
+    let titles = boxes.into_values().filter(is_list).flatten();
+    titles.map(|(_, heading)| words(&heading.text())).collect()
 }
 
 /// The first headings with letters or digits, and their levels. Linked headings are titles of other pages.

@@ -52,9 +52,19 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let blocks = blocks.filter(|block| !comparison.is_surrounding(&block.text));
         let links = blocks.flat_map(|block| &block.links).filter(|link| link.starts_with("http"));
         let mut expected: BTreeSet<_> = links.map(|link| essence(link)).collect();
-        expected.remove(&essence(page.url.as_str()));
-        expected.retain(|link| !is_service(link));
-        let missing: Vec<_> = expected.iter().filter(|link| !own.contains(*link)).collect();
+        let here = essence(page.url.as_str());
+        let (host, path) = split(&here);
+        // Local builds and previews link to the public site.
+        let is_page = |link: &str| link == here || !path.is_empty() && split(link).1 == path;
+        expected.retain(|link| !is_service(link) && !is_page(link));
+        let paths: HashSet<_> = own.iter().map(|link| split(link).1).collect();
+        let here_only: HashSet<_> = own.iter().map(|link| split(link)).filter(|own| own.0 == host).collect();
+        let is_there = |link: &str| {
+            let (other, path) = split(link);
+            own.contains(link)
+                || if other == host { paths.contains(path) } else { here_only.contains(&(host, path)) }
+        };
+        let missing: Vec<_> = expected.iter().filter(|link| !is_there(link)).collect();
         let [first, ..] = missing[..] else { continue };
         let is_broken = expected.len() >= MANY && markdown.links.is_empty() && markdown.html.is_empty();
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
@@ -76,9 +86,15 @@ fn essence(link: &str) -> String {
     let link = link.split(['?', '#']).next().unwrap_or_default();
     let link = link.split_once("://").map_or(link, |(_, rest)| rest);
     let link = link.strip_prefix("www.").unwrap_or(link).trim_end_matches('/');
-    let endings = [".html", ".htm", ".mdx", ".md", "/index", "/README"];
+    // Twins are called `page.html.md`, too.
+    let endings = [".mdx", ".md", ".html", ".htm", "/index", "/README"];
     let link = endings.iter().fold(link, |link, ending| link.strip_suffix(ending).unwrap_or(link));
     link.trim_end_matches('/').to_owned()
+}
+
+/// The host and the path of an [`essence`].
+fn split(essence: &str) -> (&str, &str) {
+    essence.split_once('/').unwrap_or((essence, ""))
 }
 
 /// Whether a link edits or shares the page, or leads to a file, whose name may have a fingerprint.

@@ -1,7 +1,8 @@
 //! The Markdown has the text of the HTML.
 
-use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, texts};
+use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, markdown_of, texts, unreadable};
 use crate::group::Group;
+use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::words::{PhraseSet, excerpt, words};
@@ -30,6 +31,11 @@ pub(super) static RULE: Rule = Rule {
 const BROKEN_WORDS: usize = 25;
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        if let Some(reason) = markdown_of(page).and_then(|(exchange, _)| unreadable(page, exchange)) {
+            findings.not_judged(format!("{}: {reason}", page.url));
+        }
+    }
     for comparison in Comparison::all(survey) {
         let (missing, total) = comparison.missing();
         let Some(first) = missing.iter().find(|lost| lost.has_neighbors).or(missing.first()) else {
@@ -50,8 +56,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the Markdown is another text, or very short.
+/// Whether the Markdown is another text, only a title, or very short.
 fn is_other(comparison: &Comparison<'_>) -> bool {
+    if comparison.markdown.blocks.iter().all(|block| matches!(block.kind, BlockKind::Heading(_))) {
+        return true;
+    }
     let reference = PhraseSet::new(texts(&comparison.page.reference));
     let blocks = comparison.markdown.blocks.iter().map(|block| (block, words(&block.text).len()));
     let prose: Vec<_> = blocks.filter(|(block, count)| is_prose(block, *count)).collect();

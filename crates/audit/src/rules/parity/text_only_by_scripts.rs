@@ -20,7 +20,12 @@ pub(super) static RULE: Rule = Rule {
         },
         Fix {
             platform: Platform::Any,
-            text: "Otherwise serve the text as Markdown to clients that prefer `text/markdown`.",
+            text: "For the reference of an API, add `<link rel=\"service-desc\" href=\"/openapi.json\">` and a \
+                   link in `<noscript>`.",
+        },
+        Fix {
+            platform: Platform::Any,
+            text: "Otherwise serve the text as Markdown to clients that ask for `text/markdown`.",
         },
     ],
     check,
@@ -34,6 +39,11 @@ const ROOTS: &str =
     "#root, #app, #__next, #__nuxt, #svelte, #q-app, #___gatsby, app-root, [data-reactroot], [ng-app]";
 
 fn check(survey: &Survey, findings: &mut Findings) {
+    for page in survey.basis.pages.iter().filter(|page| is_api_reference(page)) {
+        let message = "Scripts draw the reference of the API: agents that get this page see nothing of it. Link to \
+                       the OpenAPI description from the page";
+        findings.report_as(Severity::Advice, &[&page.html], message);
+    }
     for page in survey.basis.pages.iter().filter(|page| is_filled_by_scripts(page)) {
         let letters = page.converted.page_letters;
         let has_markdown = markdown_of(page).is_some_and(|(_, markdown)| markdown.text.len() > FEW_LETTERS);
@@ -49,10 +59,20 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
+/// Whether a page has hardly any text. Scripts may add some.
+fn is_blank(page: &Page) -> bool {
+    let has_scripts = !page.select("script").is_empty();
+    has_scripts && page.converted.page_letters < FEW_LETTERS && page.response().unreadable().is_none()
+}
+
+/// Whether a page without text is one of Swagger UI or Redoc, whose text is also in the OpenAPI description.
+fn is_api_reference(page: &Page) -> bool {
+    is_blank(page) && !page.select("#swagger-ui, redoc, #redoc, #redoc-container").is_empty()
+}
+
 /// Whether a page has hardly any text, and an empty element for scripts or a note that asks for JavaScript.
 fn is_filled_by_scripts(page: &Page) -> bool {
-    let is_blank = page.converted.page_letters < FEW_LETTERS && page.response().is_whole;
     let has_root = || page.select(ROOTS).iter().any(|root| root.text().len() < FEW_LETTERS);
     let has_note = || page.select("noscript").iter().any(|note| note.text().contains("JavaScript"));
-    is_blank && !page.select("script").is_empty() && (has_root() || has_note())
+    is_blank(page) && !is_api_reference(page) && (has_root() || has_note())
 }

@@ -32,8 +32,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some((twin, twin_markdown)) = page.twin.as_ref().zip(page.twin_markdown.as_ref()) else {
             continue;
         };
-        let is_whole = |exchange: &Exchange| exchange.response().is_some_and(|own| own.is_whole);
-        if !is_whole(agent) || !is_whole(twin) {
+        let is_readable =
+            |exchange: &Exchange| exchange.response().is_some_and(|own| own.unreadable().is_none());
+        if !is_readable(agent) || !is_readable(twin) {
             continue;
         }
         let (lacks, lacks_total) = missing(markdown, twin_markdown);

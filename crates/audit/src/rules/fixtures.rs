@@ -1,0 +1,81 @@
+//! Surveys for unit tests of rules.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontdesk_convert::Url;
+use http::{HeaderName, StatusCode};
+
+use crate::exchange::{Exchange, Request, Response};
+use crate::page::Page;
+use crate::robots::Robots;
+use crate::rule::{Findings, Rule, Severity};
+use crate::survey::Survey;
+use crate::survey::basics::BasicsSurvey;
+use crate::survey::basis::Basis;
+use crate::survey::caches::CachesSurvey;
+use crate::survey::files::FilesSurvey;
+use crate::survey::forms::FormsSurvey;
+use crate::survey::links::LinksSurvey;
+use crate::survey::negotiation::NegotiationSurvey;
+
+pub(super) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+    let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+    Response {
+        status: StatusCode::from_u16(status).unwrap(),
+        headers: headers.iter().map(field).collect(),
+        body: body.into(),
+        encoded_length: body.len(),
+        is_whole: true,
+        is_encoding_untrue: false,
+        time_to_header: Duration::ZERO,
+    }
+}
+
+pub(super) fn exchange(url: &str, response: Response) -> Arc<Exchange> {
+    let request = Request::get(&Url::parse(url).unwrap());
+    Arc::new(Exchange { number: 1, request, outcome: Ok(response) })
+}
+
+pub(super) fn page(url: &str, headers: &[(&str, &str)], body: &str) -> Arc<Exchange> {
+    exchange(url, response(200, headers, &format!("<!doctype html>{body}")))
+}
+
+pub(super) fn redirect(url: &str, target: &str) -> Arc<Exchange> {
+    exchange(url, response(301, &[("location", target)], ""))
+}
+
+pub(super) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
+    let basis = Basis {
+        url: page.url().clone(),
+        arrival: vec![page.clone()],
+        robots: page.clone(),
+        rules: Rc::new(Robots::default()),
+        llms: None,
+        llms_links: Vec::new(),
+        sitemaps: Vec::new(),
+        sitemap_urls: Vec::new(),
+        pages: vec![Page::read(page).expect("a page")],
+    };
+    Survey {
+        basis,
+        caches: CachesSurvey::default(),
+        negotiation: NegotiationSurvey::default(),
+        links: LinksSurvey::default(),
+        files: FilesSurvey::default(),
+        forms: FormsSurvey::default(),
+        basics: own,
+        exchanges: Vec::new(),
+    }
+}
+
+pub(super) fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
+    let mut findings = Findings::new(rule);
+    (rule.check)(survey, &mut findings);
+    findings.found.iter().map(|finding| finding.severity).collect()
+}
+
+pub(super) fn public() -> BasicsSurvey {
+    BasicsSurvey { is_public: true, ..BasicsSurvey::default() }
+}
