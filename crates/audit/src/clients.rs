@@ -39,7 +39,7 @@ pub const CLAUDE_CODE: WebClient = WebClient {
     accept: "text/markdown, text/html, */*",
     preferred: Preferred::Markdown,
 };
-/// Asked where Claude Code, whose types have equal weights, gets HTML: the site may have Markdown all the same.
+/// Asked where Claude Code, whose types have equal weights, gets HTML: the site may still have Markdown.
 pub const MARKDOWN_ONLY: WebClient = WebClient {
     name: "an agent that accepts only Markdown",
     accept: "text/markdown",

@@ -7,7 +7,7 @@ use frontdesk_convert::{Converted, HtmlElement, HtmlTree, Options, Selector, Url
 use crate::exchange::{Exchange, Representation, Response};
 use crate::markdown::MarkdownPage;
 
-/// The most bytes of HTML that are parsed of a page. The tree of a page takes up to a hundred times its bytes.
+/// The most bytes of HTML that are parsed of a page. Its tree takes up to a hundred times as many.
 const MAX_HTML: usize = 1 << 20;
 
 /// The most bytes of a base URL and of a resolved link; longer ones cannot be requested.

@@ -42,8 +42,8 @@ impl Source {
 
     /// The source's network: an IPv4 /24 or an IPv6 /48.
     ///
-    /// Makes a new value. With `mut self`, rustc 1.95 passes the caller's own value at optimization level 1 and
-    /// above, and changes it: the caller's source then is its network.
+    /// Makes a new value. With `mut self`, rustc 1.95 passes the caller's own value at optimization level 1,
+    /// and changes it: the caller's source then is its network.
     pub fn network(self) -> SourceNetwork {
         SourceNetwork(match self {
             Source::V4([a, b, c, _]) => Source::V4([a, b, c, 0]),

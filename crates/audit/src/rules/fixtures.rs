@@ -7,6 +7,7 @@ use std::time::Duration;
 use frontdesk_convert::Url;
 use http::{HeaderName, StatusCode};
 
+use crate::clients::CLAUDE_CODE;
 use crate::exchange::{Exchange, Request, Response};
 use crate::page::Page;
 use crate::robots::Robots;
@@ -57,6 +58,8 @@ pub(super) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
         sitemaps: Vec::new(),
         sitemap_urls: Vec::new(),
         pages: vec![Page::read(page).expect("a page")],
+        agent: CLAUDE_CODE,
+        tie: None,
     };
     Survey {
         basis,

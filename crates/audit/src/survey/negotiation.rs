@@ -65,7 +65,7 @@ pub struct PeculiarAccepts {
 
 impl NegotiationSurvey {
     /// Sends the requests of the group: at most 14, and 9 more if Accept headers are misread.
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
+    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
         let is_fresh = caches.fresh_refusal().is_none();
@@ -85,7 +85,9 @@ impl NegotiationSurvey {
         if survey.negotiates {
             survey.ask_in_many_ways(&asker).await;
         }
-        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| basis.rules.permits(token, &page.url));
+        // Some sites choose Markdown by the `User-Agent`.
+        let may_ask = |token| asker.is_fresh && basis.rules.permits(token, &page.url);
+        let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
         for (index, (token, user_agent)) in crawlers.enumerate() {
             let accept = [ANY.accept];
             let request = asker.request(if index == 0 { &[] } else { &accept });

@@ -46,7 +46,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let kind = response.media_type();
         if is_markdown && is_almost_markdown(&kind) && response.representation() != Representation::Html {
             // In place of a page, browsers store the file, and agents refuse it.
-            let is_negotiated = survey.basis.pages.iter().any(|page| page.url == *exchange.url());
+            let mut agents = survey.basis.pages.iter().filter_map(|page| page.agent.as_ref());
+            let is_negotiated = agents.any(|agent| Arc::ptr_eq(agent, exchange));
             let is_refused = is_negotiated && kind == "application/octet-stream";
             let severity = if is_refused { Severity::Broken } else { Severity::Advice };
             let kind = if kind.is_empty() { "no `Content-Type`".to_owned() } else { format!("`{kind}`") };
