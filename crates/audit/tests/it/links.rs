@@ -191,6 +191,11 @@ fn a_broken_or_invalid_feed_is_found() {
 fn an_unknown_page_that_answers_200_is_found() {
     let site = with("/frontdesk-audit-no-such-page", |_, answer| Answer { status: 200, ..answer });
     site.assert_finds("soft-not-found", Broken);
+    let site = with("/frontdesk-audit-no-such-page", |asked, answer| {
+        let status = if asked.header("accept").starts_with("text/markdown") { 200 } else { answer.status };
+        Answer { status, ..answer }
+    });
+    site.assert_finds("soft-not-found", Broken);
     let site = with("/frontdesk-audit-no-such-page", |_, _| {
         Answer::new(302, "", "")
             .with("location", "/")
