@@ -22,6 +22,7 @@ mod meta_refresh;
 mod mixed_content;
 mod no_compression;
 mod noindex_listed;
+mod page_cut;
 mod page_size;
 mod server_errors;
 mod shared;
@@ -44,6 +45,7 @@ pub(super) const RULES: &[&Rule] = &[
     &slow_first_byte::RULE,
     &no_compression::RULE,
     &page_size::RULE,
+    &page_cut::RULE,
     &content_late::RULE,
     &noindex_listed::RULE,
     &meta_refresh::RULE,
