@@ -351,3 +351,54 @@ fn plain_sites_have_no_finding() {
     assert_eq!(found(site(404)), [""; 0]);
     assert_eq!(found(site(200)), ["soft-not-found"], "the same page for all addresses is one finding");
 }
+
+#[test]
+fn agents_that_are_redirected_to_another_page_are_found() {
+    let to = |target: &str| Answer::new(302, "", "").with("location", target).with("vary", "Accept");
+    let is_page = |asked: &Asked| crate::content::PAGES.iter().any(|(path, _)| *path == asked.path());
+    let site = FakeSite::with_fault(move |asked, answer| {
+        let is_markdown = answer.header("content-type").starts_with("text/markdown");
+        if is_page(asked) && is_markdown && asked.path() != "/" { to("/") } else { answer }
+    });
+    let found = site.found_in("links");
+    assert!(found.contains(&("redirect-loses-representation", Broken)), "{found:?}");
+    // The redirect leads to the page's own Markdown.
+    let site = FakeSite::with_fault(move |asked, answer| {
+        let is_markdown = answer.header("content-type").starts_with("text/markdown");
+        if is_page(asked) && is_markdown { to(&format!("{}index.md", asked.path())) } else { answer }
+    });
+    assert_eq!(site.found_in("links"), []);
+}
+
+#[test]
+fn declared_markdown_that_redirects_to_html_is_found() {
+    for (is_negotiated, severity) in [(false, Broken), (true, Advice)] {
+        let site = FakeSite::with_fault(move |asked, answer| {
+            let page = asked.path().strip_suffix("index.md");
+            match crate::content::PAGES.iter().find(|(path, _)| *path == page.unwrap_or(asked.path())) {
+                Some((path, _)) if page.is_some() => Answer::new(301, "", "").with("location", path),
+                Some((path, title)) if !is_negotiated => {
+                    let html = crate::content::html_page(asked, path, title);
+                    Answer::new(200, "text/html; charset=utf-8", html)
+                }
+                _ => answer,
+            }
+        });
+        let found = site.found_in("links");
+        assert!(found.contains(&("redirect-loses-representation", severity)), "{found:?}");
+    }
+}
+
+#[test]
+fn redirects_of_linked_pages_to_html_files_are_found() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/more/" => Answer::new(302, "", "").with("location", "/more/index.html").with("vary", "Accept"),
+        "/more/index.html" => {
+            let html = crate::content::html_page(asked, "/about/", "About us");
+            Answer::new(200, "text/html; charset=utf-8", html)
+        }
+        _ => answer.replaced("and another sentence.\n\n```sh", "and [another](/more/) sentence.\n\n```sh"),
+    });
+    let found = site.found_in("links");
+    assert!(found.contains(&("redirect-loses-representation", Broken)), "{found:?}");
+}
