@@ -23,6 +23,7 @@ mod markdown_link_broken;
 mod page_link_broken;
 mod redirect_loop;
 mod redirect_loses_representation;
+mod redirect_to_loopback;
 mod sitemap_foreign_urls;
 mod sitemap_invalid;
 mod sitemap_lastmod_invalid;
@@ -49,6 +50,7 @@ pub(super) const RULES: &[&Rule] = &[
     &feed_invalid::RULE,
     &soft_not_found::RULE,
     &redirect_loses_representation::RULE,
+    &redirect_to_loopback::RULE,
     &redirect_loop::RULE,
     &canonical_foreign::RULE,
     &canonical_broken::RULE,

@@ -402,3 +402,14 @@ fn redirects_of_linked_pages_to_html_files_are_found() {
     let found = site.found_in("links");
     assert!(found.contains(&("redirect-loses-representation", Broken)), "{found:?}");
 }
+
+#[test]
+fn redirects_to_the_own_computer_are_found() {
+    let site = |target: &'static str| {
+        with("/docs", move |_, _| Answer::new(302, "", "").with("location", target).with("vary", "Accept"))
+    };
+    for target in ["http://localhost:3000/docs/", "https://[::1]/docs/", "http://0.0.0.0:1/"] {
+        site(target).assert_finds("redirect-to-loopback", Broken);
+    }
+    site("https://www.example.com/docs/").assert_clean();
+}
