@@ -32,6 +32,7 @@ mod tests;
 mod title_missing;
 mod viewport_missing;
 
+pub(super) use self::language_invalid::is_language_tag;
 use crate::rule::Rule;
 
 pub(super) const RULES: &[&Rule] = &[

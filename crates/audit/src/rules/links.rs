@@ -6,12 +6,16 @@ mod alternate_wrong_type;
 mod anchor_missing;
 mod broken;
 mod canonical_broken;
+mod canonical_disagrees;
 mod canonical_foreign;
 mod canonical_markdown;
+mod canonical_other_page;
 mod feed_broken;
 mod feed_invalid;
 mod language_link_broken;
+mod language_link_invalid;
 mod language_link_not_mutual;
+mod language_link_wrong;
 mod link_header_disagrees;
 mod link_header_invalid;
 mod lists;
@@ -55,8 +59,12 @@ pub(super) const RULES: &[&Rule] = &[
     &canonical_foreign::RULE,
     &canonical_broken::RULE,
     &canonical_markdown::RULE,
+    &canonical_other_page::RULE,
+    &canonical_disagrees::RULE,
     &language_link_broken::RULE,
     &language_link_not_mutual::RULE,
+    &language_link_wrong::RULE,
+    &language_link_invalid::RULE,
     &page_link_broken::RULE,
     &markdown_link_broken::RULE,
     &anchor_missing::RULE,

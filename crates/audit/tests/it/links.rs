@@ -413,3 +413,68 @@ fn redirects_to_the_own_computer_are_found() {
     }
     site("https://www.example.com/docs/").assert_clean();
 }
+
+/// A site whose pages have different texts, with a changed answer.
+fn with_texts(change: impl Fn(&Asked, Answer) -> Answer + Send + Sync + 'static) -> FakeSite {
+    FakeSite::with_fault(move |asked, answer| {
+        let page = asked.path().trim_end_matches("index.md");
+        let words: Vec<_> = (0..60).map(|number| format!("{}{number}", page.replace('/', "x"))).collect();
+        let text = "A second paragraph has";
+        change(asked, answer.replaced(text, &format!("{}. {text}", words.join(" "))))
+    })
+}
+
+#[test]
+fn a_canonical_address_of_another_page_is_found() {
+    let change = |asked: &Asked, answer: Answer| match asked.path() {
+        "/docs/" | "/about/" => answer.replaced(
+            &format!("rel=\"canonical\" href=\"{}{}\"", asked.origin, asked.path()),
+            "rel=\"canonical\" href=\"/\"",
+        ),
+        _ => answer,
+    };
+    with_texts(change).assert_finds("canonical-other-page", Broken);
+    // These pages have nearly the same text.
+    FakeSite::with_fault(change).assert_clean();
+    with_texts(|_, answer| match answer.header("content-type") {
+        kind if kind.starts_with("text/markdown") => answer.with("link", "</>; rel=\"canonical\""),
+        _ => answer,
+    })
+    .assert_finds("canonical-other-page", Broken);
+}
+
+#[test]
+fn canonical_addresses_that_disagree_are_found() {
+    with("/", |_, answer| answer.with("link", "</?page=1>; rel=\"canonical\""))
+        .assert_finds("canonical-disagrees", Advice);
+    with("/", |_, answer| answer.with("link", "</>; rel=\"canonical\"")).assert_clean();
+}
+
+#[test]
+fn versions_in_another_language_than_declared_are_found() {
+    let page = |lang: &str, declared: &str| {
+        let html = format!(
+            "<!doctype html><html lang={lang}><head><title>Start</title><link rel=alternate hreflang=en href=/>\
+             <link rel=alternate hreflang={declared} href=/de/></head><h1>Start</h1></html>"
+        );
+        Answer::new(200, "text/html; charset=utf-8", html)
+    };
+    with_languages(move |_| page("en", "en")).assert_finds("language-link-wrong", Broken);
+    with_languages(move |_| page("en", "de")).assert_finds("language-link-wrong", Advice);
+    with_languages(move |_| page("de-AT", "de")).assert_clean();
+}
+
+#[test]
+fn invalid_languages_of_declared_versions_are_found() {
+    for language in ["en_UK", "en-UK", "english"] {
+        let link = format!("<link rel=alternate hreflang={language} href=/></head>");
+        with("/", move |_, answer| answer.replaced("</head>", &link))
+            .assert_finds("language-link-invalid", Advice);
+    }
+    for language in ["en-GB", "uk", "x-default"] {
+        let link = format!("<link rel=alternate hreflang={language} href=/></head>");
+        let site = with("/", move |_, answer| answer.replaced("</head>", &link));
+        let found = site.found_in("links");
+        assert!(found.iter().all(|(rule, _)| *rule != "language-link-invalid"), "{found:?}");
+    }
+}
