@@ -84,7 +84,7 @@ fn operations_that_may_accept_anything_get_no_body() {
         "\"content\":{\"text/plain\":{},\"application/json\":{\"schema\":{\"type\":\"object\",\"required\":[\"email\"",
     );
     text.assert_clean();
-    assert!(posts(&text).iter().all(|asked| asked.header("content-type") == "application/json"));
+    assert!(posts(&text).iter().all(|asked| asked.header("content-type").starts_with("application/json")));
 }
 
 #[test]
@@ -242,4 +242,36 @@ fn forms_that_disclose_personal_data_are_found() {
     ] {
         with_form(form).assert_clean();
     }
+}
+
+#[test]
+fn redirects_after_invalid_submissions_are_found() {
+    for (status, target, severity) in [
+        (303, "/about/?sent=1", Some(Broken)),
+        (302, "/api/contact?sent=1", Some(Broken)),
+        (302, "/about/?error=1", Some(Advice)),
+        (302, "/api/contact/", None),
+        (308, "/about/", None),
+    ] {
+        let site = with_api("POST", move |asked, answer| match &*asked.header("content-type") {
+            "text/plain" => answer,
+            _ => Answer::new(status, "", "").with("location", target),
+        });
+        match severity {
+            Some(severity) => site.assert_finds("api-invalid-accepted", severity),
+            None => site.assert_clean(),
+        }
+    }
+}
+
+#[test]
+fn json_that_is_refused_because_of_a_parameter_is_found() {
+    with_api("POST", |asked, answer| match &*asked.header("content-type") {
+        "application/json" => answer,
+        _ => content::error(415, "Send application/json."),
+    })
+    .assert_finds("api-charset-refused", Broken);
+    // The operation takes no JSON at all.
+    let found = with_api("POST", |_, _| content::error(415, "Send a form.")).found_in("forms");
+    assert!(found.iter().all(|(rule, _)| *rule != "api-charset-refused"), "{found:?}");
 }
