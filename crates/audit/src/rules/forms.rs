@@ -5,6 +5,7 @@ mod api_charset_refused;
 mod api_cors_open;
 mod api_error_format;
 mod api_error_undocumented;
+mod api_get_broken;
 mod api_invalid_accepted;
 mod api_media_type_accepted;
 mod api_method_not_allowed;
@@ -20,6 +21,7 @@ use crate::rule::Rule;
 
 pub(super) const RULES: &[&Rule] = &[
     &api_path_missing::RULE,
+    &api_get_broken::RULE,
     &api_method_not_allowed::RULE,
     &api_media_type_accepted::RULE,
     &api_charset_refused::RULE,

@@ -21,8 +21,8 @@ pub(super) fn refusals(tested: &TestedOperation) -> impl Iterator<Item = (&Arc<E
     tested.refusals().filter_map(|exchange| Some((exchange, exchange.response()?)))
 }
 
-/// Reports a status of 200 to 299 for a body that must be refused; as advice if the body says that it was. Also
-/// reports a redirect to another page, as after a submission.
+/// Reports a status of 200 to 299 for a body that must be refused; as advice if the body says that it was.
+/// Also reports a redirect to another page, as after a submission.
 pub(super) fn report_accepted(
     exchange: Option<&Arc<Exchange>>,
     sent: &str,
