@@ -278,6 +278,11 @@ impl Response {
         Some(value.trim().trim_matches('"').to_owned())
     }
 
+    /// Whether the body reaches the limit of the audit, [`MAX_BODY`], as sent or after decoding.
+    pub(crate) fn is_too_long(&self) -> bool {
+        !self.is_whole && self.body.len().max(self.encoded_length) >= MAX_BODY
+    }
+
     /// Whether the body is an HTML document. False for plain text that is served as `text/html`.
     pub fn is_page(&self) -> bool {
         let start = self.body.iter().find(|byte| byte.is_ascii_graphic());

@@ -24,6 +24,7 @@ mod meta_refresh;
 mod mixed_content;
 mod no_compression;
 mod noindex_listed;
+mod page_cut;
 mod page_size;
 mod server_errors;
 mod shared;
@@ -33,6 +34,7 @@ mod tests;
 mod title_missing;
 mod viewport_missing;
 
+pub(super) use self::language_invalid::is_language_tag;
 use crate::rule::Rule;
 
 pub(super) const RULES: &[&Rule] = &[
@@ -48,6 +50,7 @@ pub(super) const RULES: &[&Rule] = &[
     &slow_first_byte::RULE,
     &no_compression::RULE,
     &page_size::RULE,
+    &page_cut::RULE,
     &content_late::RULE,
     &noindex_listed::RULE,
     &meta_refresh::RULE,

@@ -1,9 +1,11 @@
 //! Rules of the group forms.
 
 mod api_cacheable;
+mod api_charset_refused;
 mod api_cors_open;
 mod api_error_format;
 mod api_error_undocumented;
+mod api_get_broken;
 mod api_invalid_accepted;
 mod api_media_type_accepted;
 mod api_method_not_allowed;
@@ -19,8 +21,10 @@ use crate::rule::Rule;
 
 pub(super) const RULES: &[&Rule] = &[
     &api_path_missing::RULE,
+    &api_get_broken::RULE,
     &api_method_not_allowed::RULE,
     &api_media_type_accepted::RULE,
+    &api_charset_refused::RULE,
     &api_invalid_accepted::RULE,
     &api_server_error::RULE,
     &api_error_undocumented::RULE,

@@ -6,12 +6,16 @@ mod alternate_wrong_type;
 mod anchor_missing;
 mod broken;
 mod canonical_broken;
+mod canonical_disagrees;
 mod canonical_foreign;
 mod canonical_markdown;
+mod canonical_other_page;
 mod feed_broken;
 mod feed_invalid;
 mod language_link_broken;
+mod language_link_invalid;
 mod language_link_not_mutual;
+mod language_link_wrong;
 mod link_header_disagrees;
 mod link_header_invalid;
 mod lists;
@@ -24,6 +28,7 @@ mod page_link_broken;
 mod production;
 mod redirect_loop;
 mod redirect_loses_representation;
+mod redirect_to_loopback;
 mod sitemap_foreign_urls;
 mod sitemap_invalid;
 mod sitemap_lastmod_invalid;
@@ -50,12 +55,17 @@ pub(super) const RULES: &[&Rule] = &[
     &feed_invalid::RULE,
     &soft_not_found::RULE,
     &redirect_loses_representation::RULE,
+    &redirect_to_loopback::RULE,
     &redirect_loop::RULE,
     &canonical_foreign::RULE,
     &canonical_broken::RULE,
     &canonical_markdown::RULE,
+    &canonical_other_page::RULE,
+    &canonical_disagrees::RULE,
     &language_link_broken::RULE,
     &language_link_not_mutual::RULE,
+    &language_link_wrong::RULE,
+    &language_link_invalid::RULE,
     &page_link_broken::RULE,
     &markdown_link_broken::RULE,
     &anchor_missing::RULE,

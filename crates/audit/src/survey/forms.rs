@@ -1,10 +1,11 @@
-//! The requests of the group forms: invalid submissions to the operations that the API's description names.
+//! The requests of the group forms: invalid submissions to the operations that the API's description names,
+//! and one request of an operation with GET.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use frontdesk_convert::Url;
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use serde_json::Value;
 
 use super::files::FilesSurvey;
@@ -13,7 +14,7 @@ use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::openapi::{DescribedOperation, OpenApi};
 
-/// The most operations that are tested.
+/// The most operations that are tested: one with GET, if there is one, and others with POST.
 const MAX_OPERATIONS: usize = 2;
 
 /// The origin of the preflight request: one that no audited site trusts.
@@ -22,23 +23,61 @@ pub(crate) const FOREIGN_ORIGIN: &str = "https://frontdesk-audit.example";
 /// The operations of the API, and their responses to the requests of the group forms.
 #[derive(Default)]
 pub struct FormsSurvey {
-    /// Operations with POST that need no credentials, at most [`MAX_OPERATIONS`].
+    /// The first operation with GET that needs neither credentials nor parameters.
+    pub get: Option<TestedGet>,
+    /// Operations with POST that need no credentials.
     pub operations: Vec<TestedOperation>,
     /// Operations that were not tested: their names by reason, which is a clause.
     pub skipped: BTreeMap<String, Vec<String>>,
+}
+
+/// An operation with GET, and the response to a valid request.
+pub struct TestedGet {
+    pub responses: DescribedResponses,
+    pub exchange: Arc<Exchange>,
+}
+
+/// The documented responses, without references: status codes, ranges such as `4XX`, or `default`.
+pub struct DescribedResponses(Vec<(String, Value)>);
+
+impl DescribedResponses {
+    fn read(api: &OpenApi, operation: &Value) -> DescribedResponses {
+        let responses = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
+        let resolved =
+            responses.filter_map(|(name, value)| Some((name.clone(), api.resolve(value)?.clone())));
+        DescribedResponses(resolved.collect())
+    }
+
+    /// Whether the description names exactly this status.
+    pub fn documents_exactly(&self, status: StatusCode) -> bool {
+        self.0.iter().any(|(name, _)| name == status.as_str())
+    }
+
+    /// The description of a response with this status: the exact one, otherwise its range or `default`.
+    pub fn documented(&self, status: StatusCode) -> Option<&Value> {
+        let range = format!("{}XX", status.as_u16() / 100);
+        [status.as_str(), &range, "default"].iter().find_map(|name| {
+            self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        })
+    }
+
+    /// The media types of the body with this status, as written; none if it has no body.
+    pub fn media_types(&self, status: StatusCode) -> Vec<&str> {
+        let content = self.documented(status).and_then(|response| response.get("content")?.as_object());
+        content.into_iter().flat_map(|content| content.keys().map(String::as_str)).collect()
+    }
 }
 
 /// An operation with POST, and the responses to requests that it must refuse. A response is missing if the
 /// request was not sent: because of the budget, or because the server could take it for valid.
 pub struct TestedOperation {
     pub url: Url,
-    /// The documented responses, without references: status codes, ranges such as `4XX`, or `default`.
-    pub responses: Vec<(String, Value)>,
+    pub responses: DescribedResponses,
     /// Whether the description has another method for GET.
     pub describes_get: bool,
     /// `{`, as JSON.
     pub malformed: Option<Arc<Exchange>>,
-    /// `{}`, where the schema requires a property.
+    /// `{}`, where the schema requires a property. The media type has the parameter `charset=utf-8`.
     pub empty: Option<Arc<Exchange>>,
     pub get: Option<Arc<Exchange>>,
     /// `{`, as plain text.
@@ -54,19 +93,6 @@ impl TestedOperation {
     pub fn refusals(&self) -> impl Iterator<Item = &Arc<Exchange>> {
         [&self.malformed, &self.empty, &self.wrong_type].into_iter().flatten()
     }
-
-    /// Whether the description names exactly this status.
-    pub fn documents_exactly(&self, status: http::StatusCode) -> bool {
-        self.responses.iter().any(|(name, _)| name == status.as_str())
-    }
-
-    /// The description of a response with this status: the exact one, otherwise its range or `default`.
-    pub fn documented(&self, status: http::StatusCode) -> Option<&Value> {
-        let range = format!("{}XX", status.as_u16() / 100);
-        [status.as_str(), &range, "default"].iter().find_map(|name| {
-            self.responses.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-        })
-    }
 }
 
 impl FormsSurvey {
@@ -74,12 +100,14 @@ impl FormsSurvey {
     pub(crate) async fn survey(client: &Client, files: &FilesSurvey) -> FormsSurvey {
         let mut survey = FormsSurvey::default();
         let Some(api) = &files.api else { return survey };
+        survey.get = get(client, api).await;
+        let max_posts = MAX_OPERATIONS - usize::from(survey.get.is_some());
         for described in api.operations() {
             if described.method != "post" || described.path.contains('{') {
                 continue;
             }
             let skipped = match locate(client, api, &described) {
-                Ok(url) if survey.operations.len() < MAX_OPERATIONS => {
+                Ok(url) if survey.operations.len() < max_posts => {
                     let is_first = survey.operations.is_empty();
                     survey.operations.push(test(client, api, described, url, is_first).await);
                     continue;
@@ -107,6 +135,23 @@ fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) ->
     Url::parse(&address).map_err(|_| "the URL is invalid".to_owned())
 }
 
+/// Requests the first operation with GET that can be requested as it is described, and ends.
+async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
+    let operations = api.operations().into_iter();
+    let mut gets = operations.filter(|described| described.method == "get" && !described.path.contains('{'));
+    let (request, responses) = gets.find_map(|described| {
+        let responses = DescribedResponses::read(api, described.operation);
+        let media_types = responses.media_types(StatusCode::OK).join(", ");
+        // A stream of events does not end.
+        let is_tested = !media_types.is_empty() && !media_types.contains("event-stream");
+        let url = locate(client, api, &described).ok()?;
+        let is_tested = is_tested && !api.needs_parameters(&described);
+        is_tested.then(|| (Request::get(&url).accept(&media_types), responses))
+    })?;
+    let exchange = client.send(Group::Forms, request).await.ok()?;
+    Some(TestedGet { responses, exchange })
+}
+
 /// Sends the requests for one operation; fewer unless it is the first.
 async fn test(
     client: &Client,
@@ -116,8 +161,6 @@ async fn test(
     is_first: bool,
 ) -> TestedOperation {
     let operation = described.operation;
-    let responses = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
-    let responses = responses.filter_map(|(name, value)| Some((name.clone(), api.resolve(value)?.clone())));
     // A server that documents no body, or an optional one, may do its work no matter what it gets.
     let body = api.json_body(operation);
     let refuses_empty = body.is_some_and(|body| api.rejects_empty_object(body.schema));
@@ -140,10 +183,10 @@ async fn test(
     let is_submitted = client.options().submits && !api.needs_parameters(&described);
     let sample = body.filter(|_| is_submitted).and_then(|body| api.sample(body.schema));
     TestedOperation {
-        responses: responses.collect(),
+        responses: DescribedResponses::read(api, operation),
         describes_get: described.item.get("get").is_some(),
         malformed: send(post(json, "{"), is_tested && (is_first || !refuses_empty)).await,
-        empty: send(post(json, "{}"), refuses_empty).await,
+        empty: send(post(&with_charset(json), "{}"), refuses_empty).await,
         get: send(Request::get(&url).accept("application/json"), is_first || !is_tested).await,
         wrong_type: send(post("text/plain", "{"), is_first && is_tested && !takes_text).await,
         preflight: send(preflight, is_first).await,
@@ -153,4 +196,9 @@ async fn test(
         },
         url,
     }
+}
+
+/// A media type with a parameter, as many clients send it.
+fn with_charset(media_type: &str) -> String {
+    if media_type.contains(';') { media_type.to_owned() } else { format!("{media_type}; charset=utf-8") }
 }

@@ -84,7 +84,7 @@ fn operations_that_may_accept_anything_get_no_body() {
         "\"content\":{\"text/plain\":{},\"application/json\":{\"schema\":{\"type\":\"object\",\"required\":[\"email\"",
     );
     text.assert_clean();
-    assert!(posts(&text).iter().all(|asked| asked.header("content-type") == "application/json"));
+    assert!(posts(&text).iter().all(|asked| asked.header("content-type").starts_with("application/json")));
 }
 
 #[test]
@@ -242,4 +242,70 @@ fn forms_that_disclose_personal_data_are_found() {
     ] {
         with_form(form).assert_clean();
     }
+}
+
+#[test]
+fn redirects_after_invalid_submissions_are_found() {
+    for (status, target, severity) in [
+        (303, "/about/?sent=1", Some(Broken)),
+        (302, "/api/contact?sent=1", Some(Broken)),
+        (302, "/about/?error=1", Some(Advice)),
+        (302, "/api/contact/", None),
+        (308, "/about/", None),
+    ] {
+        let site = with_api("POST", move |asked, answer| match &*asked.header("content-type") {
+            "text/plain" => answer,
+            _ => Answer::new(status, "", "").with("location", target),
+        });
+        match severity {
+            Some(severity) => site.assert_finds("api-invalid-accepted", severity),
+            None => site.assert_clean(),
+        }
+    }
+}
+
+#[test]
+fn json_that_is_refused_because_of_a_parameter_is_found() {
+    with_api("POST", |asked, answer| match &*asked.header("content-type") {
+        "application/json" => answer,
+        _ => content::error(415, "Send application/json."),
+    })
+    .assert_finds("api-charset-refused", Broken);
+    // The operation takes no JSON at all.
+    let found = with_api("POST", |_, _| content::error(415, "Send a form.")).found_in("forms");
+    assert!(found.iter().all(|(rule, _)| *rule != "api-charset-refused"), "{found:?}");
+}
+
+#[test]
+fn documented_operations_with_get_that_fail_are_found() {
+    let site = |answer: Answer| {
+        FakeSite::with_fault(move |asked, right| {
+            match asked.path() {
+            "/openapi.json" => right.replaced(
+                "\"paths\":{",
+                "\"paths\":{\"/api/a\":{\"get\":{\"parameters\":[{\"required\":true}],\"responses\":{\"200\":{\"content\":{\"a/b\":{}}}}}},\
+                 \"/api/list\":{\"get\":{\"responses\":{\"200\":{\"description\":\"x\",\"content\":{\"application/json\":{}}}}}},\
+                 \"/api/second\":{\"post\":{\"responses\":{\"200\":{\"description\":\"x\"}}}},",
+            ),
+            "/api/list" => answer.clone(),
+            _ => right,
+        }
+        })
+    };
+    let json = |kind: &str| Answer::new(200, kind, "[]");
+    let right = site(json("application/json; charset=utf-8"));
+    right.assert_clean();
+    let requests = right.requests();
+    let of_api: Vec<_> = requests.iter().filter(|asked| asked.path().starts_with("/api/")).collect();
+    assert!(of_api.len() <= 6 && of_api.iter().all(|asked| asked.path() != "/api/a"), "{of_api:?}");
+    for (answer, severity) in [
+        (content::error(404, "x"), Broken),
+        (content::error(503, "x"), Broken),
+        (Answer::new(200, "text/html", "<!doctype html><p>App"), Broken),
+        (Answer::new(200, "text/plain", "one, two"), Broken),
+        (json("text/json"), Advice),
+    ] {
+        site(answer).assert_finds("api-get-broken", severity);
+    }
+    site(content::error(401, "x")).assert_clean();
 }

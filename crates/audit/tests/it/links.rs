@@ -218,6 +218,11 @@ fn a_broken_or_invalid_feed_is_found() {
 fn an_unknown_page_that_answers_200_is_found() {
     let site = with("/frontdesk-audit-no-such-page", |_, answer| Answer { status: 200, ..answer });
     site.assert_finds("soft-not-found", Broken);
+    let site = with("/frontdesk-audit-no-such-page", |asked, answer| {
+        let status = if asked.header("accept").starts_with("text/markdown") { 200 } else { answer.status };
+        Answer { status, ..answer }
+    });
+    site.assert_finds("soft-not-found", Broken);
     let site = with("/frontdesk-audit-no-such-page", |_, _| {
         Answer::new(302, "", "")
             .with("location", "/")
@@ -372,4 +377,131 @@ fn plain_sites_have_no_finding() {
     };
     assert_eq!(found(site(404)), [""; 0]);
     assert_eq!(found(site(200)), ["soft-not-found"], "the same page for all addresses is one finding");
+}
+
+#[test]
+fn agents_that_are_redirected_to_another_page_are_found() {
+    let to = |target: &str| Answer::new(302, "", "").with("location", target).with("vary", "Accept");
+    let is_page = |asked: &Asked| crate::content::PAGES.iter().any(|(path, _)| *path == asked.path());
+    let site = FakeSite::with_fault(move |asked, answer| {
+        let is_markdown = answer.header("content-type").starts_with("text/markdown");
+        if is_page(asked) && is_markdown && asked.path() != "/" { to("/") } else { answer }
+    });
+    let found = site.found_in("links");
+    assert!(found.contains(&("redirect-loses-representation", Broken)), "{found:?}");
+    // The redirect leads to the page's own Markdown.
+    let site = FakeSite::with_fault(move |asked, answer| {
+        let is_markdown = answer.header("content-type").starts_with("text/markdown");
+        if is_page(asked) && is_markdown { to(&format!("{}index.md", asked.path())) } else { answer }
+    });
+    assert_eq!(site.found_in("links"), []);
+}
+
+#[test]
+fn declared_markdown_that_redirects_to_html_is_found() {
+    for (is_negotiated, severity) in [(false, Broken), (true, Advice)] {
+        let site = FakeSite::with_fault(move |asked, answer| {
+            let page = asked.path().strip_suffix("index.md");
+            match crate::content::PAGES.iter().find(|(path, _)| *path == page.unwrap_or(asked.path())) {
+                Some((path, _)) if page.is_some() => Answer::new(301, "", "").with("location", path),
+                Some((path, title)) if !is_negotiated => {
+                    let html = crate::content::html_page(asked, path, title);
+                    Answer::new(200, "text/html; charset=utf-8", html)
+                }
+                _ => answer,
+            }
+        });
+        let found = site.found_in("links");
+        assert!(found.contains(&("redirect-loses-representation", severity)), "{found:?}");
+    }
+}
+
+#[test]
+fn redirects_of_linked_pages_to_html_files_are_found() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/more/" => Answer::new(302, "", "").with("location", "/more/index.html").with("vary", "Accept"),
+        "/more/index.html" => {
+            let html = crate::content::html_page(asked, "/about/", "About us");
+            Answer::new(200, "text/html; charset=utf-8", html)
+        }
+        _ => answer.replaced("and another sentence.\n\n```sh", "and [another](/more/) sentence.\n\n```sh"),
+    });
+    let found = site.found_in("links");
+    assert!(found.contains(&("redirect-loses-representation", Broken)), "{found:?}");
+}
+
+#[test]
+fn redirects_to_the_own_computer_are_found() {
+    let site = |target: &'static str| {
+        with("/docs", move |_, _| Answer::new(302, "", "").with("location", target).with("vary", "Accept"))
+    };
+    for target in ["http://localhost:3000/docs/", "https://[::1]/docs/", "http://0.0.0.0:1/"] {
+        site(target).assert_finds("redirect-to-loopback", Broken);
+    }
+    site("https://www.example.com/docs/").assert_clean();
+}
+
+/// A site whose pages have different texts, with a changed answer.
+fn with_texts(change: impl Fn(&Asked, Answer) -> Answer + Send + Sync + 'static) -> FakeSite {
+    FakeSite::with_fault(move |asked, answer| {
+        let page = asked.path().trim_end_matches("index.md");
+        let words: Vec<_> = (0..60).map(|number| format!("{}{number}", page.replace('/', "x"))).collect();
+        let text = "A second paragraph has";
+        change(asked, answer.replaced(text, &format!("{}. {text}", words.join(" "))))
+    })
+}
+
+#[test]
+fn a_canonical_address_of_another_page_is_found() {
+    let change = |asked: &Asked, answer: Answer| match asked.path() {
+        "/docs/" | "/about/" => answer.replaced(
+            &format!("rel=\"canonical\" href=\"{}{}\"", asked.origin, asked.path()),
+            "rel=\"canonical\" href=\"/\"",
+        ),
+        _ => answer,
+    };
+    with_texts(change).assert_finds("canonical-other-page", Broken);
+    // These pages have nearly the same text.
+    FakeSite::with_fault(change).assert_clean();
+    with_texts(|_, answer| match answer.header("content-type") {
+        kind if kind.starts_with("text/markdown") => answer.with("link", "</>; rel=\"canonical\""),
+        _ => answer,
+    })
+    .assert_finds("canonical-other-page", Broken);
+}
+
+#[test]
+fn canonical_addresses_that_disagree_are_found() {
+    with("/", |_, answer| answer.with("link", "</?page=1>; rel=\"canonical\""))
+        .assert_finds("canonical-disagrees", Advice);
+    with("/", |_, answer| answer.with("link", "</>; rel=\"canonical\"")).assert_clean();
+}
+
+#[test]
+fn versions_in_another_language_than_declared_are_found() {
+    let page = |lang: &str, declared: &str| {
+        let html = format!(
+            "<!doctype html><html lang={lang}><head><title>Start</title><link rel=alternate hreflang=en href=/>\
+             <link rel=alternate hreflang={declared} href=/de/></head><h1>Start</h1></html>"
+        );
+        Answer::new(200, "text/html; charset=utf-8", html)
+    };
+    with_languages(move |_| page("en", "en")).assert_finds("language-link-wrong", Broken);
+    with_languages(move |_| page("en", "de")).assert_finds("language-link-wrong", Advice);
+    with_languages(move |_| page("de-AT", "de")).assert_clean();
+}
+
+#[test]
+fn invalid_languages_of_declared_versions_are_found() {
+    for language in ["en_UK", "en-UK", "english"] {
+        let link = format!("<link rel=alternate hreflang={language} href=/></head>");
+        with("/", move |_, answer| answer.replaced("</head>", &link))
+            .assert_finds("language-link-invalid", Advice);
+    }
+    for language in ["en-GB", "uk", "x-default"] {
+        let link = format!("<link rel=alternate hreflang={language} href=/></head>");
+        let site = with("/", move |_, answer| answer.replaced("</head>", &link));
+        let found = site.found_in("links");
+        assert!(found.iter().all(|(rule, _)| *rule != "language-link-invalid"), "{found:?}");
+    }
 }

@@ -383,12 +383,15 @@ fn a_wrong_answer_to_an_unacceptable_request_is_found() {
         (500, "text/plain", Broken),
         (400, "text/plain", Advice),
         (200, "text/markdown", Advice),
+        (200, "", Broken),
+        (406, "", Advice),
     ] {
+        let body = if kind.is_empty() { "" } else { "# Text" };
         let site = FakeSite::with_fault(move |asked, answer| match &*asked.header("accept") {
-            "application/pdf" => Answer::new(status, kind, "# Text").with("vary", "Accept"),
+            "application/pdf" => Answer::new(status, kind, body).with("vary", "Accept"),
             _ => answer,
         });
-        assert_eq!(found(&site), [("not-acceptable", severity)], "{status}");
+        assert_eq!(found(&site), [("not-acceptable", severity)], "{status} {kind}");
     }
 }
 

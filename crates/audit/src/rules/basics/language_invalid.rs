@@ -36,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 }
 
 /// Whether the text has the form of a language tag. Does not look its parts up.
-fn is_language_tag(text: &str) -> bool {
+pub(in crate::rules) fn is_language_tag(text: &str) -> bool {
     let mut parts = text.split('-');
     let first = parts.next().unwrap_or_default();
     let is_primary =

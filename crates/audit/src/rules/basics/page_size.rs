@@ -1,6 +1,5 @@
 //! Pages are small enough for clients to read.
 
-use crate::exchange::MAX_BODY;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -9,7 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "page-size",
     group: Group::Basics,
     severity: Severity::Advice,
-    checks: "The HTML of a page has less than 2 MiB and arrives completely.",
+    checks: "The HTML of a page has less than 2 MiB.",
     matters: "Agents cut long pages, or run out of context; phones need seconds to read them.",
     hurts: "Agents, which miss a part of the page; people with slow connections, who wait.",
     fixes: &[Fix {
@@ -22,15 +21,9 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
-        let response = page.response();
-        if response.is_whole || response.is_encoding_untrue {
-            continue;
+        if page.response().is_too_long() {
+            findings
+                .report(&[&page.html], "The HTML has more than 2 MiB, but agents cut it: make it shorter");
         }
-        let message = if response.body.len() >= MAX_BODY || response.encoded_length >= MAX_BODY {
-            "The HTML has more than 2 MiB, but agents cut it: make it shorter".to_owned()
-        } else {
-            format!("The HTML breaks off after {} bytes: send all of it", response.encoded_length)
-        };
-        findings.report(&[&page.html], message);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing, https_missing,
-    mixed_content, page_size, slow_first_byte,
+    mixed_content, page_cut, page_size, slow_first_byte,
 };
 use crate::exchange::MAX_BODY;
 use crate::rule::Severity::{Advice, Broken};
@@ -134,13 +134,22 @@ fn a_slow_median_is_found() {
 
 #[test]
 fn large_and_cut_pages_are_found() {
-    for (length, is_whole, expected) in
-        [(MAX_BODY, false, vec![Advice]), (99, false, vec![Advice]), (99, true, vec![])]
-    {
-        let mut response = response(200, &[], &format!("<!doctype html>{}", "x".repeat(length)));
+    let (cut, large) = ((vec![], vec![Broken]), (vec![Advice], vec![]));
+    let gzip = [("content-encoding", "gzip"), ("content-length", "9")];
+    let short = [("content-encoding", "gzip"), ("content-length", "999")];
+    for (headers, end, is_whole, expected) in [
+        (&[][..], "x".repeat(MAX_BODY), false, large),
+        (&[], String::new(), false, cut.clone()),
+        (&[], String::new(), true, (vec![], vec![])),
+        (&gzip, String::new(), false, cut.clone()),
+        (&gzip, "</HTML>\n".to_owned(), false, (vec![], vec![Advice])),
+        (&short, "</html>".to_owned(), false, cut),
+    ] {
+        let mut response = response(200, headers, &format!("<!doctype html>{end}"));
         response.is_whole = is_whole;
         let survey = survey(&exchange("https://example.com/", response), public());
-        assert_eq!(found(&page_size::RULE, &survey), expected, "{length} {is_whole}");
+        let found = (found(&page_size::RULE, &survey), found(&page_cut::RULE, &survey));
+        assert_eq!(found, expected, "{headers:?} {} {is_whole}", end.len());
     }
 }
 

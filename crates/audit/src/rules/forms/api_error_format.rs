@@ -50,8 +50,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
 
 /// A clause that says what is wrong with the body of an error.
 fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -> Option<(Severity, String)> {
-    let content =
-        tested.documented(response.status).and_then(|described| described.get("content")?.as_object());
+    let content = tested
+        .responses
+        .documented(response.status)
+        .and_then(|described| described.get("content")?.as_object());
     let is_html = |kind: &String| kind.starts_with("text/html");
     if response.is_page() {
         let is_documented = content.is_some_and(|content| content.keys().any(is_html));

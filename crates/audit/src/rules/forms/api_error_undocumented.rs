@@ -26,7 +26,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             // A proxy may add these, and a missing operation has a rule of its own.
             let is_judged =
                 status.is_client_error() && !matches!(status.as_u16(), 401 | 403..=405 | 410 | 429);
-            if is_judged && tested.documented(status).is_none() {
+            if is_judged && tested.responses.documented(status).is_none() {
                 let message = format!(
                     "{} returns {}, which its description lacks: add it to `responses`",
                     name(tested),

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "An operation refuses a body that is not JSON, or that lacks what its description requires.",
     matters: "A success status tells the sender that the message arrived (RFC 9110 §15.3), so an agent does \
-              not try again.",
+              not try again. A redirect to a page with 200 looks the same.",
     hurts: "People, whose message is lost without an error.",
     fixes: &[Fix {
         platform: Platform::Any,

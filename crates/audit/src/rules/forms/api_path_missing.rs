@@ -29,7 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
             let status = response.status.as_u16();
-            if matches!(status, 404 | 405 | 410 | 501) && !tested.documents_exactly(response.status) {
+            if matches!(status, 404 | 405 | 410 | 501) && !tested.responses.documents_exactly(response.status)
+            {
                 let message = format!(
                     "The description has {}, which returns {status}: correct the description, or deploy the \
                      operation",

@@ -42,7 +42,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 status.as_u16()
             );
             findings.report_as(Severity::Advice, &[submission], message);
-        } else if status.is_success() && tested.documented(status).is_none() {
+        } else if status.is_success() && tested.responses.documented(status).is_none() {
             let message = format!(
                 "{name} accepts a submission with {}, which its description lacks: document it",
                 status.as_u16()

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use frontdesk_convert::{HtmlElement, Selector};
+use frontdesk_convert::{HtmlElement, Selector, Url};
 use serde_json::Value;
 
+use crate::client::redirect_target;
 use crate::exchange::{Exchange, Response};
 use crate::page::Page;
 use crate::rule::{Findings, Severity};
@@ -21,6 +22,7 @@ pub(super) fn refusals(tested: &TestedOperation) -> impl Iterator<Item = (&Arc<E
 }
 
 /// Reports a status of 200 to 299 for a body that must be refused; as advice if the body says that it was.
+/// Also reports a redirect to another page, as after a submission.
 pub(super) fn report_accepted(
     exchange: Option<&Arc<Exchange>>,
     sent: &str,
@@ -28,8 +30,20 @@ pub(super) fn report_accepted(
     findings: &mut Findings,
 ) {
     let Some(exchange) = exchange else { return };
-    let Some(response) = exchange.response().filter(|response| response.status.is_success()) else { return };
+    let Some(response) = exchange.response() else { return };
     let (path, status) = (exchange.url().path(), response.status.as_u16());
+    if let Some(target) = redirect_after_post(exchange) {
+        // Sites name an error or a login in the URL.
+        let place = format!("{}?{}", target.path(), target.query().unwrap_or_default()).to_ascii_lowercase();
+        let is_refusal = REFUSALS.iter().any(|word| place.contains(word));
+        let severity = if is_refusal { Severity::Advice } else { Severity::Broken };
+        let message =
+            format!("POST {path} with {sent} redirects to {target}, as after a submission: {right} is right");
+        findings.report_as(severity, &[exchange], message);
+    }
+    if !response.status.is_success() {
+        return;
+    }
     if names_error(response) {
         let message =
             format!("POST {path} with {sent} returns {status} with an error in the body: {right} is right");
@@ -37,6 +51,18 @@ pub(super) fn report_accepted(
     } else {
         findings.report(&[exchange], format!("POST {path} with {sent} returns {status}: {right} is right"));
     }
+}
+
+/// Words in the target of a redirect that refuses a submission.
+const REFUSALS: [&str; 6] = ["error", "invalid", "fail", "denied", "login", "signin"];
+
+/// The target of a redirect that a client follows with GET (RFC 9110 §15.4.3, §15.4.4). `None` if it only
+/// corrects the URL: the scheme, the host or `/` at the end.
+fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
+    let status = exchange.response()?.status.as_u16();
+    let target = redirect_target(exchange).filter(|_| matches!(status, 302 | 303))?;
+    let place = |url: &Url| (url.path().trim_end_matches('/').to_owned(), url.query().map(str::to_owned));
+    (place(&target) != place(exchange.url())).then_some(target)
 }
 
 /// Whether a body reports a failure, although the status does not.

@@ -1,7 +1,12 @@
 //! Redirects keep the representation.
 
-use crate::exchange::{Representation, Response};
+use std::sync::Arc;
+
+use crate::client::redirect_target;
+use crate::clients::CLAUDE_CODE;
+use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
+use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
@@ -9,28 +14,78 @@ pub(super) static RULE: Rule = Rule {
     id: "redirect-loses-representation",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The URL of a page leads an agent to the same Markdown with and without `/` at its end.",
-    matters: "A redirect to a fixed file such as `index.html` bypasses the negotiation (RFC 9110 §12.1).",
-    hurts: "Agents, which get HTML at one of the two URLs.",
+    checks: "Redirects lead an agent to the Markdown of the page that it requested.",
+    matters: "A redirect to a fixed file such as `index.html` bypasses the negotiation (RFC 9110 §12.1). A \
+              redirect to the home page hides the page from agents.",
+    hurts: "Agents, which get HTML or another page.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Redirect to the URL of the page, not to one of its files.",
+        text: "Redirect to the URL of the page, not to one of its files or to the home page, and serve the \
+               declared Markdown without a redirect to the page.",
     }],
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(probe) = survey.links.slash.as_ref().filter(|probe| probe.chain.len() > 1) else { return };
-    let last = probe.last();
-    let is_html = |response: &Response| response.representation() == Representation::Html;
-    if last.success().is_some_and(is_html) {
-        findings.report(
-            &[&probe.chain[0], last],
-            format!(
-                "An agent that prefers Markdown is redirected to {} and gets HTML: Markdown is right, which \
-                 the page has",
-                last.url()
-            ),
-        );
+    for probe in survey.links.slash.iter().filter(|probe| probe.chain.len() > 1 && is_html(probe.last())) {
+        report_html(&probe.chain[0], probe.last(), findings);
     }
+    let accept = CLAUDE_CODE.accept.as_bytes();
+    for probe in survey.links.markdown.iter().filter(|probe| probe.chain.len() > 1) {
+        let headers = &probe.last().request.headers;
+        let is_agent = headers.iter().any(|(_, value)| value.as_bytes() == accept);
+        // Some pages of a site may have no Markdown: this one declares it.
+        let declares = || Page::read(probe.last()).is_some_and(|page| page.declared_twin().is_some());
+        if survey.basis.negotiates() && is_agent && is_html(probe.last()) && declares() {
+            report_html(&probe.chain[0], probe.last(), findings);
+        }
+    }
+    for page in &survey.basis.pages {
+        report_agent(survey, page, findings);
+        report_twin(survey, page, findings);
+    }
+}
+
+fn is_html(exchange: &Arc<Exchange>) -> bool {
+    exchange.success().is_some_and(|response| response.representation() == Representation::Html)
+}
+
+fn report_html(first: &Arc<Exchange>, last: &Arc<Exchange>, findings: &mut Findings) {
+    let target = last.url();
+    findings.report(
+        &[first, last],
+        format!(
+            "An agent that prefers Markdown is redirected to {target} and gets HTML: Markdown is right, which \
+             the page has"
+        ),
+    );
+}
+
+/// Reports a redirect of an agent from a page that browsers get, if its target is another page.
+fn report_agent(survey: &Survey, page: &Page, findings: &mut Findings) {
+    let Some((agent, target)) = page.agent.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
+        return;
+    };
+    let is_other = |other: &&Page| other.url == target && target != page.url;
+    if let Some(other) = survey.basis.pages.iter().find(is_other) {
+        let message = format!(
+            "An agent that prefers Markdown is redirected to the page {target}, but a browser gets the page that \
+             it requested: send the agent the Markdown of that page"
+        );
+        findings.report(&[agent, &page.html, &other.html], message);
+    }
+}
+
+/// Reports declared Markdown that redirects to HTML. Advice if agents get Markdown there by its media type.
+fn report_twin(survey: &Survey, page: &Page, findings: &mut Findings) {
+    let Some((twin, target)) = page.twin.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
+        return;
+    };
+    let Some(other) = survey.basis.pages.iter().find(|other| other.url == target) else { return };
+    let severity = if other.markdown.is_some() { Severity::Advice } else { Severity::Broken };
+    let message = format!(
+        "The page declares its Markdown at {}, which redirects to the HTML at {target}: return the Markdown",
+        twin.url()
+    );
+    findings.report_as(severity, &[twin, &page.html, &other.html], message);
 }

@@ -1,5 +1,8 @@
 //! A URL that does not exist returns 404.
 
+use std::sync::Arc;
+
+use crate::exchange::Exchange;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -9,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     id: "soft-not-found",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "A URL that does not exist returns 404 or 410.",
+    checks: "A URL that does not exist returns 404 or 410, to browsers and to agents.",
     matters: "200 says that the page exists (RFC 9110 §15.3.1).",
     hurts: "Agents, which take the error page for an answer; search engines, which index it.",
     fixes: &[
@@ -29,14 +32,23 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(exchange) = survey.caches.not_found_html.as_ref().filter(|own| own.success().is_some()) else {
-        return;
-    };
+    report_found(survey.caches.not_found_html.as_ref(), "", findings);
+    // The same page for all clients is one defect.
+    if findings.is_empty() {
+        let markdown = survey.caches.not_found_markdown.as_ref();
+        report_found(markdown, " to an agent that prefers Markdown", findings);
+    }
+}
+
+/// Reports a response with status 200 to a URL that does not exist. `client` follows the verb of the message.
+fn report_found(exchange: Option<&Arc<Exchange>>, client: &str, findings: &mut Findings) {
+    let Some(exchange) = exchange.filter(|own| own.success().is_some()) else { return };
     // A redirect is visible to the client.
     if exchange.url().path() == UNKNOWN_PATH {
-        findings.report(&[exchange], "A URL that does not exist returns 200: 404 is right");
+        findings.report(&[exchange], format!("A URL that does not exist returns 200{client}: 404 is right"));
     } else {
-        let message = format!("A URL that does not exist redirects to {}: 404 is right", exchange.url());
+        let message =
+            format!("A URL that does not exist redirects{client} to {}: 404 is right", exchange.url());
         findings.report_as(Severity::Advice, &[exchange], message);
     }
 }

@@ -11,7 +11,8 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A client that accepts neither HTML nor Markdown gets 406 or the HTML.",
     matters: "A server may return 406 or disregard `Accept` (RFC 9110 §12.5.1, §15.5.7). A 404 says that the \
-              page does not exist, and a 5xx that the server failed.",
+              page does not exist, a 5xx that the server failed, and 200 without a body that the page is \
+              empty.",
     hurts: "Feed readers and programs, which misread the error; operators, whose monitoring counts it.",
     fixes: &[Fix {
         platform: Platform::Any,
@@ -24,6 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_acceptable else { return };
     let Some(response) = exchange.response() else { return };
     let status = response.status;
+    let is_empty = response.is_whole && response.encoded_length == 0;
     if status == 404 || status == 410 || status.is_server_error() {
         let message = format!("A client that accepts only PDF gets {status}: 406 or the HTML is right");
         findings.report(&[exchange], message);
@@ -32,6 +34,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report_as(Severity::Advice, &[exchange], message);
     } else if status == 200 && response.representation() == Representation::Markdown {
         let message = "A client that accepts only PDF gets Markdown: 406 or the HTML is right";
+        findings.report_as(Severity::Advice, &[exchange], message);
+    } else if status.is_success() && is_empty {
+        let message =
+            format!("A client that accepts only PDF gets {status} without a body: 406 or the HTML is right");
+        findings.report(&[exchange], message);
+    } else if status == 406 && is_empty {
+        let message = "A client that accepts only PDF gets 406 without a body: name the available types";
         findings.report_as(Severity::Advice, &[exchange], message);
     }
 }

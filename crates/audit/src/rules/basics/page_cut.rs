@@ -1,0 +1,64 @@
+//! Pages arrive completely.
+
+use crate::exchange::Response;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "page-cut",
+    group: Group::Basics,
+    severity: Severity::Broken,
+    checks: "The HTML of a page arrives completely, and its content coding can be decoded.",
+    matters: "A response that ends early is incomplete (RFC 9112 §8). Browsers report an error or show a \
+              part of the page; HTTP libraries return no text.",
+    hurts: "People and agents, who get a part of the page or only an error.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Compute `Content-Length` after compression, or leave it to the server. Compress in one \
+                   place only, and look for time limits of the server and its proxies.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "Look for `an upstream response is buffered to a temporary file` and `Permission denied` \
+                   in the error log: nginx cuts responses if it cannot write to `proxy_temp_path`.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let response = page.response();
+        if response.is_whole || response.is_too_long() {
+            continue;
+        }
+        let length = response.encoded_length;
+        let (severity, fault) = match declared_length(response).filter(|declared| *declared > length) {
+            Some(declared) => {
+                (Severity::Broken, format!("breaks off after {length} of {declared} bytes: send all of it"))
+            }
+            // Browsers ignore bytes after the end of a compressed body, and a wrong checksum.
+            None if !response.encoding().is_empty() && has_end(response) => (
+                Severity::Advice,
+                format!("is followed by bytes that are not {}: remove them", response.encoding()),
+            ),
+            None if !response.encoding().is_empty() => (
+                Severity::Broken,
+                format!("cannot be decoded as {} to its end: correct the compression", response.encoding()),
+            ),
+            None => (Severity::Broken, format!("breaks off after {length} bytes: send all of it")),
+        };
+        findings.report_as(severity, &[&page.html], format!("The HTML {fault}"));
+    }
+}
+
+fn declared_length(response: &Response) -> Option<usize> {
+    response.header(http::header::CONTENT_LENGTH).parse().ok()
+}
+
+/// Whether the text has the end of an HTML document.
+fn has_end(response: &Response) -> bool {
+    response.text().trim_end().to_ascii_lowercase().ends_with("</html>")
+}

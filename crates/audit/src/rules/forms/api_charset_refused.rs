@@ -1,0 +1,40 @@
+//! JSON with a `charset` parameter is accepted.
+
+use http::StatusCode;
+
+use super::shared::name;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-charset-refused",
+    group: Group::Forms,
+    severity: Severity::Broken,
+    checks: "An operation that takes JSON also takes it as `application/json; charset=utf-8`.",
+    matters: "Many HTTP libraries add the parameter, which has no effect on JSON (RFC 8259 §11). A comparison \
+              with the whole field refuses them.",
+    hurts: "Programs and agents, whose messages are refused although they are valid.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Compare only the media type before the first `;`, without regard to case (RFC 9110 §8.3.1).",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for tested in &survey.forms.operations {
+        let (Some(malformed), Some(empty)) = (&tested.malformed, &tested.empty) else { continue };
+        let (Some(plain), Some(with_charset)) = (malformed.response(), empty.response()) else { continue };
+        // Both bodies are invalid, and only the media types can lead to 415.
+        let is_plain_read = matches!(plain.status.as_u16(), 200..=299 | 400 | 422);
+        if with_charset.status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_plain_read {
+            let message = format!(
+                "{} returns 415 for JSON with `charset=utf-8`, but {} without: the parameter must be ignored",
+                name(tested),
+                plain.status.as_u16()
+            );
+            findings.report(&[empty, malformed], message);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A page names one canonical URL.
+
+use http::header::LINK;
+
+use crate::group::Group;
+use crate::page::parse_link_header;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "canonical-disagrees",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "The `Link` field and all `<link>` elements of a page name the same canonical URL.",
+    matters: "A page has one canonical URL (RFC 6596 §3). Search engines ignore all of them if they differ.",
+    hurts: "Search engines and agents, which choose a URL themselves.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Declare the canonical URL in one place only, or generate all declarations from the same value.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let elements = page.select("link[rel~=canonical][href]");
+        let in_head = elements.iter().filter_map(|link| page.resolve(link.attribute("href")?));
+        let links = parse_link_header(&page.response().header(LINK));
+        let in_field = links.iter().filter(|link| link.has_rel("canonical"));
+        let in_field = in_field.filter_map(|link| page.url.join(&link.target).ok());
+        let mut declared: Vec<_> = in_head.chain(in_field).collect();
+        declared.dedup();
+        if let [first, second, ..] = &declared[..] {
+            let message = format!("The page names both {first} and {second} as canonical: name one");
+            findings.report(&[&page.html], message);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The languages of declared versions are language tags.
+
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rules::basics::is_language_tag;
+use crate::survey::Survey;
+use crate::survey::links::languages;
+
+pub(super) static RULE: Rule = Rule {
+    id: "language-link-invalid",
+    group: Group::Links,
+    severity: Severity::Advice,
+    checks: "The `hreflang` of a declared version is a tag such as `en`, `pt-BR` or `x-default`.",
+    matters: "Search engines ignore a link whose language they do not know (RFC 5646 §2.1): codes instead of \
+              names, with hyphens instead of underscores, and `GB` for the United Kingdom.",
+    hurts: "People who read other languages, who do not find their version.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Use a code of two or three letters, with a region only if it matters: `en`, `en-GB`, `pt-BR`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        for (url, language) in languages(page) {
+            // ISO 3166 reserves `UK` without assigning it.
+            let is_valid = is_language_tag(&language) && !language.ends_with("-uk");
+            if !is_valid {
+                let message =
+                    format!("`hreflang=\"{language}\"` of {url} is no language tag such as `en-GB`");
+                findings.report(&[&page.html], message);
+            }
+        }
+    }
+}
+
+/// The language of a tag in lower case, without script and region. Bokmål and Nynorsk are Norwegian.
+pub(super) fn primary_subtag(tag: &str) -> String {
+    let primary = tag.split(['-', '_']).next().unwrap_or_default().trim().to_ascii_lowercase();
+    if matches!(&*primary, "nb" | "nn") { "no".to_owned() } else { primary }
+}

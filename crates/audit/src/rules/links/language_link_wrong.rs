@@ -1,0 +1,59 @@
+//! Declared versions in other languages are in that language.
+
+use super::language_link_invalid::primary_subtag;
+use crate::group::Group;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rules::basics::is_language_tag;
+use crate::survey::Survey;
+use crate::survey::links::languages;
+
+pub(super) static RULE: Rule = Rule {
+    id: "language-link-wrong",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "The page that `hreflang` declares as a version in a language has that `lang`.",
+    matters: "Search engines send people who read that language to the declared page (HTML Standard, \"The \
+              `link` element\").",
+    hurts: "People who read other languages, who get a page in the wrong one.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Link to the version in the declared language, or remove the link if there is none. Set `lang` \
+               of each version to its language.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let probe = survey.links.language.as_ref();
+    let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));
+    let pages = &survey.basis.pages;
+    for page in pages {
+        for (url, language) in languages(page) {
+            // Another rule reports invalid languages.
+            if language == "x-default" || !is_language_tag(&language.replace('_', "-")) {
+                continue;
+            }
+            let known = pages.iter().find(|other| other.url == url);
+            let probed = || probed.as_ref().filter(|(target, _)| **target == url).map(|(_, other)| other);
+            let Some(other) = known.or_else(probed) else { continue };
+            let html = other.select("html[lang]");
+            let own = html.first().and_then(|html| html.attribute("lang")).unwrap_or_default().trim();
+            if own.is_empty() || primary_subtag(own) == primary_subtag(&language) {
+                continue;
+            }
+            // A template may write the same `lang` into all versions: the page must confirm its language.
+            let own_links = languages(other);
+            let confirms = |subtag: String| {
+                own_links.iter().any(|(target, name)| *target == other.url && primary_subtag(name) == subtag)
+            };
+            let is_certain = confirms(primary_subtag(own)) && !confirms(primary_subtag(&language));
+            let severity = if is_certain { Severity::Broken } else { Severity::Advice };
+            let message = format!(
+                "The page declares {url} as its version for `hreflang=\"{language}\"`, but that page has \
+                 `lang=\"{own}\"`"
+            );
+            findings.report_as(severity, &[&page.html, &other.html], message);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Redirects lead to hosts that clients can reach.
+
+use frontdesk_convert::Url;
+
+use crate::client::redirect_target;
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "redirect-to-loopback",
+    group: Group::Links,
+    severity: Severity::Broken,
+    checks: "No redirect leads to `localhost` or another loopback address.",
+    matters: "A loopback address is the client's own computer (RFC 6761 §6.3). The application takes it from \
+              its own address if the proxy does not forward the host.",
+    hurts: "People and agents, who get a connection error.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Redirect to a path instead of a full URL, or set the public URL of the application.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`proxy_set_header Host $host;` and `proxy_set_header X-Forwarded-Proto $scheme;`.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let own = &survey.basis.url;
+    for exchange in &survey.exchanges {
+        let Some(target) = redirect_target(exchange).filter(is_loopback) else { continue };
+        // A site in development may use both names of its address, and another port for HTTPS.
+        let is_own = target.host_str() == own.host_str()
+            || (is_loopback(own) && target.port_or_known_default() == own.port_or_known_default());
+        if !is_own {
+            let message = format!("The redirect leads to {target}, which only the server itself can reach");
+            // All have the same cause.
+            findings.report(&[exchange], message);
+            return;
+        }
+    }
+}
+
+/// Whether the host is this computer: `localhost`, 127.0.0.0/8, 0.0.0.0, `::1` or `::`.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_own = |address: std::net::IpAddr| address.is_loopback() || address.is_unspecified();
+    host == "localhost" || host.ends_with(".localhost") || host.parse().is_ok_and(is_own)
+}
