@@ -7,6 +7,7 @@ mod markdown_code_missing;
 mod markdown_cut;
 mod markdown_empty;
 mod markdown_extra_text;
+mod markdown_garbled;
 mod markdown_headings_missing;
 mod markdown_leftovers;
 mod markdown_links_missing;
@@ -30,6 +31,7 @@ pub(super) const RULES: &[&Rule] = &[
     &markdown_links_missing::RULE,
     &markdown_code_missing::RULE,
     &markdown_code_altered::RULE,
+    &markdown_garbled::RULE,
     &markdown_leftovers::RULE,
     &markdown_menus::RULE,
     &twin_differs::RULE,

@@ -315,3 +315,26 @@ fn other_designs_are_not_broken() {
         assert!(found.is_empty(), "{}", describe(&report));
     }
 }
+
+#[test]
+fn wrongly_decoded_characters_are_found() {
+    let html = ARTICLE_HTML.replace("Steel kettles", "Steel kettles – “Müller” –");
+    let markdown = ARTICLE_MARKDOWN.replace("Steel kettles", "Steel kettles – “Müller” –");
+    with_article(html.clone(), markdown.clone()).assert_clean();
+    for (from, to) in [("–", "â€“"), ("ü", "Ã¼"), ("–", "â\u{80}\u{93}")] {
+        let garbled = markdown.replace(from, to);
+        with_article(html.clone(), garbled).assert_finds("markdown-garbled", Broken);
+    }
+    // The HTML shows the same characters.
+    let both = |text: &str| text.replace("Steel kettles", "Steel kettles CAFÉ» or Ã¼ for ü,");
+    with_article(both(ARTICLE_HTML), both(ARTICLE_MARKDOWN)).assert_clean();
+}
+
+#[test]
+fn text_that_is_escaped_twice_is_found() {
+    for text in ["two&amp;nbsp;or", "two &amp;quot;or", "two &amp;#39;or"] {
+        assert_edit("markdown-garbled", Advice, "two or", text);
+    }
+    let html = ARTICLE_HTML.replace("two or", "two <code>&amp;nbsp;</code> or");
+    with_article(html, ARTICLE_MARKDOWN.replace("two or", "two `&nbsp;` or")).assert_clean();
+}
