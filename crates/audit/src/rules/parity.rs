@@ -15,6 +15,7 @@ mod markdown_menus;
 mod markdown_text_missing;
 mod markdown_title_differs;
 mod markdown_title_missing;
+mod stability;
 mod text_only_by_scripts;
 mod twin_differs;
 

@@ -338,3 +338,58 @@ fn text_that_is_escaped_twice_is_found() {
     let html = ARTICLE_HTML.replace("two or", "two <code>&amp;nbsp;</code> or");
     with_article(html, ARTICLE_MARKDOWN.replace("two or", "two `&nbsp;` or")).assert_clean();
 }
+
+#[test]
+fn another_number_in_code_is_found() {
+    for (from, to) in [("size=2l", "size=3l"), ("curl -d 'size=2l' https", "curl -d 'size=12.0l' https")] {
+        assert_edit("markdown-code-altered", Broken, from, to);
+    }
+    let command = |version: &str| format!("```\nnpm install kettle@{version}\n```\n\n## Delivery");
+    let html = |version: &str| {
+        let code = format!("<pre><code>npm install kettle@{version}</code></pre>\n<h2 id=\"delivery\">");
+        ARTICLE_HTML.replace("<h2 id=\"delivery\">", &code)
+    };
+    let markdown = ARTICLE_MARKDOWN.replace("## Delivery", &command("3.0.0"));
+    with_article(html("4.2.0"), markdown.clone()).assert_finds("markdown-code-altered", Broken);
+    with_article(html("3.0.0"), markdown).assert_clean();
+}
+
+#[test]
+fn code_without_its_indentation_is_found() {
+    let lines = "for kettle in kettles:\n    if kettle.full:\n        kettle.stop()\n    kettle.log()\n";
+    let html = ARTICLE_HTML
+        .replace("<h2 id=\"delivery\">", &format!("<pre><code>{lines}</code></pre><h2 id=\"delivery\">"));
+    let site = |code: &str| {
+        let block = format!("```python\n{code}```\n\n## Delivery");
+        with_article(html.clone(), ARTICLE_MARKDOWN.replace("## Delivery", &block))
+    };
+    site(&lines.replace("    ", "")).assert_finds("markdown-code-altered", Broken);
+    for kept in [lines.to_owned(), lines.replace("    ", "\t"), lines.replace("    ", "  ")] {
+        site(&kept).assert_clean();
+    }
+    // A template has indented all lines but the first of the HTML.
+    let by_template = "<pre><code>kettle --fill\n    kettle --boil</code></pre><h2 id=\"delivery\">";
+    let html = ARTICLE_HTML.replace("<h2 id=\"delivery\">", by_template);
+    let markdown = "```\nkettle --fill\nkettle --boil\n```\n\n## Delivery";
+    with_article(html, ARTICLE_MARKDOWN.replace("## Delivery", markdown)).assert_clean();
+}
+
+/// Numbers that change with each request say nothing about the Markdown.
+#[test]
+fn numbers_of_each_request_are_not_compared() {
+    let count = std::sync::atomic::AtomicUsize::new(1000);
+    let site = FakeSite::with_fault(move |asked, answer| match asked.path() {
+        "/docs/" => {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let code = format!("kettle --number {number} --price $9.{number}");
+            let html = format!("<pre><code>{code}</code></pre>\n<h2 id=\"delivery\">");
+            let html = ARTICLE_HTML.replace("<h2 id=\"delivery\">", &html);
+            let markdown = format!("```\n{code}\n```\n\n## Delivery");
+            negotiated(asked, 200, html, ARTICLE_MARKDOWN.replace("## Delivery", &markdown))
+        }
+        _ => answer,
+    });
+    let found = site.found_in("parity");
+    let is_right = |rule: &str| !rule.starts_with("markdown-code") && !rule.starts_with("markdown-numbers");
+    assert!(found.iter().all(|(rule, _)| is_right(rule)), "{found:?}");
+}
