@@ -393,3 +393,32 @@ fn numbers_of_each_request_are_not_compared() {
     let is_right = |rule: &str| !rule.starts_with("markdown-code") && !rule.starts_with("markdown-numbers");
     assert!(found.iter().all(|(rule, _)| is_right(rule)), "{found:?}");
 }
+
+#[test]
+fn other_numbers_are_found() {
+    // A plain number may count something.
+    assert_edit("markdown-numbers-differ", Advice, "| 2 l | 30 |", "| 2 l | 35 |");
+    assert_edit("markdown-numbers-differ", Advice, "three months ahead", "six months ahead");
+    let with =
+        |text: &str, from: &str, price: &str| text.replace(from, &format!("{from} They cost {price}."));
+    let (html, markdown) = ("the next order.</p>", "the next order.");
+    let site = |in_html: &str, in_markdown: &str| {
+        let html = with(ARTICLE_HTML, html, in_html).replace("order.</p> They", "order. They");
+        with_article(html, with(ARTICLE_MARKDOWN, markdown, in_markdown))
+    };
+    site("€ 1,190", "€ 1,090").assert_finds("markdown-numbers-differ", Broken);
+    site("4.2.0", "4.1.0").assert_finds("markdown-numbers-differ", Broken);
+    site("2, 4, or 8", "3, 5, or 9").assert_finds("markdown-numbers-differ", Broken);
+    site("€ 1,190.00", "€ 1190").assert_clean();
+}
+
+#[test]
+fn a_missing_table_is_found() {
+    let table = part("| size | price |", "Prices include");
+    assert_edit("markdown-table-missing", Broken, &table, "");
+    // Whole sections may be left out on purpose.
+    let section = "<h2>Boxes</h2><table><tr><th>Box</th><th>Weight</th></tr><tr><td>Oak</td><td>9 kg</td></tr>\
+                   <tr><td>Pine</td><td>7 kg</td></tr></table></main>";
+    let html = ARTICLE_HTML.replace("</main>", section);
+    with_article(html, ARTICLE_MARKDOWN.to_owned()).assert_finds("markdown-table-missing", Advice);
+}
