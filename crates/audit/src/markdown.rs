@@ -26,8 +26,16 @@ pub struct MarkdownPage {
     pub images: Vec<String>,
     /// The blocks that have text of their own, in order.
     pub blocks: Vec<TextBlock>,
-    /// Whether the rest of a long document is missing.
-    pub is_truncated: bool,
+    pub tables: Vec<Table>,
+}
+
+/// A table of a Markdown document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The text of the last heading before it; empty if there is none.
+    pub heading: String,
+    /// The texts of the cells with single spaces, row by row, with the header.
+    pub rows: Vec<Vec<String>>,
 }
 
 /// A block of a Markdown document that has text and no other blocks.
@@ -90,6 +98,10 @@ impl MarkdownPage {
                     }
                     page.headings.push((heading.level, text.trim().to_owned()));
                     words.push(" ".to_owned());
+                }
+                NodeValue::Table(_) => {
+                    let heading = page.headings.last().map(|(_, text)| text.clone()).unwrap_or_default();
+                    page.tables.push(Table { heading, rows: read_rows(node) });
                 }
                 NodeValue::Link(link) => page.links.push(link.url.clone()),
                 NodeValue::CodeBlock(code) => {
@@ -163,6 +175,12 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
     Some(TextBlock { kind, text, linked, links: targets, is_marked })
 }
 
+/// The texts of the cells of a table.
+fn read_rows<'a>(table: &'a AstNode<'a>) -> Vec<Vec<String>> {
+    let cells = |row: &'a AstNode<'a>| row.children().filter_map(read_block).map(|cell| cell.text).collect();
+    table.children().map(cells).collect()
+}
+
 /// The text of raw HTML without its tags. Comments stay, because agents read them.
 fn without_tags(html: &str) -> String {
     let mut text = String::new();
@@ -200,8 +218,8 @@ mod tests {
         let page = MarkdownPage::parse(
             "---\ntitle: x\n---\n## One *two*\n\n- a [b c](/x) ![d](/i.png)<br>e\n\n| f |\n| - |\n| g |\n\n<div\nclass=h>i <!-- j --></div>\n\n```\nk\n```\n",
         );
-        let marked: Vec<_> = page.blocks.iter().map(|block| block.is_marked).collect();
-        assert_eq!(marked, [false, true, false, false, false, false]);
+        let rows = vec![vec!["f".to_owned()], vec!["g".to_owned()]];
+        assert_eq!(page.tables, [Table { heading: "One two".to_owned(), rows }]);
         let blocks: Vec<_> =
             page.blocks.iter().map(|block| (block.kind, &*block.text, block.linked)).collect();
         let expected = [

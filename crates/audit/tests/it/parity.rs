@@ -427,30 +427,109 @@ fn other_designs_are_not_broken() {
     }
 }
 
-/// Sites without negotiation may name the Markdown of their pages in `llms.txt` only.
 #[test]
-fn markdown_that_only_llms_txt_names_is_compared() {
-    for name in ["about.md", "about.html.md", "about/index.md", "about/index.html.md"] {
-        let site = FakeSite::with_fault(move |asked, answer| {
-            if asked.path() == format!("/{name}") {
-                return Answer::new(
-                    200,
-                    "text/markdown; charset=utf-8",
-                    "# About us\n\nWe moved to another place.\n",
-                );
-            }
-            let html = content::answer(&Asked { headers: vec![], ..asked.clone() });
-            match asked.path() {
-                "/llms.txt" => answer.replaced("/about/index.md", &format!("/{name}")),
-                _ if answer.header("vary").is_empty() => answer,
-                _ => html.replaced("type=\"text/markdown\"", "type=\"text/other\"").with("vary", ""),
-            }
-        });
-        let report = site.audit();
-        let of_twin = report.findings.iter().filter(|finding| finding.url.ends_with(name));
-        let rules: Vec<_> = of_twin.map(|finding| finding.rule.id).collect();
-        assert!(rules.contains(&"markdown-text-missing"), "{name}: {}", describe(&report));
-        let declared = report.findings.iter().find(|finding| finding.message.contains("declares"));
-        assert!(declared.is_none(), "{name}: {}", describe(&report));
+fn wrongly_decoded_characters_are_found() {
+    let html = ARTICLE_HTML.replace("Steel kettles", "Steel kettles – “Müller” –");
+    let markdown = ARTICLE_MARKDOWN.replace("Steel kettles", "Steel kettles – “Müller” –");
+    with_article(html.clone(), markdown.clone()).assert_clean();
+    for (from, to) in [("–", "â€“"), ("ü", "Ã¼"), ("–", "â\u{80}\u{93}")] {
+        let garbled = markdown.replace(from, to);
+        with_article(html.clone(), garbled).assert_finds("markdown-garbled", Broken);
     }
+    // The HTML shows the same characters.
+    let both = |text: &str| text.replace("Steel kettles", "Steel kettles CAFÉ» or Ã¼ for ü,");
+    with_article(both(ARTICLE_HTML), both(ARTICLE_MARKDOWN)).assert_clean();
+}
+
+#[test]
+fn text_that_is_escaped_twice_is_found() {
+    for text in ["two&amp;nbsp;or", "two &amp;quot;or", "two &amp;#39;or"] {
+        assert_edit("markdown-garbled", Advice, "two or", text);
+    }
+    let html = ARTICLE_HTML.replace("two or", "two <code>&amp;nbsp;</code> or");
+    with_article(html, ARTICLE_MARKDOWN.replace("two or", "two `&nbsp;` or")).assert_clean();
+}
+
+#[test]
+fn another_number_in_code_is_found() {
+    for (from, to) in [("size=2l", "size=3l"), ("curl -d 'size=2l' https", "curl -d 'size=12.0l' https")] {
+        assert_edit("markdown-code-altered", Broken, from, to);
+    }
+    let command = |version: &str| format!("```\nnpm install kettle@{version}\n```\n\n## Delivery");
+    let html = |version: &str| {
+        let code = format!("<pre><code>npm install kettle@{version}</code></pre>\n<h2 id=\"delivery\">");
+        ARTICLE_HTML.replace("<h2 id=\"delivery\">", &code)
+    };
+    let markdown = ARTICLE_MARKDOWN.replace("## Delivery", &command("3.0.0"));
+    with_article(html("4.2.0"), markdown.clone()).assert_finds("markdown-code-altered", Broken);
+    with_article(html("3.0.0"), markdown).assert_clean();
+}
+
+#[test]
+fn code_without_its_indentation_is_found() {
+    let lines = "for kettle in kettles:\n    if kettle.full:\n        kettle.stop()\n    kettle.log()\n";
+    let html = ARTICLE_HTML
+        .replace("<h2 id=\"delivery\">", &format!("<pre><code>{lines}</code></pre><h2 id=\"delivery\">"));
+    let site = |code: &str| {
+        let block = format!("```python\n{code}```\n\n## Delivery");
+        with_article(html.clone(), ARTICLE_MARKDOWN.replace("## Delivery", &block))
+    };
+    site(&lines.replace("    ", "")).assert_finds("markdown-code-altered", Broken);
+    for kept in [lines.to_owned(), lines.replace("    ", "\t"), lines.replace("    ", "  ")] {
+        site(&kept).assert_clean();
+    }
+    // A template has indented all lines but the first of the HTML.
+    let by_template = "<pre><code>kettle --fill\n    kettle --boil</code></pre><h2 id=\"delivery\">";
+    let html = ARTICLE_HTML.replace("<h2 id=\"delivery\">", by_template);
+    let markdown = "```\nkettle --fill\nkettle --boil\n```\n\n## Delivery";
+    with_article(html, ARTICLE_MARKDOWN.replace("## Delivery", markdown)).assert_clean();
+}
+
+/// Numbers that change with each request say nothing about the Markdown.
+#[test]
+fn numbers_of_each_request_are_not_compared() {
+    let count = std::sync::atomic::AtomicUsize::new(1000);
+    let site = FakeSite::with_fault(move |asked, answer| match asked.path() {
+        "/docs/" => {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let code = format!("kettle --number {number} --price $9.{number}");
+            let html = format!("<pre><code>{code}</code></pre>\n<h2 id=\"delivery\">");
+            let html = ARTICLE_HTML.replace("<h2 id=\"delivery\">", &html);
+            let markdown = format!("```\n{code}\n```\n\n## Delivery");
+            negotiated(asked, 200, html, ARTICLE_MARKDOWN.replace("## Delivery", &markdown))
+        }
+        _ => answer,
+    });
+    let found = site.found_in("parity");
+    let is_right = |rule: &str| !rule.starts_with("markdown-code") && !rule.starts_with("markdown-numbers");
+    assert!(found.iter().all(|(rule, _)| is_right(rule)), "{found:?}");
+}
+
+#[test]
+fn other_numbers_are_found() {
+    // A plain number may count something.
+    assert_edit("markdown-numbers-differ", Advice, "| 2 l | 30 |", "| 2 l | 35 |");
+    assert_edit("markdown-numbers-differ", Advice, "three months ahead", "six months ahead");
+    let with =
+        |text: &str, from: &str, price: &str| text.replace(from, &format!("{from} They cost {price}."));
+    let (html, markdown) = ("the next order.</p>", "the next order.");
+    let site = |in_html: &str, in_markdown: &str| {
+        let html = with(ARTICLE_HTML, html, in_html).replace("order.</p> They", "order. They");
+        with_article(html, with(ARTICLE_MARKDOWN, markdown, in_markdown))
+    };
+    site("€ 1,190", "€ 1,090").assert_finds("markdown-numbers-differ", Broken);
+    site("4.2.0", "4.1.0").assert_finds("markdown-numbers-differ", Broken);
+    site("2, 4, or 8", "3, 5, or 9").assert_finds("markdown-numbers-differ", Broken);
+    site("€ 1,190.00", "€ 1190").assert_clean();
+}
+
+#[test]
+fn a_missing_table_is_found() {
+    let table = part("| size | price |", "Prices include");
+    assert_edit("markdown-table-missing", Broken, &table, "");
+    // Whole sections may be left out on purpose.
+    let section = "<h2>Boxes</h2><table><tr><th>Box</th><th>Weight</th></tr><tr><td>Oak</td><td>9 kg</td></tr>\
+                   <tr><td>Pine</td><td>7 kg</td></tr></table></main>";
+    let html = ARTICLE_HTML.replace("</main>", section);
+    with_article(html, ARTICLE_MARKDOWN.to_owned()).assert_finds("markdown-table-missing", Advice);
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::comparison::Comparison;
-use crate::markdown::BlockKind;
+use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
 
 /// Shorter lines, in letters and digits, may occur anywhere by chance.
 const MIN_LETTERS: usize = 8;
@@ -20,7 +20,7 @@ pub(super) struct Code<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineState {
     Found,
-    /// The Markdown has the letters and digits, but other characters: this line.
+    /// The Markdown has the letters, but other characters or numbers: this line.
     Altered(String),
     Missing,
 }
@@ -38,7 +38,9 @@ impl<'a> Code<'a> {
         let all_letters: String = own.iter().map(|line| letters(&decode(line))).collect();
         let blocks = comparison.page.reference.blocks.iter().filter(|block| block.kind == BlockKind::Code);
         let blocks = blocks.filter(|block| !comparison.is_surrounding(&block.text));
-        let lines = blocks.flat_map(|block| block.text.lines());
+        let blocks: Vec<_> = blocks.collect();
+        let by_shape = lines_without_equal(markdown, &blocks);
+        let lines = blocks.into_iter().flat_map(|block| block.text.lines());
         let lines = lines.filter(|line| letters(line).len() >= MIN_LETTERS).take(MAX_LINES);
         let lines = lines.map(|line| {
             let state = if exact.contains(&compact(line)) || everything.contains(&compact(line)) {
@@ -48,6 +50,8 @@ impl<'a> Code<'a> {
             } else if all_letters.contains(&letters(line)) {
                 // The line is divided or joined with others, so its characters cannot be compared.
                 LineState::Found
+            } else if let Some(other) = by_shape.get(&shape(line)) {
+                LineState::Altered((*other).to_owned())
             } else {
                 LineState::Missing
             };
@@ -55,6 +59,67 @@ impl<'a> Code<'a> {
         });
         Code { lines: lines.collect() }
     }
+}
+
+/// The lines of code of the Markdown that the HTML does not have, by their shapes. Only shapes with enough
+/// letters to identify a line, and with one line, are included.
+fn lines_without_equal<'a>(markdown: &'a MarkdownPage, reference: &[&TextBlock]) -> HashMap<String, &'a str> {
+    let in_html: HashSet<_> = reference.iter().flat_map(|block| block.text.lines()).map(compact).collect();
+    let mut by_shape: HashMap<String, Vec<&str>> = HashMap::new();
+    for line in markdown.code.iter().flat_map(|(_, code)| code.lines()) {
+        let shape = shape(line);
+        let count = shape.chars().filter(|c| c.is_alphabetic()).count();
+        if count >= MIN_LETTERS && !in_html.contains(&compact(line)) {
+            by_shape.entry(shape).or_default().push(line);
+        }
+    }
+    let single = by_shape.into_iter().filter_map(|(shape, lines)| match lines[..] {
+        [line] => Some((shape, line)),
+        _ => None,
+    });
+    single.collect()
+}
+
+/// A compact line with one zero for each number or version.
+fn shape(line: &str) -> String {
+    let mut shape = String::new();
+    let mut is_number = false;
+    for c in compact(line).chars() {
+        let continues = c.is_ascii_digit() || is_number && c == '.';
+        if !continues {
+            shape.push(c);
+        } else if !is_number {
+            shape.push('0');
+        }
+        is_number = continues;
+    }
+    shape
+}
+
+/// The first indented line of code whose block has the same lines in the Markdown, without that indentation.
+pub(super) fn lost_indentation<'a>(comparison: &'a Comparison<'_>) -> Option<&'a str> {
+    let compacted = |code: &str| -> Vec<String> {
+        code.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    };
+    let code = comparison.markdown.code.iter();
+    let flat = code.map(|(_, code)| code).filter(|code| indented_line(code).is_none());
+    let flat: HashSet<_> = flat.map(|code| compacted(code)).collect();
+    let kept = comparison.markdown.code.iter().filter(|(_, code)| indented_line(code).is_some());
+    let kept: HashSet<_> = kept.map(|(_, code)| compacted(code)).collect();
+    let blocks = comparison.page.reference.code.iter().map(|(_, code)| code);
+    blocks.into_iter().find_map(|code| {
+        let lines = compacted(code);
+        indented_line(code).filter(|_| flat.contains(&lines) && !kept.contains(&lines))
+    })
+}
+
+/// The first line of code that is indented more than another line after the first. Templates indent all lines
+/// but the first by accident.
+fn indented_line(code: &str) -> Option<&str> {
+    let lines = || code.lines().skip(1).filter(|line| !line.trim().is_empty());
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let least = lines().map(indentation).min()?;
+    lines().find(|line| indentation(line) > least)
 }
 
 /// A line without white space, a prompt or a mark of a change.

@@ -16,7 +16,7 @@ use frontdesk_convert::HtmlElement;
 pub(super) const PRESENT: usize = 50;
 
 /// The least number of words in a sentence that counts as prose.
-const SENTENCE: usize = 8;
+pub(super) const SENTENCE: usize = 8;
 
 /// Elements that surround the content, and forms, which Markdown cannot show.
 const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, figcaption, \

@@ -1,7 +1,8 @@
 //! The code in the Markdown is that of the HTML.
 
-use super::code::{Code, LineState};
+use super::code::{Code, LineState, lost_indentation};
 use super::comparison::{CONVERT, Comparison};
+use super::stability::OtherResponses;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -11,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     id: "markdown-code-altered",
     group: Group::Parity,
     severity: Severity::Broken,
-    checks: "Lines of code have the same characters in the Markdown and in the HTML.",
+    checks: "Lines of code have the same characters and indentation in the Markdown and in the HTML.",
     matters: "A converter that escapes code, or makes quotation marks and dashes typographic, changes \
               what the code does.",
     hurts: "Agents, which copy broken code; people, who run it.",
@@ -29,8 +30,9 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let code = Code::compare(&comparison);
+        let responses = OtherResponses::new(survey, &comparison);
         let mut altered = code.lines.iter().filter_map(|(line, state)| match state {
-            LineState::Altered(other) => Some((line, other)),
+            LineState::Altered(other) if !responses.differ(line, other) => Some((line, other)),
             _ => None,
         });
         if let Some((line, other)) = altered.next() {
@@ -40,6 +42,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 &[comparison.exchange, &comparison.page.html],
                 format!(
                     "The code `{line}` in the HTML is `{other}` in the Markdown{more}: keep all characters"
+                ),
+            );
+        } else if let Some(line) = lost_indentation(&comparison) {
+            findings.report(
+                &[comparison.exchange, &comparison.page.html],
+                format!(
+                    "The code in the Markdown lacks the indentation of `{}` in the HTML: keep white space",
+                    excerpt(line, 12)
                 ),
             );
         }

@@ -1,0 +1,88 @@
+//! The Markdown has the characters of the HTML.
+
+use regex_lite::Regex;
+
+use super::comparison::{CONVERT, Comparison};
+use crate::group::Group;
+use crate::markdown::BlockKind;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-garbled",
+    group: Group::Parity,
+    severity: Severity::Broken,
+    checks: "The Markdown has no wrongly decoded characters and no escaped character references.",
+    matters: "UTF-8 that is read as Windows-1252 turns `ü` into `Ã¼`, and text that is escaped twice shows \
+              `&nbsp;`.",
+    hurts: "Agents, which quote wrong names and prices.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Read and write files as UTF-8 in each step, and escape text once: Markdown needs no \
+                   character references.",
+        },
+        CONVERT,
+    ],
+    check,
+};
+
+/// The characters of the bytes 0x80 to 0x9F in Windows-1252; U+FFFD for undefined bytes.
+const WINDOWS_1252: &str = "€\u{fffd}‚ƒ„…†‡ˆ‰Š‹Œ\u{fffd}Ž\u{fffd}\u{fffd}‘’“”•–—˜™š›œ\u{fffd}žŸ";
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for comparison in Comparison::all(survey) {
+        let shown = &*comparison.page.reference.text;
+        if let Some((garbled, right)) = garbled(&comparison.markdown.text, shown) {
+            findings.report(
+                &[comparison.exchange, &comparison.page.html],
+                format!(
+                    "The Markdown has `{garbled}` where the HTML has `{right}`: decode the text as UTF-8"
+                ),
+            );
+        } else if let Some(reference) = escaped(&comparison, shown) {
+            findings.report_as(
+                Severity::Advice,
+                &[comparison.exchange, &comparison.page.html],
+                format!(
+                    "The text of the Markdown shows `{reference}`, and the HTML does not: escape text once"
+                ),
+            );
+        }
+    }
+}
+
+/// The first characters that are the UTF-8 of one character of `shown`, read as Windows-1252 or Latin-1.
+/// `shown` does not have them itself.
+fn garbled(text: &str, shown: &str) -> Option<(String, char)> {
+    let characters: Vec<char> = text.chars().collect();
+    characters.iter().enumerate().find_map(|(start, first)| {
+        let length = match byte(*first)? {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => return None,
+        };
+        let run = characters.get(start..start + length)?;
+        let bytes: Vec<u8> = run.iter().copied().map(byte).collect::<Option<_>>()?;
+        let right = std::str::from_utf8(&bytes).ok()?.chars().next()?;
+        let run: String = run.iter().collect();
+        (shown.contains(right) && !shown.contains(&run)).then_some((run, right))
+    })
+}
+
+/// The byte that Windows-1252 or Latin-1 decodes to a character, from 0x80 on.
+fn byte(character: char) -> Option<u8> {
+    let in_windows = WINDOWS_1252.chars().position(|own| own == character && own != '\u{fffd}');
+    let code = in_windows.map_or(u32::from(character), |position| position as u32 + 0x80);
+    u8::try_from(code).ok().filter(|byte| *byte >= 0x80)
+}
+
+/// The first character reference in the text of the Markdown outside of code that the HTML does not show.
+fn escaped(comparison: &Comparison<'_>, shown: &str) -> Option<String> {
+    let reference = Regex::new("&(?:[A-Za-z]{2,8}|#[0-9]{2,6}|#x[0-9A-Fa-f]{2,6});").ok()?;
+    let blocks = &comparison.markdown.blocks;
+    let texts = blocks.iter().filter(|block| matches!(block.kind, BlockKind::Heading(_) | BlockKind::Prose));
+    let mut found = texts.flat_map(|block| reference.find_iter(&block.text));
+    found.find(|found| !shown.contains(found.as_str())).map(|found| found.as_str().to_owned())
+}

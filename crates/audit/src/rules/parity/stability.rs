@@ -1,0 +1,61 @@
+//! Tells text that changes with each request from text that differs in the Markdown.
+
+use std::cell::OnceCell;
+
+use frontdesk_convert::{Options, convert};
+
+use super::comparison::Comparison;
+use crate::exchange::Representation;
+use crate::markdown::MarkdownPage;
+use crate::survey::Survey;
+
+/// The other responses for a page and its Markdown, which are read when a difference was found.
+pub(super) struct OtherResponses<'a> {
+    survey: &'a Survey,
+    comparison: &'a Comparison<'a>,
+    /// The texts of other HTML and of other Markdown.
+    texts: OnceCell<[Vec<String>; 2]>,
+}
+
+impl<'a> OtherResponses<'a> {
+    pub fn new(survey: &'a Survey, comparison: &'a Comparison<'a>) -> OtherResponses<'a> {
+        OtherResponses { survey, comparison, texts: OnceCell::new() }
+    }
+
+    /// Whether another response of the page lacks the text of the HTML, or another Markdown lacks the text of
+    /// the Markdown. White space does not count.
+    pub fn differ(&self, in_html: &str, in_markdown: &str) -> bool {
+        let [html, markdown] = self.texts.get_or_init(|| self.read());
+        let differs = |own: &str, others: &[String], text: &str| {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            own.contains(&text) && others.iter().any(|other| !other.contains(&text))
+        };
+        differs(&self.comparison.page.reference.text, html, in_html)
+            || differs(&self.comparison.markdown.text, markdown, in_markdown)
+    }
+
+    fn read(&self) -> [Vec<String>; 2] {
+        let page = self.comparison.page;
+        let own = [&page.html, self.comparison.exchange];
+        let exchanges = self.survey.exchanges.iter();
+        let exchanges = exchanges.filter(|other| own.iter().any(|own| own.url() == other.url()));
+        let mut texts = [Vec::new(), Vec::new()];
+        for response in exchanges.chain(&page.twin).filter_map(|exchange| exchange.success()) {
+            let is_own = own.iter().filter_map(|own| own.response()).any(|own| own.body == response.body);
+            if is_own || response.body.is_empty() || !response.is_whole {
+                continue;
+            }
+            let text = response.text();
+            match response.representation() {
+                Representation::Html => {
+                    let converted =
+                        convert(&text, &Options { url: Some(page.url.clone()), ..Options::default() });
+                    texts[0].push(MarkdownPage::parse(&converted.markdown).text);
+                }
+                Representation::Markdown => texts[1].push(MarkdownPage::parse(&text).text),
+                Representation::Other => {}
+            }
+        }
+        texts
+    }
+}
