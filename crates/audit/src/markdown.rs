@@ -27,6 +27,8 @@ pub struct MarkdownPage {
     /// The blocks that have text of their own, in order.
     pub blocks: Vec<TextBlock>,
     pub tables: Vec<Table>,
+    /// Whether the rest of a long document is missing.
+    pub is_truncated: bool,
 }
 
 /// A table of a Markdown document.

@@ -2,7 +2,7 @@
 
 use frontdesk_audit::Severity::{self, Advice, Broken};
 
-use crate::content::{self, html_page, markdown_page, negotiated};
+use crate::content::{html_page, markdown_page, negotiated};
 use crate::site::{Answer, Asked, FakeSite, describe};
 
 /// A page with much text, and its Markdown.

@@ -29,6 +29,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.basis.pages {
         let Some(canonical) = canonical(page) else { continue };
+        if production.is_some() && production.as_deref() == canonical.host_str() {
+            continue;
+        }
         if let Some(fault) = fault(&page.url, &canonical) {
             findings.report(
                 &[&page.html],

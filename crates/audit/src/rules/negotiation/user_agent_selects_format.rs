@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     id: "user-agent-selects-format",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "The same `Accept` gets the same representation, any value of the `User-Agent`.",
+    checks: "The same `Accept` gets the same representation for every `User-Agent`.",
     matters: "Without `Vary: User-Agent` (RFC 9110 §12.5.5), a cache serves the Markdown of an agent to \
               people. With it, a cache stores a response for each of thousands of values.",
     hurts: "People and search engines behind a cache, who get Markdown; operators, who pay for cache misses.",
