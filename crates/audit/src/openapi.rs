@@ -11,6 +11,9 @@ use crate::exchange::Exchange;
 /// The most references that are followed from one place: they may form a loop.
 const MAX_REFERENCES: usize = 16;
 
+/// The most bytes of a server's URL.
+const MAX_URL: usize = 2_000;
+
 /// The most schemas that are read for one value: schemas may be recursive.
 const MAX_SCHEMAS: usize = 200;
 
@@ -119,10 +122,16 @@ impl OpenApi {
 
     /// The absolute URL of a server object; `None` if it is invalid.
     pub fn server_url(&self, server: &Value) -> Option<Url> {
-        let mut url = server.get("url")?.as_str()?.to_owned();
-        for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {
-            let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
-            url = url.replace(&format!("{{{name}}}"), default);
+        let variables = server.get("variables");
+        let mut parts = server.get("url")?.as_str()?.split('{');
+        let mut url = parts.next()?.to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once('}')?;
+            let default = variables.and_then(|variables| variables.get(name)?.get("default")?.as_str());
+            url = url + default.unwrap_or_default() + rest;
+            if url.len() > MAX_URL {
+                return None;
+            }
         }
         self.url.join(&url).ok()
     }
@@ -151,7 +160,10 @@ impl OpenApi {
         let content = body.get("content")?.as_object()?;
         let (media_type, media) = content.iter().find(|(kind, _)| is_json(kind))?;
         let is_required = body.get("required") == Some(&Value::Bool(true));
-        let is_text = |kind: &String| kind.starts_with("text/") || kind.starts_with("*/");
+        let is_text = |kind: &String| {
+            let kind = kind.to_ascii_lowercase();
+            kind.starts_with("text/") || kind.starts_with("*/")
+        };
         let takes_text = content.keys().any(is_text);
         Some(JsonBody { media_type, schema: media.get("schema")?, is_required, takes_text })
     }
@@ -163,20 +175,51 @@ impl OpenApi {
     }
 
     fn rejects_empty(&self, schema: &Value, budget: &mut usize) -> bool {
-        let Some(schema) = self.resolve(schema).filter(|_| *budget > 0) else { return false };
-        *budget -= 1;
-        let is_needed = |name: &Value| {
-            let property = name.as_str().and_then(|name| schema.get("properties")?.get(name));
-            let property = property.and_then(|property| self.resolve(property));
-            property.is_none_or(|property| {
-                property.get("default").is_none() && property.get("readOnly") != Some(&Value::Bool(true))
-            })
+        let mut parts = Vec::new();
+        self.collect_parts(schema, &mut parts, budget);
+        if *budget == 0 || parts.iter().any(|part| part.get("default").is_some()) {
+            return false;
+        }
+        let list =
+            |name: &'static str| parts.iter().filter_map(move |part| part.get(name)?.as_array()).flatten();
+        let mut names = list("required").filter_map(Value::as_str);
+        let is_needed = |name: &str| {
+            let definitions = parts.iter().filter_map(|part| part.get("properties")?.get(name));
+            !definitions.into_iter().any(|own| self.may_be_left_out(own, &mut { MAX_SCHEMAS }))
         };
-        let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
         let mut alternatives = list("oneOf").chain(list("anyOf")).peekable();
-        list("required").any(is_needed)
-            || list("allOf").any(|part| self.rejects_empty(part, budget))
+        names.any(is_needed)
             || (alternatives.peek().is_some() && alternatives.all(|part| self.rejects_empty(part, budget)))
+    }
+
+    /// The schema, what it refers to, and all parts of `allOf`, also of nested ones.
+    fn collect_parts<'a>(&'a self, schema: &'a Value, parts: &mut Vec<&'a Value>, budget: &mut usize) {
+        if *budget == 0 {
+            return;
+        }
+        *budget -= 1;
+        parts.push(schema);
+        let Some(resolved) = self.resolve(schema) else { return };
+        if !std::ptr::eq(resolved, schema) {
+            parts.push(resolved);
+        }
+        for part in resolved.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            self.collect_parts(part, parts, budget);
+        }
+    }
+
+    /// Whether a required property has a default or is only for responses, in any part of its schema.
+    fn may_be_left_out(&self, schema: &Value, budget: &mut usize) -> bool {
+        if *budget == 0 {
+            return true;
+        }
+        *budget -= 1;
+        let says = |schema: &Value| {
+            schema.get("default").is_some() || schema.get("readOnly") == Some(&Value::Bool(true))
+        };
+        let Some(resolved) = self.resolve(schema) else { return true };
+        let parts = ["allOf", "oneOf", "anyOf"].into_iter().filter_map(|name| resolved.get(name)?.as_array());
+        says(schema) || says(resolved) || parts.flatten().any(|part| self.may_be_left_out(part, budget))
     }
 }
 
@@ -206,6 +249,44 @@ mod tests {
         let aliases = "a: &a [x, x]\n".to_owned()
             + &(1..40).map(|n| format!("b{n}: &b{n} [*a, *a]\na: &a [*b{n}, *b{n}]\n")).collect::<String>();
         assert!(read(&aliases).is_err(), "aliases must not expand without limit");
+    }
+
+    #[test]
+    fn an_empty_object_that_may_be_valid_is_not_sent() {
+        let api = read(
+            &json!({"openapi": "3.1.0", "components": {"schemas": {"name": {"type": "string"}}}}).to_string(),
+        );
+        let api = api.unwrap();
+        let name = json!({"$ref": "#/components/schemas/name"});
+        let with = |property: Value| json!({"required": ["a"], "properties": {"a": property}});
+        assert!(api.rejects_empty_object(&with(name)));
+        assert!(api.rejects_empty_object(
+            &json!({"allOf": [{"required": ["a"]}, {"properties": {"b": {"default": 1}}}]})
+        ));
+        for schema in [
+            with(json!({"$ref": "#/components/schemas/name", "default": "x"})),
+            with(json!({"allOf": [{"readOnly": true}]})),
+            with(json!({"oneOf": [{"default": "x"}, {"type": "string"}]})),
+            with(json!({"$ref": "#/missing"})),
+            json!({"allOf": [{"required": ["a"]}, {"properties": {"a": {"default": 1}}}]}),
+            json!({"default": {"a": 1}, "required": ["a"]}),
+            json!({"required": [null]}),
+            json!({}),
+        ] {
+            assert!(!api.rejects_empty_object(&schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn variables_of_a_server_do_not_expand_without_limit() {
+        let value = |name: &str| json!({"default": format!("{{{name}}}").repeat(10)});
+        let variables = json!({"a": value("b"), "b": value("c"), "c": {"default": "x".repeat(10)}});
+        let api = read("openapi: 3.1.0").unwrap();
+        let server = json!({"url": "https://example.com/{a}", "variables": variables});
+        assert!(api.server_url(&server).is_some_and(|url| url.as_str().len() < 200));
+        let long =
+            json!({"url": "https://example.com/{a}", "variables": {"a": {"default": "x".repeat(5_000)}}});
+        assert_eq!(api.server_url(&long), None);
     }
 
     #[test]

@@ -37,14 +37,31 @@ pub struct TestedGet {
     pub exchange: Arc<Exchange>,
 }
 
+/// The most responses of an operation, and the most values in the description of one.
+const MAX_RESPONSES: usize = 50;
+const MAX_VALUES: usize = 10_000;
+
+/// Whether a value has fewer values than the budget.
+fn is_small(value: &Value, budget: &mut usize) -> bool {
+    *budget = budget.saturating_sub(1);
+    *budget > 0
+        && match value {
+            Value::Array(values) => values.iter().all(|value| is_small(value, budget)),
+            Value::Object(values) => values.values().all(|value| is_small(value, budget)),
+            _ => true,
+        }
+}
+
 /// The documented responses, without references: status codes, ranges such as `4XX`, or `default`.
 pub struct DescribedResponses(Vec<(String, Value)>);
 
 impl DescribedResponses {
     fn read(api: &OpenApi, operation: &Value) -> DescribedResponses {
         let responses = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
-        let resolved =
-            responses.filter_map(|(name, value)| Some((name.clone(), api.resolve(value)?.clone())));
+        let resolved = responses.take(MAX_RESPONSES).filter_map(|(name, value)| {
+            let value = api.resolve(value).filter(|value| is_small(value, &mut { MAX_VALUES }))?;
+            Some((name.clone(), value.clone()))
+        });
         DescribedResponses(resolved.collect())
     }
 
