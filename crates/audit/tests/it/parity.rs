@@ -493,9 +493,10 @@ fn numbers_of_each_request_are_not_compared() {
         "/docs/" => {
             let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let code = format!("kettle --number {number} --price $9.{number}");
-            let html = format!("<pre><code>{code}</code></pre>\n<h2 id=\"delivery\">");
+            let text = format!("The price of today is $9.{number}.");
+            let html = format!("<p>{text}</p><pre><code>{code}</code></pre>\n<h2 id=\"delivery\">");
             let html = ARTICLE_HTML.replace("<h2 id=\"delivery\">", &html);
-            let markdown = format!("```\n{code}\n```\n\n## Delivery");
+            let markdown = format!("{text}\n\n```\n{code}\n```\n\n## Delivery");
             negotiated(asked, 200, html, ARTICLE_MARKDOWN.replace("## Delivery", &markdown))
         }
         _ => answer,

@@ -1,5 +1,7 @@
 //! The Markdown has the characters of the HTML.
 
+use std::collections::HashSet;
+
 use regex_lite::Regex;
 
 use super::comparison::{CONVERT, Comparison};
@@ -30,6 +32,9 @@ pub(super) static RULE: Rule = Rule {
 /// The characters of the bytes 0x80 to 0x9F in Windows-1252; U+FFFD for undefined bytes.
 const WINDOWS_1252: &str = "€\u{fffd}‚ƒ„…†‡ˆ‰Š‹Œ\u{fffd}Ž\u{fffd}\u{fffd}‘’“”•–—˜™š›œ\u{fffd}žŸ";
 
+/// The most different suspicious texts of a page that are looked up in the HTML.
+const MAX_LOOKUPS: usize = 100;
+
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let shown = &*comparison.page.reference.text;
@@ -56,7 +61,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
 /// `shown` does not have them itself.
 fn garbled(text: &str, shown: &str) -> Option<(String, char)> {
     let characters: Vec<char> = text.chars().collect();
-    characters.iter().enumerate().find_map(|(start, first)| {
+    let in_html: HashSet<char> = shown.chars().collect();
+    let mut seen = HashSet::new();
+    let suspicious = characters.iter().enumerate().filter_map(|(start, first)| {
         let length = match byte(*first)? {
             0xc2..=0xdf => 2,
             0xe0..=0xef => 3,
@@ -67,14 +74,15 @@ fn garbled(text: &str, shown: &str) -> Option<(String, char)> {
         let bytes: Vec<u8> = run.iter().copied().map(byte).collect::<Option<_>>()?;
         let right = std::str::from_utf8(&bytes).ok()?.chars().next()?;
         let run: String = run.iter().collect();
-        (shown.contains(right) && !shown.contains(&run)).then_some((run, right))
-    })
+        (in_html.contains(&right) && seen.insert(right)).then_some((run, right))
+    });
+    suspicious.take(MAX_LOOKUPS).find(|(run, _)| !shown.contains(run))
 }
 
 /// The byte that Windows-1252 or Latin-1 decodes to a character, from 0x80 on.
 fn byte(character: char) -> Option<u8> {
-    let in_windows = WINDOWS_1252.chars().position(|own| own == character && own != '\u{fffd}');
-    let code = in_windows.map_or(u32::from(character), |position| position as u32 + 0x80);
+    let mut in_windows = WINDOWS_1252.chars().zip(0x80..).filter(|(own, _)| *own != '\u{fffd}');
+    let code = in_windows.find(|(own, _)| *own == character).map_or(u32::from(character), |(_, code)| code);
     u8::try_from(code).ok().filter(|byte| *byte >= 0x80)
 }
 
@@ -83,6 +91,8 @@ fn escaped(comparison: &Comparison<'_>, shown: &str) -> Option<String> {
     let reference = Regex::new("&(?:[A-Za-z]{2,8}|#[0-9]{2,6}|#x[0-9A-Fa-f]{2,6});").ok()?;
     let blocks = &comparison.markdown.blocks;
     let texts = blocks.iter().filter(|block| matches!(block.kind, BlockKind::Heading(_) | BlockKind::Prose));
-    let mut found = texts.flat_map(|block| reference.find_iter(&block.text));
-    found.find(|found| !shown.contains(found.as_str())).map(|found| found.as_str().to_owned())
+    let found = texts.flat_map(|block| reference.find_iter(&block.text)).map(|found| found.as_str());
+    let mut seen = HashSet::new();
+    let mut different = found.filter(|found| seen.insert(*found)).take(MAX_LOOKUPS);
+    different.find(|found| !shown.contains(found)).map(str::to_owned)
 }

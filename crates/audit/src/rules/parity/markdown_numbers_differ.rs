@@ -44,14 +44,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
         let (html, markdown) = &first.numbers[0];
         let more = found.iter().map(|own| own.numbers.len()).sum::<usize>() - 1;
-        let more = if more > 0 { format!(", and {more} more numbers differ") } else { String::new() };
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         findings.report_as(
             severity,
             &[comparison.exchange, &comparison.page.html],
             format!(
-                "The number {} in the HTML is {} in the Markdown, in “{}”{more}",
-                html.written,
+                "The Markdown has another number than the HTML, {} instead of {}, in “{}”{more}",
                 markdown.written,
+                html.written,
                 excerpt(&first.html.text, 14)
             ),
         );

@@ -11,7 +11,10 @@ use crate::words::words;
 const MIN_WORDS: usize = 4;
 
 /// The most texts with the same words that are compared.
-const MAX_VARIANTS: usize = 200;
+const MAX_VARIANTS: usize = 50;
+
+/// The most texts with other numbers that are returned.
+const MAX_DIFFERENCES: usize = 100;
 
 /// A number with groups of digits. A space divides groups only before three digits.
 const NUMBER: &str = r"[0-9]+(?:[.,'’][0-9]+|[ \x{a0}\x{202f}][0-9]{3}\b)*";
@@ -102,6 +105,7 @@ pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<D
         }
     }
     found.sort_by_key(|difference| difference.html.order);
+    found.truncate(MAX_DIFFERENCES);
     found
 }
 
@@ -159,17 +163,15 @@ fn read_number(text: &str, start: usize, end: usize) -> Number {
         return Number { digits: (position + 2).to_string(), written, is_exact: false };
     }
     let is_digit = |c: char| c.is_ascii_digit();
-    let fraction = written.rfind(|c| !is_digit(c)).filter(|at| written[*at..].chars().count() != 4);
-    let significant = match fraction {
-        Some(at) if written[at..].chars().count() < 4 => written.trim_end_matches('0'),
-        _ => &written,
-    };
+    // Three digits are a group of thousands, and four the year of a date.
+    let has_fraction = written.rfind(|c| !is_digit(c)).is_some_and(|at| written[at..].chars().count() < 4);
+    let significant = if has_fraction { written.trim_end_matches('0') } else { &written };
     let digits: String = significant.chars().filter(|c| is_digit(*c)).collect();
     let (before, after) = (text[..start].trim_end(), text[end..].trim_start());
     let currency = ['$', '€', '£', '¥', '₹'];
     let has_unit = before.ends_with(currency) || after.starts_with(currency) || after.starts_with(['%', '°']);
     let is_rounded = text[end..].starts_with(['k', 'K', 'm', 'M']);
-    Number { digits, written, is_exact: (has_unit || fraction.is_some()) && !is_rounded }
+    Number { digits, written, is_exact: (has_unit || has_fraction) && !is_rounded }
 }
 
 #[cfg(test)]
