@@ -22,7 +22,7 @@ use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
 /// Rules that are not judged within this time are left out: only pages made to be slow take longer.
-const MAX_JUDGING: Duration = Duration::from_secs(60);
+const MAX_JUDGING: Duration = Duration::from_mins(1);
 
 /// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices.
 /// Needs a Tokio runtime with timers. Ends in time, because each request has limits of time and size.

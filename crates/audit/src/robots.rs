@@ -79,12 +79,11 @@ impl Robots {
                         continue;
                     };
                     match &*name {
-                        "allow" | "disallow" => {
-                            // An empty pattern matches nothing.
-                            if !value.is_empty() && group.rules.len() < MAX_RULES {
-                                group.rules.push((name == "allow", comparable(value)));
-                            }
+                        // An empty pattern matches nothing.
+                        "allow" | "disallow" if !value.is_empty() && group.rules.len() < MAX_RULES => {
+                            group.rules.push((name == "allow", comparable(value)));
                         }
+                        "allow" | "disallow" => {}
                         _ if group.fields.len() < MAX_FIELDS => group.fields.push((name, value.to_owned())),
                         _ => {}
                     }

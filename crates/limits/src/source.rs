@@ -46,8 +46,8 @@ impl Source {
     /// and changes it: the caller's source then is its network.
     pub fn network(self) -> SourceNetwork {
         SourceNetwork(match self {
-            Source::V4([a, b, c, _]) => Source::V4([a, b, c, 0]),
-            Source::V6([a, b, c, d, e, f, ..]) => Source::V6([a, b, c, d, e, f, 0, 0]),
+            Source::V4([first, second, third, _]) => Source::V4([first, second, third, 0]),
+            Source::V6(octets) => Source::V6(std::array::from_fn(|i| if i < 6 { octets[i] } else { 0 })),
         })
     }
 }

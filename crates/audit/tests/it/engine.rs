@@ -247,8 +247,17 @@ fn no_garbage_stops_an_audit() {
     let mut paths: Vec<_> = paths.requests().iter().map(|asked| asked.path().to_owned()).collect();
     paths.sort();
     paths.dedup();
+    // Bodies in a format are tried where the format is read.
+    let is_read = |path: &str, body: &[u8]| match body.get(..2) {
+        Some(b"{\"") => path.contains("json") || path.contains("api"),
+        Some(b"<?" | b"<u") => path.contains("xml"),
+        Some(b"<!") => path.ends_with('/'),
+        Some(b"Us") => path.ends_with(".txt"),
+        Some(b"# ") => path.ends_with(".md") || path.ends_with(".txt"),
+        _ => true,
+    };
     for path in paths {
-        for body in BODIES {
+        for body in BODIES.into_iter().filter(|body| is_read(&path, body)) {
             let path = path.clone();
             let site = FakeSite::with_fault(move |asked, mut answer| {
                 if asked.path() == path {
