@@ -136,23 +136,27 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
 
 /// The explanation of a rule: what is right, why, who is hurt, and how to repair it on each platform.
 pub(super) fn explain(rule: &Rule) -> String {
-    let Rule { id, severity, checks, matters, hurts, fixes, .. } = rule;
-    let mut text =
-        format!("### `{id}`\n\n*{}.* {checks} {matters} Who is hurt: {hurts}\n\n", severity.word());
-    for fix in *fixes {
+    let mut text = introduce(rule) + "\n";
+    for fix in rule.fixes {
         text += &format!("- {}: {}\n", fix.platform.title(), fix.text);
     }
     text
 }
 
-/// The explanations of all rules, by group.
+fn introduce(rule: &Rule) -> String {
+    let Rule { id, severity, checks, matters, hurts, .. } = rule;
+    format!("### `{id}`\n\n*{}.* {checks} {matters} Affected: {hurts}\n", severity.word())
+}
+
+/// The explanations of all rules, by group, each with the fix for any platform only.
 pub(super) fn explain_all() -> String {
     let mut text = String::new();
     for group in Group::ALL {
         let title = group.title();
         text += &format!("## {}{}\n", title[..1].to_ascii_uppercase(), &title[1..]);
         for rule in rules().filter(|rule| rule.group == group) {
-            text += &format!("\n{}", explain(rule));
+            let fix = rule.fixes.first().map_or("", |fix| fix.text);
+            text += &format!("\n{}\nFix: {fix}\n", introduce(rule));
         }
         text += "\n";
     }
