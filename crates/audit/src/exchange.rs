@@ -153,7 +153,7 @@ pub(crate) fn is_almost_markdown(media_type: &str) -> bool {
 pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The decoded body, at most [`MAX_BODY`] bytes. Undecoded if the content coding is not gzip.
+    /// The decoded body, at most 2 MiB. Undecoded if the content coding is not gzip.
     pub body: Vec<u8>,
     /// The number of bytes that arrived, before decoding.
     pub encoded_length: usize,

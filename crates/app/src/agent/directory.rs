@@ -312,15 +312,18 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_incomplete_or_invalid_directory_is_an_error() {
-        let good = || FetchResponse {
+    fn good() -> FetchResponse {
+        FetchResponse {
             status: StatusCode::OK,
             headers: [(CONTENT_TYPE, MEDIA_TYPE.parse().unwrap())].into_iter().collect(),
             body: JSON.into(),
             is_whole: true,
             time_to_header: Duration::ZERO,
-        };
+        }
+    }
+
+    #[test]
+    fn an_incomplete_or_invalid_directory_is_an_error() {
         assert!(
             parse_response(&good())
                 .is_ok_and(|(keys, lifetime)| keys.len() == 1 && lifetime == USUAL_LIFETIME)
@@ -343,9 +346,7 @@ mod tests {
         state.finish_fetch(Some(fetched(3600)), at(0));
         decides(&mut state, KNOWN, 60, "Use", false);
         for body in [r#"{"keys":[]}"#, r#"{"keys":[{"kty":"oct","k":"AAAA"}]}"#, &example] {
-            let headers = [(CONTENT_TYPE, MEDIA_TYPE.parse().unwrap())].into_iter().collect();
-            let answer = FetchResponse { status: StatusCode::OK, headers, body: body.into(), is_whole: true };
-            let found = parse_response(&answer).unwrap();
+            let found = parse_response(&FetchResponse { body: body.into(), ..good() }).unwrap();
             assert!(found.0.is_empty(), "{body}");
             state.finish_fetch(Some(found), at(60));
             decides(&mut state, KNOWN, 119, "Refuse(Key)", false);
