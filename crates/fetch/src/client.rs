@@ -116,7 +116,7 @@ pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
     /// An error fails each request to an `https` URL.
-    tls: Result<ClientConfig, String>,
+    tls: Result<Arc<ClientConfig>, String>,
     timeouts: FetchTimeouts,
     user_agent: HeaderValue,
     max_body_bytes: usize,
@@ -132,7 +132,7 @@ impl FetchClient {
         timeouts: FetchTimeouts,
     ) -> FetchClient {
         let user_agent = HeaderValue::from_static(concat!("frontdesk/", env!("CARGO_PKG_VERSION")));
-        let tls = tls_config(extra_roots);
+        let tls = tls_config(extra_roots).map(Arc::new);
         FetchClient { resolver, allow_private, tls, timeouts, user_agent, max_body_bytes: MAX_BODY_BYTES }
     }
 
@@ -208,7 +208,7 @@ impl FetchClient {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
             Host::Address(address) => ServerName::from(*address),
         };
-        let mut config = self.tls.clone()?;
+        let mut config = ClientConfig::clone(self.tls.as_ref().map_err(String::clone)?);
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let handshake = TlsConnector::from(Arc::new(config)).connect(name, stream);
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
