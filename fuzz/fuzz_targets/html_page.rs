@@ -6,7 +6,7 @@ use frontdesk_convert::{Options, Selector, convert, parse_url};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (html, _) = frontdesk_site::decode_html(input);
+    let (html, _) = frontdesk_convert::decode_html(input);
     let url = parse_url("https://www.example.com/a/").ok();
     let options = Options { url, ..Options::default() };
     let plain = convert(&html, &options);

@@ -45,6 +45,7 @@ const SET_BY_THE_AUDIT: [HeaderName; 13] = [
 ];
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(super) struct AuditOptions {
     /// URL of the site or of one of its pages; or a folder with a site or a build, which is served during the
     /// audit

@@ -49,8 +49,8 @@ impl LocalServer {
 
 /// The address that the server prints once it listens.
 fn read_address(stdout: ChildStdout) -> Option<String> {
-    let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-    lines.filter_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).next()
+    let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+    lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned))
 }
 
 impl Drop for LocalServer {

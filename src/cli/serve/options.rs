@@ -10,6 +10,7 @@ use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
 
 /// The options of `frontdesk serve` that are not configuration keys.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(in crate::cli) struct ServeOptions {
     /// For authors: reload the site, its configuration and open pages whenever a file changes
     #[arg(long)]
