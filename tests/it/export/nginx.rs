@@ -314,7 +314,7 @@ fn nginx_answers_every_url_as_frontdesk_does() {
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
-fn an_audit_of_the_exported_site_finds_nothing() {
+fn an_audit_of_the_exported_site_finds_only_what_is_documented() {
     let port = Port::reserve();
     let url = format!("http://{}", port.address());
     let environment = [("FRONTDESK_BASE_URL", &*url)];
@@ -324,7 +324,11 @@ fn an_audit_of_the_exported_site_finds_nothing() {
     let _nginx = Nginx::start_on(port, &export.path());
     let output = frontdesk().args(["audit", &url, "--json"]).output().expect("it runs");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && stdout.is_empty(), "{stdout}{stderr}");
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let rules = stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["rule"].clone());
+    // nginx before 1.23 reads only the first of several `Accept` lines: see DIFFERENCES.
+    let is_documented = |rule: &Value| rule.is_null() || rule == "accept-lines-ignored";
+    assert!(rules.into_iter().all(|rule| is_documented(&rule)), "{stdout}");
 }
 
 #[test]
