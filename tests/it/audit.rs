@@ -1,13 +1,14 @@
 //! `frontdesk audit`: frontdesk's own sites are clean, and faults of other sites are reported.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{example_site, frontdesk};
+use crate::support::channel_site::until;
+use crate::support::{example_site, frontdesk, small_site};
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } =
@@ -57,7 +58,6 @@ fn serve_carelessly() -> String {
 }
 
 fn answer_carelessly(mut stream: std::net::TcpStream) {
-    use std::io::{BufRead as _, BufReader};
     let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
     let mut request = String::new();
     while reader.read_line(&mut request).is_ok_and(|count| count > 2) {}
@@ -132,4 +132,27 @@ fn a_folder_that_cannot_be_served_says_why() {
     let (code, _, stderr) = run(&[folder.path().to_str().expect("UTF-8")]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("the folder cannot be served: "), "{stderr}");
+}
+
+/// The audit of a folder holds the standard input of its server open, which closes even if it is killed.
+#[test]
+fn the_server_of_an_audit_ends_with_its_input_and_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = frontdesk()
+        .args(["serve", "--isolated"])
+        .arg(small_site())
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("a pipe")).read_line(&mut line).expect("an address");
+    assert!(line.starts_with("listening on http://127.0.0.1:"), "{line}");
+    let count = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(count(), 1, "the inbox");
+    drop(server.stdin.take());
+    let status = until(|| server.try_wait().expect("a child")).expect("it ends");
+    assert!(status.success(), "{status}");
+    assert_eq!(count(), 0);
 }

@@ -26,6 +26,7 @@ const MAX_JUDGING: Duration = Duration::from_mins(1);
 
 /// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices.
 /// Needs a Tokio runtime with timers. Ends in time, because each request has limits of time and size.
+#[expect(clippy::similar_names, reason = "the names of the parts of a survey")]
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
     let mut basis = match Basis::survey(&client, target).await {
@@ -36,12 +37,12 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     let caches = CachesSurvey::survey(&client, &mut basis).await;
     let negotiation = NegotiationSurvey::survey(&client, &basis, &caches).await;
     let files = FilesSurvey::survey(&client, &basis).await;
-    let transport = BasicsSurvey::survey(&client, &basis).await;
+    let basics = BasicsSurvey::survey(&client, &basis).await;
     let forms = FormsSurvey::survey(&client, &files).await;
     // Last, because it follows more links if requests are left.
     let links = LinksSurvey::survey(&client, &basis, &caches).await;
     let exchanges = client.exchanges();
-    let survey = Survey { basis, caches, negotiation, links, files, forms, basics: transport, exchanges };
+    let survey = Survey { basis, caches, negotiation, links, files, forms, basics, exchanges };
     Ok(judge(&survey, &client))
 }
 

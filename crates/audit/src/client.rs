@@ -155,13 +155,14 @@ impl Client {
         fresh
     }
 
-    /// From now on, requests that `robots.txt` forbids are not sent.
+    /// From now on, requests that `robots.txt` forbids are not sent, see [`Denial::Robots`].
     pub fn respect(&self, robots: Rc<Robots>) {
         *self.robots.borrow_mut() = Some(robots);
     }
 
-    /// Sends a request for a group of rules. Follows no redirect. Adds the operator's fields, and `gzip` as
-    /// the accepted coding if the request has none. A failed connection is an exchange, too.
+    /// Sends a request for a group of rules. Follows no redirect. Adds the operator's fields if the URL may
+    /// get them, and `gzip` as the accepted coding if the request has none. A failed connection is an
+    /// exchange, too.
     pub async fn send(&self, group: Group, request: Request) -> Result<Arc<Exchange>, Denial> {
         let number = self.admit(group, &request.url)?;
         let permit = self.permits.acquire().await;
@@ -178,12 +179,14 @@ impl Client {
                 let sending =
                     self.http.send(request.method.clone(), &url, headers, request.body.clone().into_bytes());
                 // The future of the HTTP client is large, and those of whole surveys contain it.
-                Box::pin(sending).await.map(Response::from_fetched).map_err(|error| error.sentence)
+                Box::pin(sending).await.map(Response::from_fetched)
             }
-            Err(error) => Err(error),
+            Err(sentence) => Err(sentence.into()),
         };
         drop(permit);
         progress::advance(1);
+        self.note_timeout(outcome.as_ref().is_err_and(|error| error.is_timeout));
+        let outcome = outcome.map_err(|error| error.sentence);
         let exchange = Arc::new(Exchange { number, request, outcome });
         self.note_response(&exchange);
         self.exchanges.borrow_mut().push(exchange.clone());
@@ -304,14 +307,16 @@ impl Client {
         sleep_until(start).await;
     }
 
-    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests, or does not
-    /// answer.
-    fn note_response(&self, exchange: &Exchange) {
-        let is_timeout = exchange.outcome.as_ref().is_err_and(|error| error.contains("timed out"));
+    /// Sends nothing more once the site does not answer.
+    fn note_timeout(&self, is_timeout: bool) {
         self.timeouts.set(if is_timeout { self.timeouts.get() + 1 } else { 0 });
         if self.timeouts.get() == MAX_TIMEOUTS {
             *self.stopped.borrow_mut() = Some("the site does not answer".to_owned());
         }
+    }
+
+    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests.
+    fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
         // A refusal of a crawler's `User-Agent` does not concern the audit.
@@ -374,28 +379,31 @@ fn fetch_url(url: &Url) -> Result<FetchUrl, String> {
 mod tests {
     use super::*;
 
-    fn outcome(outcome: Result<&str, &str>) -> Exchange {
-        let mut exchange = Exchange::with_body("https://example.com/", outcome.unwrap_or_default());
-        if let Err(error) = outcome {
-            exchange.outcome = Err(error.to_owned());
+    #[tokio::test]
+    async fn credentials_stay_with_the_named_origin_and_tls() {
+        for (target, url, expected) in [
+            ("https://127.0.0.1/", "https://127.0.0.1/a", true),
+            ("https://127.0.0.1/", "http://127.0.0.1/a", false),
+            ("https://127.0.0.1/", "https://127.0.0.1:8443/", false),
+            ("https://127.0.0.1/", "https://example.com/", false),
+            ("http://127.0.0.1/", "http://127.0.0.1/a", true),
+            ("http://127.0.0.1/", "https://127.0.0.1/a", true),
+        ] {
+            let [target, url] = [target, url].map(|text| Url::parse(text).unwrap());
+            let client = Client::new(&target, &Options::default(), 1).await.unwrap();
+            assert_eq!(client.is_entitled(&url), expected, "{target} {url}");
         }
-        exchange
     }
 
     #[tokio::test]
     async fn a_silent_site_is_not_asked_again() {
         let target = Url::parse("http://127.0.0.1:9/").unwrap();
         let client = Client::new(&target, &Options::default(), 1).await.unwrap();
-        let timeout = || outcome(Err("answer: timed out after 15 s"));
-        for exchange in [timeout(), timeout(), outcome(Ok("x")), timeout(), timeout()] {
-            client.note_response(&exchange);
+        for is_timeout in [true, true, false, true, true] {
+            client.note_timeout(is_timeout);
             assert!(client.admit(Group::Basics, &target).is_ok());
         }
-        client.note_response(&outcome(Err("connect: refused")));
-        client.note_response(&timeout());
-        client.note_response(&timeout());
-        assert!(client.admit(Group::Basics, &target).is_ok());
-        client.note_response(&timeout());
+        client.note_timeout(true);
         let denial = client.admit(Group::Basics, &target).unwrap_err();
         assert_eq!(denial, Denial::Stopped("the site does not answer".to_owned()));
     }

@@ -130,6 +130,11 @@ pub(crate) fn representation_of_page(response: &Response) -> Representation {
     }
 }
 
+/// Whether a client got a page or its twin as Markdown, with status 200.
+pub(crate) fn is_markdown(exchange: &Exchange) -> bool {
+    exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
+}
+
 /// Whether bytes are text with a heading, an item of a list or a link.
 fn looks_like_markdown(body: &[u8]) -> bool {
     let is_markup = |line: &str| {

@@ -78,8 +78,8 @@ pub struct Rule {
     pub checks: &'static str,
     /// Why it matters, with the standard that it follows.
     pub matters: &'static str,
-    /// The people and programs that are hurt, and how: "Agents, which get HTML; people, who see raw
-    /// Markdown." The explanation shows it after "Who is hurt:".
+    /// The people and programs that a defect affects, and how: `Agents, which get HTML; people, who see raw
+    /// Markdown.`
     pub hurts: &'static str,
     /// How to repair it; the first applies to any platform.
     pub fixes: &'static [Fix],

@@ -107,8 +107,17 @@ pub struct FetchError {
     /// Whether the client began to send the request. If so, the server may have received it, and the
     /// request's content may have caused the error.
     pub is_sent: bool,
+    /// Whether a time limit ended the request.
+    pub is_timeout: bool,
     /// The cause, in most cases after the phase of the request. Callers prepend the server's name.
     pub sentence: String,
+}
+
+/// An error before the request, other than a timeout.
+impl From<String> for FetchError {
+    fn from(sentence: String) -> FetchError {
+        FetchError { is_sent: false, is_timeout: false, sentence }
+    }
 }
 
 /// An HTTP client whose requests share the same time limits and trusted certificate authorities.
@@ -132,7 +141,10 @@ impl FetchClient {
         timeouts: FetchTimeouts,
     ) -> FetchClient {
         let user_agent = HeaderValue::from_static(concat!("frontdesk/", env!("CARGO_PKG_VERSION")));
-        let tls = tls_config(extra_roots).map(Arc::new);
+        let tls = tls_config(extra_roots).map(|mut config| {
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Arc::new(config)
+        });
         FetchClient { resolver, allow_private, tls, timeouts, user_agent, max_body_bytes: MAX_BODY_BYTES }
     }
 
@@ -151,9 +163,10 @@ impl FetchClient {
     /// The protocol that an `https` server selects if the client offers HTTP/2 and HTTP/1.1 (ALPN, RFC 7301),
     /// such as `h2`; `None` if it ignores the offer. Sends no request.
     pub async fn negotiate_protocol(&self, url: &Url) -> Result<Option<String>, FetchError> {
-        let unsent = |sentence| FetchError { is_sent: false, sentence };
-        let stream = self.connect(url).await.map_err(unsent)?;
-        let stream = self.start_tls(url, stream, &[b"h2", b"http/1.1"]).await.map_err(unsent)?;
+        let stream = self.connect(url).await?;
+        let mut config = ClientConfig::clone(&*self.tls.clone()?);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let stream = self.start_tls(url, stream, Arc::new(config)).await?;
         let selected = stream.get_ref().1.alpn_protocol();
         Ok(selected.map(|name| String::from_utf8_lossy(name).into_owned()))
     }
@@ -184,46 +197,43 @@ impl FetchClient {
             request = request.header(USER_AGENT, self.user_agent.clone());
         }
         let request = request.body(Full::new(body));
-        let unsent = |sentence| FetchError { is_sent: false, sentence };
-        let request = request.map_err(|error| unsent(error.to_string()))?;
-        let stream = self.connect(url).await.map_err(unsent)?;
+        let request = request.map_err(|error| error.to_string())?;
+        let stream = self.connect(url).await?;
         let response = match url.scheme() {
             UrlScheme::Http => self.send_request_over(stream, request).await,
             UrlScheme::Https => {
-                let stream = self.start_tls(url, stream, &[b"http/1.1"]).await.map_err(unsent)?;
+                let stream = self.start_tls(url, stream, self.tls.clone()?).await?;
                 self.send_request_over(stream, request).await
             }
         };
-        response.map_err(|sentence| FetchError { is_sent: true, sentence })
+        response.map_err(|error| FetchError { is_sent: true, ..error })
     }
 
-    /// Performs the TLS handshake, and offers `protocols`. The certificate must be valid for the URL's host.
+    /// Performs the TLS handshake. The certificate must be valid for the URL's host.
     async fn start_tls(
         &self,
         url: &Url,
         stream: TcpStream,
-        protocols: &[&[u8]],
-    ) -> Result<TlsStream<TcpStream>, String> {
+        config: Arc<ClientConfig>,
+    ) -> Result<TlsStream<TcpStream>, FetchError> {
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
             Host::Address(address) => ServerName::from(*address),
         };
-        let mut config = ClientConfig::clone(self.tls.as_ref().map_err(String::clone)?);
-        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        let handshake = TlsConnector::from(Arc::new(config)).connect(name, stream);
+        let handshake = TlsConnector::from(config).connect(name, stream);
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
     /// Connects to the first address that accepts, after all addresses of the host have been checked.
     /// Resolves the host only once: a second lookup could return other addresses. The error is that of the
     /// last attempt.
-    async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
+    async fn connect(&self, url: &Url) -> Result<TcpStream, FetchError> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
         address::check_addresses(url.host(), &found, self.allow_private)?;
         let candidates = addresses_to_try(&found);
         let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
-        let mut failure = "the name has no address".to_owned();
+        let mut failure = FetchError::from("the name has no address".to_owned());
         for address in candidates {
             let connecting = TcpStream::connect(SocketAddr::new(address, url.port()));
             match with_timeout(share, &format!("connecting to {address}"), connecting).await {
@@ -240,7 +250,7 @@ impl FetchClient {
         &self,
         stream: S,
         request: Request<Full<Bytes>>,
-    ) -> Result<FetchResponse, String>
+    ) -> Result<FetchResponse, FetchError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -281,7 +291,7 @@ impl FetchClient {
             answer = driver => answer,
         };
         // The status is what callers need, even if the rest of the header is invalid or missing.
-        answer.or_else(|sentence| received.response().ok_or(sentence))
+        answer.or_else(|error| received.response().ok_or(error))
     }
 }
 
@@ -324,16 +334,19 @@ async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>, max_bytes: usize
     true
 }
 
-/// Waits for `work` for at most `limit`. The error is a sentence that begins with `phase`.
+/// Waits for `work` for at most `limit`. The error's sentence begins with `phase`; the caller sets `is_sent`.
 async fn with_timeout<T, E: std::error::Error>(
     limit: Duration,
     phase: &str,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, String> {
+) -> Result<T, FetchError> {
     match timeout(limit, work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(format!("{phase}: {}", error_with_causes(&error))),
-        Err(_) => Err(format!("{phase}: timed out after {} s", limit.as_secs_f32())),
+        Ok(Err(error)) => Err(format!("{phase}: {}", error_with_causes(&error)).into()),
+        Err(_) => {
+            let sentence = format!("{phase}: timed out after {} s", limit.as_secs_f32());
+            Err(FetchError { is_sent: false, is_timeout: true, sentence })
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 use crate::markdown::MarkdownPage;
 use crate::options::AuditError;
-use crate::page::{Page, representation_of_page};
+use crate::page::{Page, is_markdown};
 use crate::robots::Robots;
 use crate::xml;
 
@@ -189,10 +189,6 @@ async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, Aud
         return Err(AuditError::Unreachable(format!("cannot fetch {}: {error}", last.url())));
     }
     Ok(chain)
-}
-
-fn is_markdown(exchange: &Exchange) -> bool {
-    exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
 /// The page at a URL that no cache has seen, if a browser got Markdown at its own.

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::clients::{CHROME, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
-use crate::page::{Page, representation_of_page};
+use crate::page::{Page, is_markdown};
 
 /// A path that no site has.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
@@ -57,7 +57,8 @@ pub struct CachesSurvey {
 }
 
 impl CachesSurvey {
-    /// Sends the requests of the group: at most 20 if the site negotiates, otherwise at most 7. Sets the
+    /// Sends the requests of the group: at most 16 if the site negotiates, otherwise at most 6, and one more
+    /// for each redirect of the unknown address. Sets the
     /// response to the agent of a page that has Markdown at its own address only.
     pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
         // The first page is not enough to tell: a cache may have only its HTML.
@@ -207,11 +208,6 @@ impl CachesSurvey {
 /// An `ETag` without the mark of weak ones, as `If-None-Match` compares it (RFC 9110 §13.1.2).
 pub fn opaque_tag(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
-}
-
-/// Whether the client got a page as Markdown.
-fn is_markdown(exchange: &Exchange) -> bool {
-    exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
 /// Whether the client got a page as HTML, and no field shows a cache.

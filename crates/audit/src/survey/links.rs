@@ -72,8 +72,11 @@ impl LinksSurvey {
         let mut survey = LinksSurvey::default();
         let mut prober = Prober::new(client, basis);
         let pages = &basis.pages;
-        let lists = listed_links(basis, caches);
-        survey.probe_lists(&mut prober, &lists).await;
+        let mut lists = listed_links(basis, caches);
+        for list in &mut lists {
+            list.links.retain(|(url, _)| prober.permits(url));
+        }
+        survey.probe_lists(&mut prober, &mut lists).await;
         survey.feed = prober.probe_first(pages, ANY, feed).await;
         survey.language = prober.probe_first(pages, CHROME, other_language).await;
         survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
@@ -82,25 +85,24 @@ impl LinksSurvey {
         }
         for _ in 0..MAX_FURTHER_ROUNDS {
             if client.remaining() >= REQUESTS_PER_ROUND {
-                survey.probe_lists(&mut prober, &lists).await;
+                survey.probe_lists(&mut prober, &mut lists).await;
             }
         }
         survey
     }
 
     /// Follows a further link of each list.
-    async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &[LinkList<'_>; 4]) {
+    async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &mut [LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
-        for (list, found) in lists.iter().zip(found) {
-            let links = list.links.clone();
-            found.extend(prober.probe_next(links, list.method.clone(), list.as_client).await);
+        for (list, found) in lists.iter_mut().zip(found) {
+            found.extend(prober.probe_next(list).await);
         }
     }
 }
 
 /// The links that a kind of document names.
 struct LinkList<'a> {
-    /// Absolute URLs, each with the exchange that names it.
+    /// The absolute URLs that were not followed yet, each with the exchange that names it.
     links: Vec<(Url, &'a Arc<Exchange>)>,
     method: Method,
     as_client: WebClient,
@@ -135,8 +137,8 @@ const MAX_LISTED: usize = 1_000;
 struct Prober<'a> {
     client: &'a Client,
     basis: &'a Basis,
-    /// The responses to plain requests for URLs.
-    known: Vec<Arc<Exchange>>,
+    /// The earliest response to a plain request for each URL.
+    known: HashMap<Url, Arc<Exchange>>,
     /// The URLs that belong to a list already.
     seen: HashSet<Url>,
 }
@@ -155,7 +157,8 @@ impl<'a> Prober<'a> {
                 && headers.iter().all(is_accept)
                 && redirect_target(exchange).is_none()
         };
-        let known = client.exchanges().into_iter().filter(is_plain).collect();
+        let plain = client.exchanges().into_iter().filter(is_plain).rev();
+        let known = plain.map(|exchange| (exchange.url().clone(), exchange)).collect();
         Prober { client, basis, known, seen: HashSet::new() }
     }
 
@@ -166,30 +169,22 @@ impl<'a> Prober<'a> {
 
     /// Takes the responses that are known, and requests one of the other links: in the middle of those that
     /// are left, so that several calls spread over the list.
-    async fn probe_next(
-        &mut self,
-        links: Vec<(Url, &Arc<Exchange>)>,
-        method: Method,
-        as_client: WebClient,
-    ) -> Vec<Probe> {
-        let (mut probes, mut unknown) = (Vec::new(), Vec::new());
-        let known: HashMap<_, _> =
-            self.known.iter().rev().map(|own| (own.url().clone(), own.clone())).collect();
-        for (url, source) in links {
-            if !self.permits(&url) || self.seen.contains(&url) {
-                continue;
+    async fn probe_next(&mut self, list: &mut LinkList<'_>) -> Vec<Probe> {
+        let mut probes = Vec::new();
+        let Prober { known, seen, .. } = self;
+        list.links.retain(|(url, source)| match known.get(url) {
+            _ if seen.contains(url) => false,
+            Some(known) => {
+                seen.insert(url.clone());
+                probes.push(Probe { source: (*source).clone(), chain: vec![known.clone()] });
+                false
             }
-            match known.get(&url) {
-                Some(known) => {
-                    self.seen.insert(url);
-                    probes.push(Probe { source: source.clone(), chain: vec![known.clone()] });
-                }
-                None => unknown.push((url, source)),
-            }
-        }
-        if let Some((url, source)) = unknown.get(unknown.len() / 2) {
-            self.seen.insert(url.clone());
-            probes.extend(self.probe(url, source, method, as_client).await);
+            None => true,
+        });
+        if !list.links.is_empty() {
+            let (url, source) = list.links.remove(list.links.len() / 2);
+            seen.insert(url.clone());
+            probes.extend(self.probe(&url, source, list.method.clone(), list.as_client).await);
         }
         probes
     }

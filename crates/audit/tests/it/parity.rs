@@ -378,7 +378,7 @@ fn surroundings_of_the_content_are_no_findings() {
         format!("<aside>{more}</aside>"),
         format!("<form><p>Subscribe</p>{more}</form>"),
         format!("<section class=comments><h2>Comments</h2><div>{more}</div></section>"),
-        "<nav><a href=/docs/install/>Next: the installation of the things that nobody else has described</a></nav>".to_owned(),
+        "<nav><a href=/docs/install/>Next: the installation of the parts that no other page describes</a></nav>".to_owned(),
         "<p><a href=https://git.example.com/edit/main/kettles.md>Edit this page</a></p>".to_owned(),
     ] {
         let html = ARTICLE_HTML.replace("<h2 id=\"delivery\">", &format!("{surroundings}<h2 id=\"delivery\">"));

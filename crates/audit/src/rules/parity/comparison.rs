@@ -132,8 +132,8 @@ impl<'a> Comparison<'a> {
         (missing, total)
     }
 
-    /// The words of the paragraphs and list items in elements of which the Markdown has another one with a
-    /// sentence. The author's text stands together; notices and lists of other pages stand apart.
+    /// Paragraphs and list items, as words, that have a sibling which the Markdown contains. These are text
+    /// of the author; notices and lists of other pages have no such sibling.
     #[expect(clippy::mutable_key_type, reason = "elements are compared by their number, which never changes")]
     fn neighbors(&self) -> HashSet<Vec<String>> {
         let mut by_parent: HashMap<HtmlElement<'_>, Vec<(String, bool)>> = HashMap::new();
@@ -171,7 +171,8 @@ pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
     page.response().unreadable().or_else(|| exchange.response()?.unreadable())
 }
 
-/// The block of the HTML of which the Markdown ends with a part, without punctuation at the end.
+/// The block of the HTML in whose middle the Markdown ends: its last block is the start of this one, and has
+/// no punctuation at its end.
 pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&'a TextBlock> {
     let last = markdown.blocks.last().filter(|last| last.kind == BlockKind::Prose)?;
     let start = words(&last.text);
