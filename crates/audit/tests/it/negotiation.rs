@@ -294,6 +294,18 @@ fn other_content_for_agents_is_found() {
 }
 
 #[test]
+fn content_that_is_not_complete_is_not_compared() {
+    let site = FakeSite::with_late_fault(|asked, answer| {
+        if asked.header("user-agent").contains("Bot/") && answer.header("content-encoding") == "gzip" {
+            let body = answer.body[..answer.body.len() / 4].to_vec();
+            return Answer { body, ..answer };
+        }
+        answer
+    });
+    site.assert_finds("encoding-untrue", Broken);
+}
+
+#[test]
 fn a_page_that_always_differs_is_not_judged() {
     let counter = std::sync::atomic::AtomicUsize::new(0);
     let site = FakeSite::with_fault(move |asked, answer| {

@@ -40,6 +40,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.success().filter(|r| r.representation() == Representation::Html) else {
             continue;
         };
+        if let Some(reason) = response.unreadable() {
+            findings.not_judged(format!("the page for {token}: {reason}"));
+            continue;
+        }
         let kept = percentage(&expected, &words(exchange));
         if kept >= 70 {
             continue;
