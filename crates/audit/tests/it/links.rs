@@ -505,3 +505,18 @@ fn invalid_languages_of_declared_versions_are_found() {
         assert!(found.iter().all(|(rule, _)| *rule != "language-link-invalid"), "{found:?}");
     }
 }
+
+#[test]
+fn a_canonical_address_in_another_language_is_found() {
+    let german = |canonical: &str| {
+        let words: Vec<_> = (0..60).map(|number| format!("wort{number}")).collect();
+        let html = format!(
+            "<!doctype html><html lang=de><head><title>Startseite</title><link rel=canonical href={canonical}>\
+             <link rel=alternate hreflang=en href=/></head><main><h1>Startseite</h1><p>{}</p></main></html>",
+            words.join(" ")
+        );
+        Answer::new(200, "text/html; charset=utf-8", html)
+    };
+    with_languages(move |_| german("/")).assert_finds("canonical-other-page", Broken);
+    with_languages(move |_| german("/de/")).assert_clean();
+}

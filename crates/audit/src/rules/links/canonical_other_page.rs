@@ -42,7 +42,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let known = survey.basis.pages.iter().find(|page| page.url == *url);
         known.or_else(|| probed.as_ref().filter(|(target, _)| *target == url).map(|(_, page)| page))
     };
-    for page in &survey.basis.pages {
+    let language = survey.links.language.as_ref().and_then(|probe| Page::read(probe.last()));
+    for page in survey.basis.pages.iter().chain(&language) {
         let html = canonical(page);
         for (name, exchange, declared) in [
             ("The page", Some(&page.html), html.clone()),
