@@ -87,6 +87,7 @@ fn serve(
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut cache = SiteCache::default();
     let (site, warnings) = load(folder, &config, options, &mut cache, &encodings, log)?;
+    config.intake.screening.profile = Arc::new(site::read_profile(&config.intake.screening.lexicon, &site));
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let (store, intake) = open_inbox(&config, options)?;
     let worker = Arc::new(DeliveryWorker::start(reload::worker_options(&config), store.clone())?);

@@ -11,10 +11,12 @@ use frontdesk_config::{Config, FILE_NAME, Flag};
 use frontdesk_forms::text::visible;
 use frontdesk_http::Address;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_screening::{Lexicon, SiteProfile};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::resources::{self, ResourceCache};
 use frontdesk_site::{
-    ExclusionReason, LoadCache, PublicationResult, SITE_FILES, Site, find_containing_folder, format_time,
+    ExclusionReason, LoadCache, PageSummary, PublicationResult, SITE_FILES, Site, find_containing_folder,
+    format_time,
 };
 
 /// Options that override the configuration.
@@ -316,4 +318,12 @@ pub(super) const ENCODINGS: &str = "encodings";
 
 pub(super) fn encodings_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(ENCODINGS)
+}
+
+/// What the site is about, for screening: from the Markdown of its listed pages, posts last.
+pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
+    let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
+        site.pages.iter().partition(|page| page.is_post);
+    let text = |page: &&PageSummary| std::str::from_utf8(&site.markdown(&page.path)?.unencoded().bytes).ok();
+    SiteProfile::read(lexicon, pages.iter().chain(&posts).filter_map(text))
 }

@@ -1,29 +1,24 @@
 //! `forms/NAME.toml`: the operator's own forms, and changes to the built-in ones.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
-use super::named_file;
 use super::reader::Reader;
+use super::toml_folder;
 use frontdesk_forms::{Form, FormFile, FormSet, MAX_FORMS};
 use frontdesk_site::fault::Fault;
 
 /// The folder of the definitions, within the site's folder.
 pub const FORMS_FOLDER: &str = "forms";
-const EXTENSION: &str = ".toml";
 /// The table of the keys that a form's file, or the table of the form, sets.
 const KEYS: &str = "forms";
-/// Maximum size of a definition in bytes.
-const MAX_BYTES: usize = 256 << 10;
 
 /// Reads all definitions, and returns the forms in the order of [`FormSet`]. The settings in the files are
 /// then read as the keys `forms.NAME.…`. Records the faults of each file, leaves its form out, and lists it
 /// as faulty.
 pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     let folder = r.site_folder().join(FORMS_FOLDER);
-    let names = match list(&folder) {
+    let names = match toml_folder::list(&folder) {
         Ok(names) => names,
         Err(error) => {
             r.report(Fault::error(FORMS_FOLDER, None, format!("cannot be read: {error}")).about(KEYS));
@@ -37,7 +32,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     let mut faulty: Vec<String> = Vec::new();
     let mut has_too_many = false;
     for name in names {
-        let place = format!("{FORMS_FOLDER}/{name}{EXTENSION}");
+        let place = format!("{FORMS_FOLDER}/{name}{}", toml_folder::EXTENSION);
         let Some(file) = read_file(r, &folder, &name, &place) else {
             faulty.push(name);
             continue;
@@ -69,29 +64,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     FormSet::new(forms).with_faulty(faulty)
 }
 
-/// The names of the files without extension, in alphabetical order. Leaves out hidden files and other
-/// extensions, such as those of editors' backups. A folder that does not exist is empty.
-fn list(folder: &Path) -> std::io::Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        let name = name.strip_suffix(EXTENSION).filter(|name| !name.starts_with('.') && !name.is_empty());
-        names.extend(name.map(str::to_owned));
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
 fn read_file(r: &mut Reader<'_>, folder: &Path, name: &str, place: &str) -> Option<FormFile> {
-    let text = named_file::read_text(&folder.join(format!("{name}{EXTENSION}")));
-    let text = text.map_err(|error| error.to_string()).and_then(|text| {
-        let is_too_large = text.len() > MAX_BYTES;
-        if is_too_large { Err(format!("it is larger than {} KiB", MAX_BYTES >> 10)) } else { Ok(text) }
-    });
+    let text = toml_folder::read(folder, name);
     let file = match (text, FormSet::built_in().named(name)) {
         (Err(error), _) => Err(vec![Fault::error(place, None, format!("cannot be read: {error}"))]),
         (Ok(text), Some(base)) => FormFile::extend(base, &text, place),

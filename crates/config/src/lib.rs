@@ -16,6 +16,7 @@ mod forms;
 mod inbox;
 mod inbox_domain;
 mod key;
+mod lexicon_files;
 mod limits;
 mod log;
 mod missing_site;
@@ -37,6 +38,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod toml_folder;
 mod value;
 mod visitor;
 mod words;
@@ -45,6 +47,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 pub use self::form_files::FORMS_FOLDER;
+pub use self::lexicon_files::LEXICON_FOLDER;
 pub use self::limits::LimitValues;
 pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};

@@ -1,5 +1,8 @@
 //! `[screening]`: when a submission is marked as suspicious or held.
 
+use std::sync::Arc;
+
+use super::lexicon_files;
 use super::named_file;
 use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
@@ -9,7 +12,8 @@ use frontdesk_screening::{Domains, ScreeningOptions};
 /// Maximum value of a threshold; the default thresholds are 50 and 100.
 const MAX_THRESHOLD: i64 = 1000;
 
-/// Reads `[screening]` and its files of domains.
+/// Reads `[screening]`, its files of domains, and the operator's phrases. What the site is about is known only once
+/// it is loaded.
 pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
     r.report_removed(
         "screening.points",
@@ -46,6 +50,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
              submission with an address at one, or a link to one, is always held.",
         ),
         blocked: read_domains(r, "screening.blocked_domains", ""),
+        lexicon: lexicon_files::read(r),
+        profile: Arc::default(),
     }
 }
 

@@ -3,15 +3,16 @@
 use std::sync::LazyLock;
 
 use super::domains::{Domains, sorted_lines_contain};
-use super::lexicon::{Weights, Words, split_words};
+use super::features::Shape;
+use super::lexicon::{Words, split_words};
+use super::offer::{MAX_POINTS, Offer, Weights};
+use super::profile::SiteProfile;
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
+use crate::ScreeningOptions;
 use crate::verdict::Signal;
 use frontdesk_forms::FieldKind;
 use frontdesk_forms::parse::Entry;
 
-/// Text with at least this score counts as a bulk sales message. Genuine enquiries may also contain a few
-/// words from the lexicon.
-const LEAST_OFFER: u32 = 3;
 /// Each link beyond this number is suspicious, regardless of the length of the text.
 const FEW_LINKS: usize = 3;
 /// Text with fewer capital letters than this never counts as shouting.
@@ -23,6 +24,19 @@ const LONG: usize = 9;
 
 /// The domains of URL shorteners, sorted, one per line.
 const SHORTENERS: &str = include_str!("shorteners.txt");
+
+/// The domains of providers of mailboxes for everybody, sorted, one per line.
+const FREE_MAIL: &str = include_str!("free_mail.txt");
+
+/// A text with at least this many words is long, and one with fewer than [`FEW_WORDS`] is short.
+const MANY_WORDS: usize = 60;
+const FEW_WORDS: usize = 15;
+/// From this number of long words on, their share that is frequent on the site's pages says something.
+const MIN_LONG_WORDS: usize = 12;
+/// A text uses the site's words if at least this percentage of its long words is frequent there, and foreign
+/// ones if less than [`FOREIGN_PERCENT`] is.
+const SITE_PERCENT: usize = 20;
+const FOREIGN_PERCENT: usize = 5;
 
 /// Domains whose links open a chat in a messenger.
 const MESSENGERS: [&str; 7] =
@@ -60,9 +74,13 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
 }
 
 /// Adds the signals in all fields except the address: at most one finding for each signal.
-pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
+pub(super) fn find_text_signals(
+    text: &TokenizedText<'_>,
+    options: &ScreeningOptions,
+    findings: &mut Findings,
+) {
     let entry = text.entry;
-    let scan = TextScan::run(text, blocked);
+    let scan = TextScan::run(text, options);
     let TextScan { links, words, .. } = scan;
     findings.add(Signal::Links, link_strength(links, words), || {
         format!("{links} link{} among {words} words", if links == 1 { "" } else { "s" })
@@ -75,12 +93,10 @@ pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, fin
     if let Some(domain) = &scan.blocked {
         findings.add(Signal::Listed, 100, || format!("link to {domain}, which is blocked"));
     }
-    let offer = scan.offer.score();
-    let is_offer = offer >= LEAST_OFFER;
-    findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
-        format!("words typical of bulk sales messages: {}", scan.offer.describe_topics())
-    });
-    let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
+    findings
+        .add(Signal::Offer, scan.offer.points * 100 / MAX_POINTS, || scan.offer.explain(&options.lexicon));
+    let is_offer = scan.offer.points > 0;
+    let lure = if scan.money >= 2 { 100 } else { 50 * u32::from(is_offer) };
     let lure = lure * u32::from(scan.messenger);
     findings.add(Signal::Lure, lure, || "asks to continue in a messenger");
     let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
@@ -99,6 +115,12 @@ pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, fin
     findings.add(Signal::Name, percent, || detail);
 }
 
+/// The features of a text, by name, with their weights from 1 to 4.
+pub(super) fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Vec<(String, u8)> {
+    let scan = TextScan::run(text, options);
+    scan.weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
+}
+
 /// The strength of [`Signal::Links`], in percent. Genuine reports also contain links, but with more words
 /// around them.
 fn link_strength(links: usize, words: usize) -> u32 {
@@ -115,6 +137,8 @@ fn link_strength(links: usize, words: usize) -> u32 {
 /// The findings of one pass over the tokens of a text.
 #[derive(Default)]
 struct TextScan {
+    /// The weight of subjects that promise quick money.
+    money: u32,
     links: usize,
     words: usize,
     /// Two for each link in forum markup, and one for each link in HTML.
@@ -136,15 +160,17 @@ struct TextScan {
     decorative: usize,
     /// The number of words of the lexicon in disguise.
     disguised: usize,
-    offer: Weights,
+    offer: Offer,
+    weights: Weights,
 }
 
 impl TextScan {
-    /// Scans a text. `blocked` are the operator's blocked domains.
-    fn run(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
+    fn run(text: &TokenizedText<'_>, options: &ScreeningOptions) -> TextScan {
+        let ScreeningOptions { blocked, lexicon, profile, .. } = options;
         let mut scan = TextScan::default();
+        let mut site_words = SiteWords::default();
         let messengers = &*MESSENGER_NAMES;
-        let mut words = Words::with_capacity(text.tokens.len());
+        let mut words = Words::new(lexicon, text.tokens.len());
         for token in &text.tokens {
             match token {
                 Token::Word(word) => {
@@ -155,7 +181,8 @@ impl TextScan {
                     scan.mixed += usize::from(word.is_mixed());
                     scan.decorative += usize::from(word.decorative > 2);
                     scan.messenger |= messengers.contains(&word.hash);
-                    words.push(*word);
+                    site_words.count(profile.has_word(word));
+                    words.push(word);
                 }
                 Token::Link(link) => scan.count_link(*link, blocked),
                 Token::Break => words.end_sentence(),
@@ -164,8 +191,51 @@ impl TextScan {
         scan.look_up_web_addresses(text.entry, blocked);
         // A single word with digits may be a model number, so only three such words count as one disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
-        scan.offer = words.weigh_phrases();
+        let mut weights = Weights::new(words.weigh_phrases());
+        for shape in scan.shapes(text, &site_words, profile) {
+            weights.add_shape(lexicon, shape);
+        }
+        weights.count_steps(lexicon);
+        scan.money = weights.money_weight(lexicon);
+        scan.offer = weights.judge(lexicon, profile);
+        scan.weights = weights;
         scan
+    }
+
+    /// The features of the text that no phrase shows.
+    fn shapes(&self, text: &TokenizedText<'_>, site_words: &SiteWords, profile: &SiteProfile) -> Vec<Shape> {
+        let entry = text.entry;
+        let domains: Vec<&str> =
+            entry.emails().filter_map(|address| Some(address.rsplit_once('@')?.1)).collect();
+        let is_company = |domain: &&str| !sorted_lines_contain(FREE_MAIL, domain);
+        let links_to = |domain: &&str| {
+            let links = text
+                .tokens
+                .iter()
+                .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None });
+            links.into_iter().any(|link| link.eq_ignore_ascii_case(domain))
+        };
+        let asks = entry.texts().any(|(_, text)| text.contains(['?', '？', '؟']));
+        let companies: Vec<&str> = domains.into_iter().filter(is_company).collect();
+        let has_digits =
+            text.tokens.iter().any(|token| matches!(token, Token::Word(word) if word.digits > 0));
+        let shapes = [
+            (Shape::CompanyAddress, !companies.is_empty()),
+            (Shape::OwnLink, companies.iter().any(links_to)),
+            (Shape::NoQuestion, !asks),
+            (Shape::Long, self.words >= MANY_WORDS),
+            (Shape::Short, self.words < FEW_WORDS),
+            (
+                Shape::SiteWords,
+                profile.knows_words() && site_words.percent().is_some_and(|share| share >= SITE_PERCENT),
+            ),
+            (
+                Shape::ForeignWords,
+                profile.knows_words() && site_words.percent().is_some_and(|share| share < FOREIGN_PERCENT),
+            ),
+            (Shape::Digits, has_digits),
+        ];
+        shapes.into_iter().filter(|(_, has)| *has).map(|(shape, _)| shape).collect()
     }
 
     /// Looks up the domains of the web addresses for which the form asks. They do not count as links.
@@ -200,6 +270,26 @@ impl TextScan {
         if self.blocked.is_none() && blocked.lists(domain) {
             self.blocked = Some(domain.to_ascii_lowercase());
         }
+    }
+}
+
+/// Counts of a text's long words.
+#[derive(Default)]
+struct SiteWords {
+    known: usize,
+    all: usize,
+}
+
+impl SiteWords {
+    /// Counts a word: whether it is frequent on the site's pages. `None` stands for a short word.
+    fn count(&mut self, is_known: Option<bool>) {
+        self.all += usize::from(is_known.is_some());
+        self.known += usize::from(is_known == Some(true));
+    }
+
+    /// The percentage of known words; `None` if there are too few words to tell.
+    fn percent(&self) -> Option<usize> {
+        (self.all >= MIN_LONG_WORDS).then(|| self.known * 100 / self.all)
     }
 }
 

@@ -1,47 +1,27 @@
-//! The lexicon of bulk sales messages: weighted phrases, grouped by topic, which are matched in one pass over
-//! the words of a text.
+//! The lexicon: phrases of many languages, each of which shows a feature, matched in one pass over the words
+//! of a text.
 //!
-//! `lexicon.txt` explains the format. A phrase counts only once, and a topic counts for [`MOST_OF_A_TOPIC`]
-//! at most, so that a long text about search engines is not held just for its length.
+//! A file of the lexicon has a table `phrases` with a list for each feature; docs/pages/screening.md explains
+//! how a phrase is written. A phrase counts only once in a text.
 
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
 
+use serde::Deserialize;
+
+use super::fault::LexiconFault;
+use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::text::{Token, Tokenizer, Word, extend_hash};
 
-/// Maximum weight of one topic.
-const MOST_OF_A_TOPIC: u32 = 10;
-/// Maximum number of words that a `~` in the lexicon matches.
+/// The files that are part of the binary, with their names.
+pub(super) const BUILT_IN: [(&str, &str); 1] = [("en.toml", include_str!("../lexicon/en.toml"))];
+
+/// Maximum number of words that a `~` matches.
 const GAP: usize = 3;
-
-/// The topics of the lexicon, with the titles that the operator sees.
-pub(super) const TOPICS: [(&str, &str); 13] = [
-    ("pitch", "cold pitch"),
-    ("search", "search ranking"),
-    ("placement", "paid links"),
-    ("design", "web design"),
-    ("leads", "address lists"),
-    ("money", "quick money"),
-    ("loans", "loans"),
-    ("gambling", "gambling"),
-    ("pills", "pills"),
-    ("dating", "dating"),
-    ("threat", "threats and false alarms"),
-    ("fame", "bought followers"),
-    ("goods", "dubious goods"),
-];
-
-/// The section of the lexicon whose phrases are typical of genuine enquiries and reduce the score.
-const OURS: &str = "ours";
-/// Maximum reduction of the score by enquiry phrases: enough for topics that an enquiry mentions in passing,
-/// but too little for a bulk sales message to pass.
-const MOST_OF_OURS: u32 = 5;
-/// Text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are probably the
-/// writer's trade, so each counts for [`MOST_OF_A_TRADE`] at most: bookmakers and brokers also buy software.
-const CLEARLY_OURS: u32 = 3;
-const MOST_OF_A_TRADE: u32 = 4;
-
-/// The topics that promise money; see [`Signal::Lure`](crate::verdict::Signal::Lure).
-const MONEY: [&str; 3] = ["money", "loans", "gambling"];
+/// The weight of a phrase that states none, and the greatest one.
+const DEFAULT_WEIGHT: u8 = 2;
+/// The weight at which a feature has its full strength.
+pub(super) const FULL_WEIGHT: u8 = 4;
 
 /// The ID of a word in the lexicon.
 type Id = u16;
@@ -49,23 +29,20 @@ type Id = u16;
 const UNKNOWN: Id = 0;
 /// Marks the end of a sentence among the IDs of words.
 const BREAK: Id = Id::MAX;
-
-/// Number of slots in the hash table of words, a power of two: enough that most are free, and few enough that
-/// the table fits into a fast CPU cache.
-const SLOTS: usize = 8192;
+/// Maximum number of words and of phrases; IDs have 16 bits.
+const MAX_ENTRIES: usize = 60_000;
 
 /// A place in a phrase that one word fills.
 struct Step {
     /// Whether up to [`GAP`] other words may precede the step.
     gap: bool,
-    /// The words that fit; more than one if the phrase has alternatives.
+    /// The words that fit, sorted; more than one if the phrase has alternatives or a prefix.
     words: Vec<Id>,
 }
 
 struct Phrase {
-    /// The index in [`TOPICS`]; `None` for phrases of [`OURS`].
-    topic: Option<usize>,
-    weight: u32,
+    feature: FeatureId,
+    weight: u8,
     steps: Vec<Step>,
 }
 
@@ -77,8 +54,13 @@ struct Lead {
     near: u64,
 }
 
-struct Lexicon {
-    /// Hash table with open addressing. Each slot holds a part of a word's hash, and the word's ID.
+/// The features and their phrases.
+pub struct Lexicon {
+    pub(super) features: FeatureSet,
+    /// The features that the code computes, by [`Shape`].
+    pub(super) shapes: [Option<FeatureId>; Shape::ALL.len()],
+    /// Hash table with open addressing; its length is a power of two. Each slot holds a part of a word's hash,
+    /// and the word's ID.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
     /// The phrases that begin with a word, by the word's ID.
@@ -89,37 +71,149 @@ struct Lexicon {
     any_number: Id,
 }
 
-static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(include_str!("lexicon.txt")));
+impl std::fmt::Debug for Lexicon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Lexicon of {} phrases", self.phrases.len())
+    }
+}
+
+/// Lexica are equal only if they are the same one.
+impl PartialEq for Lexicon {
+    fn eq(&self, other: &Lexicon) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Lexicon {}
+
+static DEFAULT: LazyLock<Arc<Lexicon>> = LazyLock::new(|| {
+    let built = Lexicon::with_files(&BTreeMap::new());
+    Arc::new(built.unwrap_or_else(|fault| panic!("the lexicon in the binary is faulty: {fault}")))
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LexiconFile {
+    #[serde(default)]
+    phrases: BTreeMap<String, Vec<String>>,
+}
+
+/// The name of the file that declares features.
+const FEATURES: &str = "features.toml";
 
 impl Lexicon {
-    /// Parses `lexicon.txt`. Skips invalid lines.
-    fn parse(text: &str) -> Lexicon {
-        let mut lexicon = Lexicon {
-            table: vec![(0, UNKNOWN); SLOTS],
-            phrases: Vec::new(),
-            first: vec![Vec::new()],
-            telling: vec![false],
-            any_number: UNKNOWN,
-        };
-        lexicon.any_number = lexicon.find_or_add(extend_hash(0, '0'));
-        let mut topic = None;
-        for line in text.lines() {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-                let known = TOPICS.iter().position(|(known, _)| *known == name);
-                topic = if name == OURS { Some(None) } else { known.map(Some) };
-                continue;
-            }
-            let (Some(topic), Some((weight, phrase))) = (topic, line.split_once(' ')) else { continue };
-            let Ok(weight) = weight.parse() else { continue };
-            lexicon.add_phrase(topic, weight, phrase);
-        }
-        lexicon
+    /// The lexicon that is part of the binary.
+    pub fn built_in() -> Arc<Lexicon> {
+        DEFAULT.clone()
     }
 
-    /// Parses a phrase, and adds it to a topic, or to the enquiry phrases if `topic` is `None`. An
-    /// alternative of several words counts as its first word.
-    fn add_phrase(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
+    /// The built-in lexicon with the operator's files, by name: a file replaces the built-in one with the same
+    /// name; others are added. `features.toml` replaces single features, and adds new ones.
+    pub fn with_files(own: &BTreeMap<String, String>) -> Result<Lexicon, LexiconFault> {
+        let declarations = std::iter::once(features::BUILT_IN).chain(own.get(FEATURES).map(String::as_str));
+        let features = FeatureSet::parse(declarations)
+            .map_err(|fault| LexiconFault { file: FEATURES.to_owned(), ..fault })?;
+        let mut builder = Builder::new(features);
+        let built_in = BUILT_IN.into_iter().filter(|(name, _)| !own.contains_key(*name));
+        let own = own.iter().filter(|(name, _)| *name != FEATURES);
+        for (name, text) in built_in.chain(own.map(|(name, text)| (name.as_str(), text.as_str()))) {
+            builder.add_file(text).map_err(|fault| LexiconFault { file: name.to_owned(), ..fault })?;
+        }
+        Ok(builder.build())
+    }
+
+    /// The ID of a word: that of the same word, or of the longest prefix in the lexicon with which it begins.
+    fn find_id(&self, word: &Word) -> Id {
+        if word.is_number() {
+            return self.any_number;
+        }
+        let whole = self.find_hash(word.hash);
+        if whole != UNKNOWN {
+            return whole;
+        }
+        let mut found = word.prefixes.iter().rev().filter(|prefix| **prefix != 0);
+        found
+            .find_map(|prefix| Some(self.find_hash(prefix_key(*prefix))).filter(|id| *id != UNKNOWN))
+            .unwrap_or(UNKNOWN)
+    }
+
+    /// The ID of the word with this hash; [`UNKNOWN`] if it is not in the lexicon.
+    fn find_hash(&self, hash: u64) -> Id {
+        self.table[find_slot(&self.table, hash)].1
+    }
+}
+
+/// The key in the hash table of a prefix, whose hash is shortened.
+fn prefix_key(prefix: u32) -> u64 {
+    (u64::from(prefix) << 32 | 0x5f5f).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Splits a hash into a value from which the slot follows, and the value to compare there.
+fn split_hash(hash: u64) -> (usize, u32) {
+    let place = usize::try_from(hash >> 40).unwrap_or_default();
+    (place, u32::try_from(hash >> 8 & 0xffff_ffff).unwrap_or_default())
+}
+
+/// The index of the slot that contains a hash or, if there is none, of the first free slot for it.
+fn find_slot(table: &[(u32, Id)], hash: u64) -> usize {
+    let (place, tag) = split_hash(hash);
+    let mut at = place & (table.len() - 1);
+    while table[at].1 != UNKNOWN && table[at].0 != tag {
+        at = (at + 1) & (table.len() - 1);
+    }
+    at
+}
+
+/// A word or a prefix of the lexicon while it is built.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Word(u64),
+    Prefix(u32),
+}
+
+struct Builder {
+    features: FeatureSet,
+    ids: HashMap<Key, Id>,
+    /// The words and prefixes by ID.
+    words: Vec<Word>,
+    phrases: Vec<Phrase>,
+}
+
+impl Builder {
+    fn new(features: FeatureSet) -> Builder {
+        Builder { features, ids: HashMap::new(), words: vec![Word::default()], phrases: Vec::new() }
+    }
+
+    /// Adds the phrases of a file. The error says what is wrong, and what would be right.
+    fn add_file(&mut self, text: &str) -> Result<(), LexiconFault> {
+        let file: LexiconFile = toml::from_str(text).map_err(|error| LexiconFault::in_toml(text, &error))?;
+        for (name, phrases) in file.phrases {
+            let feature = self.features.find(&name).ok_or_else(|| {
+                let known: Vec<&str> = self.features.names().collect();
+                let known = known.join(", ");
+                let message =
+                    format!("`{name}` is no feature: declare it in {FEATURES}, or use one of {known}");
+                LexiconFault::at(text, text.find(&name), message)
+            })?;
+            for phrase in &phrases {
+                self.add_phrase(feature, phrase)
+                    .map_err(|message| LexiconFault::at(text, text.find(phrase), message))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a phrase. An alternative of several words counts as its first word.
+    fn add_phrase(&mut self, feature: FeatureId, written: &str) -> Result<(), String> {
+        let (phrase, weight) = match written.rsplit_once(" =") {
+            None => (written, DEFAULT_WEIGHT),
+            Some((phrase, weight)) => match weight.parse() {
+                Ok(weight @ 1..=FULL_WEIGHT) => (phrase, weight),
+                _ => {
+                    return Err(format!("the weight of `{written}` must be a number from 1 to {FULL_WEIGHT}"));
+                }
+            },
+        };
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
         for part in phrase.split_whitespace() {
@@ -128,63 +222,104 @@ impl Lexicon {
                 continue;
             }
             if part.contains('|') {
-                let firsts = part.split('|').filter_map(|word| split_words(word).first().copied());
-                let words = firsts.map(|word| self.id_of_word(word)).collect();
+                let words = part.split('|').filter_map(|part| self.ids_of(part).first().copied()).collect();
                 steps.push(Step { gap, words });
             } else {
-                for (at, word) in split_words(part).into_iter().enumerate() {
-                    steps.push(Step { gap: gap && at == 0, words: vec![self.id_of_word(word)] });
+                for (at, id) in self.ids_of(part).into_iter().enumerate() {
+                    steps.push(Step { gap: gap && at == 0, words: vec![id] });
                 }
             }
             gap = false;
         }
-        let number = u16::try_from(self.phrases.len()).unwrap_or(u16::MAX);
-        if let Some(step) = steps.first() {
-            let near = steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
-            for id in step.words.clone() {
-                self.first[usize::from(id)].push(Lead { phrase: number, near });
-                self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3 && topic.is_some();
+        if steps.is_empty() || steps.iter().any(|step| step.words.is_empty()) {
+            return Err(format!("`{written}` is no phrase: it needs words"));
+        }
+        if self.phrases.len() >= MAX_ENTRIES || self.words.len() >= MAX_ENTRIES {
+            return Err(format!("the lexicon has more than {MAX_ENTRIES} phrases or words"));
+        }
+        self.phrases.push(Phrase { feature, weight, steps });
+        Ok(())
+    }
+
+    /// The IDs of the words of a part of a phrase; adds them. The last one is a prefix if the part ends with `*`.
+    fn ids_of(&mut self, part: &str) -> Vec<Id> {
+        let words = split_words(part);
+        let last = words.len().saturating_sub(1);
+        let key = |at: usize, word: &Word| {
+            let prefix = word.prefixes.iter().rev().copied().find(|prefix| *prefix != 0);
+            match prefix.filter(|_| at == last && part.ends_with('*')) {
+                Some(prefix) => Key::Prefix(prefix),
+                None if word.is_number() => Key::Word(ANY_NUMBER),
+                None => Key::Word(word.hash),
+            }
+        };
+        let keys: Vec<(Key, Word)> =
+            words.iter().enumerate().map(|(at, word)| (key(at, word), *word)).collect();
+        keys.into_iter().map(|(key, word)| self.id(key, word)).collect()
+    }
+
+    fn id(&mut self, key: Key, word: Word) -> Id {
+        *self.ids.entry(key).or_insert_with(|| {
+            self.words.push(word);
+            Id::try_from(self.words.len() - 1).unwrap_or(BREAK)
+        })
+    }
+
+    fn build(mut self) -> Lexicon {
+        let number = self.id(Key::Word(ANY_NUMBER), Word::default());
+        let covered = self.covered_ids();
+        for step in self.phrases.iter_mut().flat_map(|phrase| &mut phrase.steps) {
+            let more = step.words.iter().filter_map(|id| covered.get(id)).flatten();
+            let more: Vec<Id> = more.copied().collect();
+            step.words.extend(more);
+            step.words.sort_unstable();
+            step.words.dedup();
+        }
+        let mut table = vec![(0, UNKNOWN); (self.words.len() * 3).next_power_of_two()];
+        for (key, id) in &self.ids {
+            let hash = match *key {
+                Key::Word(hash) => hash,
+                Key::Prefix(prefix) => prefix_key(prefix),
+            };
+            let slot = find_slot(&table, hash);
+            table[slot] = (split_hash(hash).1, *id);
+        }
+        let mut first = vec![Vec::new(); self.words.len()];
+        let mut telling = vec![false; self.words.len()];
+        for (number, phrase) in self.phrases.iter().enumerate() {
+            let number = u16::try_from(number).unwrap_or(u16::MAX);
+            let near = phrase.steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
+            let kind = self.features.get(phrase.feature).kind;
+            let is_telling = phrase.steps.len() == 1
+                && phrase.weight > DEFAULT_WEIGHT
+                && matches!(kind, FeatureKind::Topic | FeatureKind::Vice);
+            for id in &phrase.steps[0].words {
+                first[usize::from(*id)].push(Lead { phrase: number, near });
+                telling[usize::from(*id)] |= is_telling;
             }
         }
-        self.phrases.push(Phrase { topic, weight, steps });
+        let shapes = Shape::ALL.map(|shape| self.features.find(shape.name()));
+        let Builder { features, phrases, .. } = self;
+        Lexicon { features, shapes, table, phrases, first, telling, any_number: number }
     }
 
-    /// The index of the slot that contains a hash or, if there is none, of the first free slot for it.
-    fn find_slot(&self, hash: u64) -> usize {
-        let (place, tag) = split_hash(hash);
-        let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
-        (place..SLOTS).chain(0..place).find(fits).unwrap_or(place)
-    }
-
-    /// The ID of the word with this hash. Adds the word if it is new.
-    fn find_or_add(&mut self, hash: u64) -> Id {
-        let slot = self.find_slot(hash);
-        if self.table[slot].1 == UNKNOWN {
-            let id = Id::try_from(self.first.len()).unwrap_or(BREAK);
-            self.table[slot] = (split_hash(hash).1, id);
-            self.first.push(Vec::new());
-            self.telling.push(false);
+    /// For each prefix, the IDs of all words and longer prefixes that begin with it: a word of a text has one ID
+    /// only, that of its longest entry.
+    fn covered_ids(&self) -> HashMap<Id, Vec<Id>> {
+        let mut covered: HashMap<Id, Vec<Id>> = HashMap::new();
+        for id in self.ids.values() {
+            for prefix in self.words[usize::from(*id)].prefixes.iter().filter(|prefix| **prefix != 0) {
+                if let Some(shorter) = self.ids.get(&Key::Prefix(*prefix)).filter(|shorter| *shorter != id) {
+                    covered.entry(*shorter).or_default().push(*id);
+                }
+            }
         }
-        self.table[slot].1
-    }
-
-    /// Like [`Lexicon::find_or_add`], except that all words without letters share one ID.
-    fn id_of_word(&mut self, word: Word) -> Id {
-        if word.is_number() { self.any_number } else { self.find_or_add(word.hash) }
-    }
-
-    /// The ID of the word with this hash; [`UNKNOWN`] if it is not in the lexicon.
-    fn find_id(&self, hash: u64) -> Id {
-        self.table[self.find_slot(hash)].1
+        covered
     }
 }
 
-/// Splits a hash into the slot where the search in the hash table begins, and the value to compare there.
-fn split_hash(hash: u64) -> (usize, u32) {
-    let bytes = hash.to_be_bytes();
-    let place = u16::from_be_bytes([bytes[0], bytes[1]]);
-    (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
-}
+/// The hash under which all numbers are in the table.
+const ANY_NUMBER: u64 = 0x6e75_6d62_6572_0000;
 
 /// The words of a text. Drops links and the ends of sentences.
 pub(super) fn split_words(text: &str) -> Vec<Word> {
@@ -193,8 +328,8 @@ pub(super) fn split_words(text: &str) -> Vec<Word> {
 }
 
 /// The words of a text, in order, as lexicon IDs.
-#[derive(Default)]
-pub(super) struct Words {
+pub(super) struct Words<'a> {
+    lexicon: &'a Lexicon,
     ids: Vec<Id>,
     /// The number of consecutive single letters, such as `c a s i n o`, and the hash of the word they form.
     spelled: (usize, u64),
@@ -204,17 +339,17 @@ pub(super) struct Words {
     pub doubtful: usize,
 }
 
-impl Words {
-    pub fn with_capacity(words: usize) -> Words {
-        Words { ids: Vec::with_capacity(words), ..Words::default() }
+impl Words<'_> {
+    pub fn new(lexicon: &Lexicon, words: usize) -> Words<'_> {
+        Words { lexicon, ids: Vec::with_capacity(words), spelled: (0, 0), disguised: 0, doubtful: 0 }
     }
 
     /// Adds a word. Counts it if it is a word of the lexicon in disguise, and takes it for that word.
-    pub fn push(&mut self, word: Word) {
-        let lexicon = &*LEXICON;
-        let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find_id(word.hash) };
+    pub fn push(&mut self, word: &Word) {
+        let lexicon = self.lexicon;
+        let mut id = lexicon.find_id(word);
         if word.is_disguised() {
-            let looks = lexicon.find_id(word.looks);
+            let looks = lexicon.find_hash(word.looks);
             if lexicon.telling[usize::from(looks)] {
                 self.disguised += 1;
                 id = looks;
@@ -246,20 +381,21 @@ impl Words {
     fn end_spelled_word(&mut self) {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {
-            let id = LEXICON.find_id(hash);
-            if LEXICON.telling[usize::from(id)] {
+            let id = self.lexicon.find_hash(hash);
+            if self.lexicon.telling[usize::from(id)] {
                 self.disguised += 1;
                 self.ids.push(id);
             }
         }
     }
 
-    /// Ends the text, and returns the weights of the phrases found, by topic. Each phrase counts once.
-    pub fn weigh_phrases(&mut self) -> Weights {
+    /// Ends the text, and returns the sum of the weights of the phrases found, by feature, at most
+    /// [`FULL_WEIGHT`]. Each phrase counts once.
+    pub fn weigh_phrases(&mut self) -> Vec<u8> {
         self.end_sentence();
-        let lexicon = &*LEXICON;
+        let lexicon = self.lexicon;
         let mut found = vec![false; lexicon.phrases.len()];
-        let mut weights = Weights::default();
+        let mut weights = vec![0; lexicon.features.len()];
         for (at, id) in self.ids.iter().enumerate() {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
@@ -274,7 +410,8 @@ impl Words {
                 let phrase = &lexicon.phrases[number];
                 if !found[number] && begins_with_steps(&phrase.steps[1..], following) {
                     found[number] = true;
-                    weights.add_phrase(phrase.topic, phrase.weight);
+                    let weight: &mut u8 = &mut weights[phrase.feature];
+                    *weight = FULL_WEIGHT.min(*weight + phrase.weight);
                 }
             }
         }
@@ -299,52 +436,11 @@ fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
         if *id == BREAK {
             return false;
         }
-        if step.words.contains(id) && begins_with_steps(rest, &ids[at + 1..]) {
+        if step.words.binary_search(id).is_ok() && begins_with_steps(rest, &ids[at + 1..]) {
             return true;
         }
     }
     false
-}
-
-/// The weights of the phrases found, by topic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weights {
-    topics: [u32; TOPICS.len()],
-    ours: u32,
-}
-
-impl Weights {
-    fn add_phrase(&mut self, topic: Option<usize>, weight: u32) {
-        match topic {
-            Some(topic) => self.topics[topic] = (self.topics[topic] + weight).min(MOST_OF_A_TOPIC),
-            None => self.ours = (self.ours + weight).min(MOST_OF_OURS),
-        }
-    }
-
-    /// The score: the weight of each topic up to a cap, plus one for each topic after the first, minus the
-    /// weight of enquiry phrases; never below zero. The cap is lower if the text is clearly an enquiry. The
-    /// added points reflect that an enquiry may mention one topic, but rarely two.
-    pub fn score(&self) -> u32 {
-        let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
-        let topics = self.topics.iter().filter(|weight| **weight > 0).count();
-        let weights: u32 = self.topics.iter().map(|weight| (*weight).min(most)).sum();
-        let offer = weights + u32::try_from(topics.saturating_sub(1)).unwrap_or_default();
-        offer.saturating_sub(self.ours)
-    }
-
-    /// The total weight of the topics in [`MONEY`].
-    pub fn money_weight(&self) -> u32 {
-        let topics = self.topics.iter().zip(TOPICS);
-        topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()
-    }
-
-    /// The topics found, with their weights, in descending order: `cold pitch 4, search ranking 3`.
-    pub fn describe_topics(&self) -> String {
-        let topics = self.topics.iter().zip(TOPICS).map(|(weight, (_, title))| (*weight, title));
-        let mut topics: Vec<(u32, &str)> = topics.filter(|(weight, _)| *weight > 0).collect();
-        topics.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-        topics.iter().map(|(weight, title)| format!("{title} {weight}")).collect::<Vec<_>>().join(", ")
-    }
 }
 
 #[cfg(test)]

@@ -13,8 +13,12 @@
 
 mod content;
 mod domains;
+mod fault;
+mod features;
 mod lexicon;
+mod offer;
 mod origin;
+mod profile;
 mod repeats;
 #[cfg(test)]
 mod tests;
@@ -22,13 +26,17 @@ mod text;
 pub mod verdict;
 
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use content::{Findings, SignalFinding, full_strength_if};
 pub use domains::{Domains, NotADomain};
+pub use fault::LexiconFault;
+pub use lexicon::Lexicon;
 pub use origin::Origin;
+pub use profile::SiteProfile;
 pub use repeats::Repeats;
 pub use text::TokenizedText;
 
@@ -51,6 +59,10 @@ pub struct ScreeningOptions {
     pub disposable: Domains,
     /// A submission is always held if its e-mail address is at one of these domains, or if it links to one.
     pub blocked: Domains,
+    /// The phrases and their points.
+    pub lexicon: Arc<Lexicon>,
+    /// What the site is about.
+    pub profile: Arc<SiteProfile>,
 }
 
 impl Default for ScreeningOptions {
@@ -62,6 +74,8 @@ impl Default for ScreeningOptions {
             ignored: Vec::new(),
             disposable: Domains::default(),
             blocked: Domains::default(),
+            lexicon: Lexicon::built_in(),
+            profile: Arc::default(),
         }
     }
 }
@@ -179,9 +193,14 @@ pub fn screen(
         for address in text.entry.emails() {
             find_sender_signals(address, options, &mut findings);
         }
-        content::find_text_signals(text, &options.blocked, &mut findings);
+        content::find_text_signals(text, options, &mut findings);
     }
     score_findings(findings, options)
+}
+
+/// The features of a text, by name, with their weights from 1 to 4.
+pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Vec<(String, u8)> {
+    content::find_features(text, options)
 }
 
 /// Converts findings to points, and compares their sum with the thresholds: to hold a submission, without

@@ -67,6 +67,19 @@ pub(super) struct Word {
     pub decorative: u32,
     /// The scripts of the letters, as a bit set of [`Script`]s.
     scripts: u8,
+    /// For each of [`PREFIX_LENGTHS`], the hash of that many first letters and digits; 0 if the word is shorter.
+    pub prefixes: [u32; PREFIX_COUNT],
+}
+
+/// The lengths of the prefixes of words that the lexicon can contain, in characters.
+pub(super) const PREFIX_LENGTHS: std::ops::RangeInclusive<usize> = 3..=8;
+const PREFIX_COUNT: usize = 6;
+
+/// Sets the hash of the first `length` characters of a word, unless no prefix has this length.
+fn set_prefix(prefixes: &mut [u32; PREFIX_COUNT], length: usize, hash: u64) {
+    if PREFIX_LENGTHS.contains(&length) {
+        prefixes[length - PREFIX_LENGTHS.start()] = u32::try_from(hash >> 32).unwrap_or_default() | 1;
+    }
 }
 
 impl Word {
@@ -202,6 +215,7 @@ impl Tokenizer<'_> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
         let (mut letters, mut upper) = (0, 0);
+        let mut prefixes = [0; PREFIX_COUNT];
         for byte in rest {
             let small = byte | 0x20;
             if !small.is_ascii_lowercase() {
@@ -209,6 +223,7 @@ impl Tokenizer<'_> {
             }
             (before, hash) = (hash, extend_hash(hash, char::from(small)));
             letters += 1;
+            set_prefix(&mut prefixes, letters, hash);
             upper += u32::from(*byte != small);
         }
         if letters == 0
@@ -229,6 +244,7 @@ impl Tokenizer<'_> {
             upper,
             lower: letters - upper,
             scripts: Script::Latin as u8,
+            prefixes,
             ..Word::default()
         })
     }
@@ -262,6 +278,7 @@ impl Tokenizer<'_> {
         // Each pair holds a hash without and with the last letter, which may be a plural `s`.
         let (mut hash, mut looks) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
+        let mut taken = 0;
         let mut unseen = 0;
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
@@ -305,6 +322,8 @@ impl Tokenizer<'_> {
             unseen = 0;
             hash = (hash.1, extend_hash(hash.1, c));
             looks = (looks.1, extend_hash(looks.1, latin_lookalike(c)));
+            taken += 1;
+            set_prefix(&mut word.prefixes, taken, hash.1);
             last = [last[1], c];
         }
         let is_plural = last[1] == 's' && last[0] != 's' && word.letters > 3;

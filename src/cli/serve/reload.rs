@@ -220,7 +220,7 @@ impl Reloader {
     /// errors, keeps the previous ones, and returns all faults that were found up to the failed step.
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
-        let (config, waiting, mut faults) = self.read_configuration()?;
+        let (mut config, waiting, mut faults) = self.read_configuration()?;
         let (site, found) = site::load_site(&self.folder, &config, &mut self.cache);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
@@ -232,6 +232,9 @@ impl Reloader {
             site.adopt(&before.site);
         }
         site.compress(COMPRESSED_AT_RELOAD, Some(&self.encodings));
+
+        let screening = &mut config.intake.screening;
+        screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
 
         // The steps below cannot fail.
         for key in waiting {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::cli::site;
-use frontdesk_config::{Config, FORMS_FOLDER};
+use frontdesk_config::{Config, FORMS_FOLDER, LEXICON_FOLDER};
 use frontdesk_site::{BuildOptions, SITE_FOLDERS};
 
 /// The reason for which the reload thread wakes up.
@@ -109,7 +109,7 @@ impl SiteWatcher {
 fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, RecursiveMode)> {
     let Some(build) = build else { return vec![(root.to_owned(), RecursiveMode::Recursive)] };
     let above = build.parent().map(|above| (above.to_owned(), RecursiveMode::NonRecursive));
-    let parts = SITE_FOLDERS.iter().chain([&"mails", &FORMS_FOLDER]);
+    let parts = SITE_FOLDERS.iter().chain([&"mails", &FORMS_FOLDER, &LEXICON_FOLDER]);
     let parts = parts.map(|part| (root.join(part), RecursiveMode::Recursive));
     let own = (root != build).then(|| (root.to_owned(), RecursiveMode::NonRecursive));
     let own = own.into_iter().chain(parts).filter(|_| root != build);

@@ -1,0 +1,42 @@
+//! `screening/NAME.toml`: the operator's own phrases for screening.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::reader::Reader;
+use super::toml_folder::{self, EXTENSION};
+use frontdesk_screening::Lexicon;
+use frontdesk_site::fault::Fault;
+
+/// The folder of the files, within the site's folder.
+pub const LEXICON_FOLDER: &str = "screening";
+/// The table of keys that the faults concern.
+const KEYS: &str = "screening";
+
+/// Reads the files, and builds the lexicon. Without files, or after a fault, it is the built-in one.
+pub(super) fn read(r: &mut Reader<'_>) -> Arc<Lexicon> {
+    let folder = r.site_folder().join(LEXICON_FOLDER);
+    let names = toml_folder::list(&folder).unwrap_or_else(|error| {
+        r.report(Fault::error(LEXICON_FOLDER, None, format!("cannot be read: {error}")).about(KEYS));
+        Vec::new()
+    });
+    let mut files = BTreeMap::new();
+    for name in names {
+        let file = format!("{name}{EXTENSION}");
+        match toml_folder::read(&folder, &name) {
+            Ok(text) => drop(files.insert(file, text)),
+            Err(error) => {
+                let place = format!("{LEXICON_FOLDER}/{file}");
+                r.report(Fault::error(place, None, format!("cannot be read: {error}")).about(KEYS));
+            }
+        }
+    }
+    if files.is_empty() {
+        return Lexicon::built_in();
+    }
+    Lexicon::with_files(&files).map(Arc::new).unwrap_or_else(|fault| {
+        let place = format!("{LEXICON_FOLDER}/{}", fault.file);
+        r.report(Fault::error(place, fault.line, fault.message).about(KEYS));
+        Lexicon::built_in()
+    })
+}

@@ -1,0 +1,124 @@
+//! The features of a text: what its writer does, the subject of an offer, and what only honest enquiries do.
+//!
+//! `lexicon/features.toml` declares them with their points; the files of languages map phrases to them, so
+//! that one set of points serves all languages.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::fault::LexiconFault;
+use frontdesk_forms::named_enum;
+
+/// The declarations that are part of the binary.
+pub(super) const BUILT_IN: &str = include_str!("../lexicon/features.toml");
+
+/// A feature's number: its position in the [`FeatureSet`].
+pub(super) type FeatureId = usize;
+
+/// The group of a feature, which determines how it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureKind {
+    /// A step of a sales pitch, such as asking for a call.
+    Pitch,
+    /// The subject of an offer. Does not count if it is the site's own trade.
+    Topic,
+    /// The subject of a message that hardly any site gets from honest visitors.
+    Vice,
+    /// What only people with an own concern write. Has negative points.
+    Enquiry,
+    /// A property of the text that no phrase shows.
+    Shape,
+}
+
+named_enum! {
+    /// The features that the code computes instead of finding phrases.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Shape {
+        /// A link leads to the domain of the sender's e-mail address.
+        OwnLink = "own-link",
+        /// The e-mail address is neither at a free mail provider nor at the site's own domain.
+        CompanyAddress = "company-address",
+        /// The text has no question mark.
+        NoQuestion = "no-question",
+        /// The text has at least 60 words.
+        Long = "long",
+        /// The text has fewer than 15 words.
+        Short = "short",
+        /// Many words of the text are also frequent on the site's pages.
+        SiteWords = "site-words",
+        /// Hardly any word of the text is frequent on the site's pages.
+        ForeignWords = "foreign-words",
+        /// At least three steps of a pitch.
+        ManySteps = "many-steps",
+        /// The first words address a company, or no person.
+        Digits = "digits",
+    }
+}
+
+/// What `features.toml` says about a feature.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Feature {
+    pub kind: FeatureKind,
+    /// The points at full strength; negative if honest enquiries have the feature.
+    pub points: i32,
+    /// Completes the sentence "the writer …", or names the subject of an offer.
+    pub says: String,
+    /// Whether the subject is quick money.
+    #[serde(default)]
+    pub money: bool,
+}
+
+/// All features, in the order of their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FeatureSet {
+    /// The points of a text without any feature; negative.
+    pub base: i32,
+    names: Vec<String>,
+    features: Vec<Feature>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FeatureFile {
+    base: Option<i32>,
+    #[serde(default)]
+    feature: BTreeMap<String, Feature>,
+}
+
+impl FeatureSet {
+    /// Reads the declarations of `files` in order; a later one replaces an earlier one with the same name.
+    pub fn parse<'a>(files: impl IntoIterator<Item = &'a str>) -> Result<FeatureSet, LexiconFault> {
+        let (mut base, mut all) = (0, BTreeMap::new());
+        for text in files {
+            let file: FeatureFile =
+                toml::from_str(text).map_err(|error| LexiconFault::in_toml(text, &error))?;
+            base = file.base.unwrap_or(base);
+            all.extend(file.feature);
+        }
+        let (names, features) = all.into_iter().unzip();
+        Ok(FeatureSet { base, names, features })
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn find(&self, name: &str) -> Option<FeatureId> {
+        self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()
+    }
+
+    pub fn get(&self, id: FeatureId) -> &Feature {
+        &self.features[id]
+    }
+
+    pub fn name(&self, id: FeatureId) -> &str {
+        &self.names[id]
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+}

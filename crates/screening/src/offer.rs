@@ -1,0 +1,109 @@
+//! Whether a text is an offer that its reader did not ask for: the points of its features.
+
+use super::features::{FeatureId, FeatureKind, Shape};
+use super::lexicon::{FULL_WEIGHT, Lexicon};
+use super::profile::SiteProfile;
+
+/// Maximum number of points of a text that is an offer.
+pub(super) const MAX_POINTS: u32 = 80;
+/// Fewer points say too little.
+const MIN_POINTS: i32 = 25;
+/// Only so many subjects count: a company that lists all its services is no worse than one with few.
+const MAX_TOPICS: usize = 2;
+/// From this number of steps on, a text is a pitch.
+const MANY_STEPS: usize = 3;
+/// Maximum number of features that the explanation names.
+const MAX_NAMED: usize = 4;
+
+/// The weights of the features of a text, by feature, at most [`FULL_WEIGHT`] each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weights(Vec<u8>);
+
+/// The points of an offer, and the features that gave them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub points: u32,
+    /// The features that added most, the strongest first.
+    named: Vec<FeatureId>,
+}
+
+impl Weights {
+    pub fn new(weights: Vec<u8>) -> Weights {
+        Weights(weights)
+    }
+
+    /// Adds a feature that the code computed, at full strength.
+    pub fn add_shape(&mut self, lexicon: &Lexicon, shape: Shape) {
+        if let Some(feature) = lexicon.shapes[shape as usize] {
+            self.0[feature] = FULL_WEIGHT;
+        }
+    }
+
+    /// Adds [`Shape::ManySteps`] if the text has that many steps of a pitch.
+    pub fn count_steps(&mut self, lexicon: &Lexicon) {
+        let steps = self.features(lexicon, FeatureKind::Pitch).filter(|(_, weight)| *weight > 1).count();
+        if steps >= MANY_STEPS {
+            self.add_shape(lexicon, Shape::ManySteps);
+        }
+    }
+
+    fn features(&self, lexicon: &Lexicon, kind: FeatureKind) -> impl Iterator<Item = (FeatureId, u8)> {
+        let found = self.0.iter().copied().enumerate().filter(|(_, weight)| *weight > 0);
+        found.filter(move |(feature, _)| lexicon.features.get(*feature).kind == kind)
+    }
+
+    /// The names of the features found, with their weights.
+    pub fn named<'a>(&'a self, lexicon: &'a Lexicon) -> impl Iterator<Item = (&'a str, u8)> {
+        let found = self.0.iter().copied().enumerate().filter(|(_, weight)| *weight > 0);
+        found.map(|(feature, weight)| (lexicon.features.name(feature), weight))
+    }
+
+    /// The weight of the subjects that promise quick money.
+    pub fn money_weight(&self, lexicon: &Lexicon) -> u32 {
+        let found = self.0.iter().enumerate().filter(|(feature, _)| lexicon.features.get(*feature).money);
+        found.map(|(_, weight)| u32::from(*weight)).sum()
+    }
+
+    /// Adds up the points of the features.
+    pub fn judge(&self, lexicon: &Lexicon, profile: &SiteProfile) -> Offer {
+        let mut counted: Vec<(i32, FeatureId)> = Vec::new();
+        let mut topics: Vec<(i32, FeatureId)> = Vec::new();
+        for (feature, weight) in self.0.iter().copied().enumerate().filter(|(_, weight)| *weight > 0) {
+            let declared = lexicon.features.get(feature);
+            let points = declared.points * i32::from(weight) / i32::from(FULL_WEIGHT);
+            if declared.kind == FeatureKind::Topic {
+                if !profile.is_own_topic(feature) {
+                    topics.push((points, feature));
+                }
+            } else {
+                counted.push((points, feature));
+            }
+        }
+        topics.sort_unstable_by(|a, b| b.cmp(a));
+        counted.extend(topics.into_iter().take(MAX_TOPICS));
+        let sum = lexicon.features.base + counted.iter().map(|(points, _)| points).sum::<i32>();
+        if sum < MIN_POINTS {
+            return Offer::default();
+        }
+        counted.sort_unstable_by(|a, b| b.cmp(a));
+        let named = counted.into_iter().filter(|(points, _)| *points > 0).take(MAX_NAMED);
+        Offer {
+            points: u32::try_from(sum).unwrap_or_default().min(MAX_POINTS),
+            named: named.map(|(_, feature)| feature).collect(),
+        }
+    }
+}
+
+impl Offer {
+    /// One sentence for the operator: `an offer that you did not ask for: says how it found the site, is about
+    /// search ranking`.
+    pub fn explain(&self, lexicon: &Lexicon) -> String {
+        let says = |feature: &FeatureId| {
+            let declared = lexicon.features.get(*feature);
+            let is_subject = matches!(declared.kind, FeatureKind::Topic | FeatureKind::Vice);
+            if is_subject { format!("is about {}", declared.says) } else { declared.says.clone() }
+        };
+        let parts: Vec<String> = self.named.iter().map(says).collect();
+        format!("an offer that you did not ask for: {}", parts.join(", "))
+    }
+}

@@ -1,0 +1,95 @@
+//! What a site is about, from its own pages: an offer to build websites is spam to a harbor, and an enquiry to
+//! an agency.
+
+use std::collections::HashMap;
+
+use super::features::{FeatureId, FeatureKind};
+use super::lexicon::{FULL_WEIGHT, Lexicon, Words};
+use super::text::{Token, Tokenizer, Word};
+
+/// Maximum number of frequent words that are kept.
+const MAX_WORDS: usize = 300;
+/// Words with fewer letters are not counted: most of them are common to all texts of a language.
+const MIN_LETTERS: u32 = 6;
+/// A profile with fewer frequent words says nothing about which words are foreign to the site.
+const MIN_WORDS: usize = 60;
+/// A subject is the site's own trade if this part of its pages (one in so many) is about it, at least two.
+const TRADE_SHARE: usize = 8;
+/// Maximum length of a text that is read, in bytes. The beginning of a page says what it is about.
+const MAX_TEXT: usize = 10_000;
+/// Maximum number of texts that are read. Reading takes about 10 ms per megabyte.
+const MAX_TEXTS: usize = 100;
+
+/// The trade and the vocabulary of a site. An empty one is that of a site without pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteProfile {
+    /// The subjects of offers that are the site's own trade, sorted.
+    own_topics: Vec<FeatureId>,
+    /// Hashes of the frequent words' first letters, sorted.
+    words: Vec<u32>,
+}
+
+impl SiteProfile {
+    /// Reads the texts of a site's pages.
+    pub fn read<'a>(lexicon: &Lexicon, texts: impl IntoIterator<Item = &'a str>) -> SiteProfile {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        let mut pages_about: HashMap<FeatureId, usize> = HashMap::new();
+        let mut pages = 0;
+        for text in texts.into_iter().take(MAX_TEXTS) {
+            pages += 1;
+            let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+            let mut words = Words::new(lexicon, 0);
+            for token in Tokenizer::new(text) {
+                match token {
+                    Token::Word(word) => {
+                        words.push(&word);
+                        if let Some(stem) = stem(&word) {
+                            *counts.entry(stem).or_default() += 1;
+                        }
+                    }
+                    Token::Break => words.end_sentence(),
+                    Token::Link(_) => {}
+                }
+            }
+            for (feature, weight) in words.weigh_phrases().into_iter().enumerate() {
+                let is_topic = lexicon.features.get(feature).kind == FeatureKind::Topic;
+                if is_topic && weight >= FULL_WEIGHT {
+                    *pages_about.entry(feature).or_default() += 1;
+                }
+            }
+        }
+        let least = (pages / TRADE_SHARE).max(2);
+        let mut own_topics: Vec<FeatureId> = pages_about
+            .into_iter()
+            .filter(|(_, pages)| *pages >= least)
+            .map(|(feature, _)| feature)
+            .collect();
+        own_topics.sort_unstable();
+        let mut frequent: Vec<(usize, u32)> =
+            counts.into_iter().filter(|(_, count)| *count > 1).map(|(word, count)| (count, word)).collect();
+        frequent.sort_unstable_by(|a, b| b.cmp(a));
+        frequent.truncate(MAX_WORDS);
+        let mut words: Vec<u32> = frequent.into_iter().map(|(_, word)| word).collect();
+        words.sort_unstable();
+        SiteProfile { own_topics, words }
+    }
+
+    pub(super) fn is_own_topic(&self, feature: FeatureId) -> bool {
+        self.own_topics.binary_search(&feature).is_ok()
+    }
+
+    /// Whether the profile knows enough words to say which ones are foreign to the site.
+    pub(super) fn knows_words(&self) -> bool {
+        self.words.len() >= MIN_WORDS
+    }
+
+    /// Whether a word is frequent on the site's pages; `None` if it is too short to say anything.
+    pub(super) fn has_word(&self, word: &Word) -> Option<bool> {
+        stem(word).map(|stem| self.words.binary_search(&stem).is_ok())
+    }
+}
+
+/// The hash of a word's first [`MIN_LETTERS`] letters; `None` if it has fewer.
+fn stem(word: &Word) -> Option<u32> {
+    (word.letters >= MIN_LETTERS).then(|| word.prefixes[3])
+}
