@@ -8,8 +8,8 @@ use super::lexicon::{Words, split_words};
 use super::offer::{MAX_POINTS, Offer, Weights};
 use super::profile::SiteProfile;
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
-use crate::ScreeningOptions;
 use crate::verdict::Signal;
+use crate::{ScreeningOptions, wording};
 use frontdesk_forms::FieldKind;
 use frontdesk_forms::parse::Entry;
 
@@ -48,7 +48,7 @@ static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
 });
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SignalFinding {
     pub(super) signal: Signal,
     /// The strength, in percent of the signal's maximum points.
@@ -56,7 +56,7 @@ pub(super) struct SignalFinding {
     pub(super) detail: String,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Findings(pub(super) Vec<SignalFinding>);
 
 impl Findings {
@@ -73,12 +73,12 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals in all fields except the address: at most one finding for each signal.
+/// Adds the signals in all fields except the address: at most one finding for each signal. Returns the text's features.
 pub(super) fn find_text_signals(
     text: &TokenizedText<'_>,
     options: &ScreeningOptions,
     findings: &mut Findings,
-) {
+) -> Weights {
     let entry = text.entry;
     let scan = TextScan::run(text, options);
     let TextScan { links, words, .. } = scan;
@@ -113,12 +113,12 @@ pub(super) fn find_text_signals(
     findings.add(Signal::Shouting, full_strength_if(is_loud), || "written in capitals");
     let (percent, detail) = find_name_signal(entry);
     findings.add(Signal::Name, percent, || detail);
+    scan.weights
 }
 
-/// The features of a text, by name, with their weights from 1 to 4.
-pub(super) fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Vec<(String, u8)> {
-    let scan = TextScan::run(text, options);
-    scan.weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
+/// The features of a text.
+pub(super) fn weigh_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Weights {
+    TextScan::run(text, options).weights
 }
 
 /// The strength of [`Signal::Links`], in percent. Genuine reports also contain links, but with more words
@@ -197,7 +197,7 @@ impl TextScan {
         }
         weights.count_steps(lexicon);
         scan.money = weights.money_weight(lexicon);
-        scan.offer = weights.judge(lexicon, profile);
+        scan.offer = weights.judge(lexicon, profile, wording_odds(text.entry));
         scan.weights = weights;
         scan
     }
@@ -271,6 +271,13 @@ impl TextScan {
             self.blocked = Some(domain.to_ascii_lowercase());
         }
     }
+}
+
+/// The odds of the wording of the long texts, in hundredths; 0 if they are too short to say.
+fn wording_odds(entry: &Entry) -> i32 {
+    let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
+    let texts: Vec<&str> = entry.texts().filter(|(name, _)| is_long(name)).map(|(_, text)| text).collect();
+    wording::odds(&wording::sequences(&texts.join("\n"))).unwrap_or_default()
 }
 
 /// Counts of a text's long words.

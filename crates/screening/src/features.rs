@@ -52,8 +52,10 @@ named_enum! {
         ForeignWords = "foreign-words",
         /// At least three steps of a pitch.
         ManySteps = "many-steps",
-        /// The first words address a company, or no person.
+        /// The text has numbers.
         Digits = "digits",
+        /// The wording, which [`wording`](crate::wording) judges. Its points are for a unit of the logarithm of the odds.
+        Wording = "wording",
     }
 }
 

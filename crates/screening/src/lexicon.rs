@@ -11,10 +11,25 @@ use serde::Deserialize;
 
 use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
-use super::text::{Token, Tokenizer, Word, extend_hash};
+use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The files that are part of the binary, with their names.
-pub(super) const BUILT_IN: [(&str, &str); 1] = [("en.toml", include_str!("../lexicon/en.toml"))];
+pub(super) const BUILT_IN: [(&str, &str); 14] = [
+    ("da.toml", include_str!("../lexicon/da.toml")),
+    ("de.toml", include_str!("../lexicon/de.toml")),
+    ("en.toml", include_str!("../lexicon/en.toml")),
+    ("es.toml", include_str!("../lexicon/es.toml")),
+    ("fr.toml", include_str!("../lexicon/fr.toml")),
+    ("it.toml", include_str!("../lexicon/it.toml")),
+    ("ja.toml", include_str!("../lexicon/ja.toml")),
+    ("nb.toml", include_str!("../lexicon/nb.toml")),
+    ("nl.toml", include_str!("../lexicon/nl.toml")),
+    ("pl.toml", include_str!("../lexicon/pl.toml")),
+    ("pt.toml", include_str!("../lexicon/pt.toml")),
+    ("ru.toml", include_str!("../lexicon/ru.toml")),
+    ("sv.toml", include_str!("../lexicon/sv.toml")),
+    ("zh.toml", include_str!("../lexicon/zh.toml")),
+];
 
 /// Maximum number of words that a `~` matches.
 const GAP: usize = 3;
@@ -29,6 +44,12 @@ type Id = u16;
 const UNKNOWN: Id = 0;
 /// Marks the end of a sentence among the IDs of words.
 const BREAK: Id = Id::MAX;
+/// Maximum number of files with frequent words: languages are bits of a `u32`.
+const MAX_LANGUAGES: u32 = 32;
+/// A text with fewer frequent words of its language may be in any language.
+const MIN_COMMON: u32 = 3;
+/// A text is in each language of which it has at least this percentage of the frequent words that it has of any.
+const SAME_LANGUAGE_PERCENT: u32 = 60;
 /// Maximum number of words and of phrases; IDs have 16 bits.
 const MAX_ENTRIES: usize = 60_000;
 
@@ -42,6 +63,8 @@ struct Step {
 
 struct Phrase {
     feature: FeatureId,
+    /// The bit of the phrase's language; all bits if it counts in every text.
+    languages: u32,
     weight: u8,
     steps: Vec<Step>,
 }
@@ -65,6 +88,8 @@ pub struct Lexicon {
     phrases: Vec<Phrase>,
     /// The phrases that begin with a word, by the word's ID.
     first: Vec<Vec<Lead>>,
+    /// The languages in which a word is frequent, by the word's ID, as a bit set.
+    common: Vec<u32>,
     /// Whether a word is significant enough on its own to be recognized in disguise, by the word's ID.
     telling: Vec<bool>,
     /// The ID of the word `0`, which matches any number in the text.
@@ -94,6 +119,9 @@ static DEFAULT: LazyLock<Arc<Lexicon>> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LexiconFile {
+    /// Frequent words of the language, separated by spaces: the phrases count only in texts that have about as many
+    /// of them as of any other language's. Without them, the phrases count in all texts.
+    common: Option<String>,
     #[serde(default)]
     phrases: BTreeMap<String, Vec<String>>,
 }
@@ -120,6 +148,11 @@ impl Lexicon {
             builder.add_file(text).map_err(|fault| LexiconFault { file: name.to_owned(), ..fault })?;
         }
         Ok(builder.build())
+    }
+
+    /// The names and kinds of all features, in the order of the names.
+    pub fn features(&self) -> impl Iterator<Item = (&str, FeatureKind)> {
+        (0..self.features.len()).map(|feature| (self.features.name(feature), self.features.get(feature).kind))
     }
 
     /// The ID of a word: that of the same word, or of the longest prefix in the lexicon with which it begins.
@@ -177,16 +210,39 @@ struct Builder {
     /// The words and prefixes by ID.
     words: Vec<Word>,
     phrases: Vec<Phrase>,
+    /// The number of files with frequent words so far.
+    languages: u32,
+    /// The languages in which a word is frequent, as a bit set.
+    common: HashMap<Id, u32>,
 }
 
 impl Builder {
     fn new(features: FeatureSet) -> Builder {
-        Builder { features, ids: HashMap::new(), words: vec![Word::default()], phrases: Vec::new() }
+        Builder {
+            features,
+            ids: HashMap::new(),
+            words: vec![Word::default()],
+            phrases: Vec::new(),
+            languages: 0,
+            common: HashMap::new(),
+        }
     }
 
     /// Adds the phrases of a file. The error says what is wrong, and what would be right.
     fn add_file(&mut self, text: &str) -> Result<(), LexiconFault> {
         let file: LexiconFile = toml::from_str(text).map_err(|error| LexiconFault::in_toml(text, &error))?;
+        let mut languages = u32::MAX;
+        if let Some(common) = file.common {
+            if self.languages == MAX_LANGUAGES {
+                let message = format!("there are more than {MAX_LANGUAGES} files with `common` words");
+                return Err(LexiconFault::at(text, text.find("common"), message));
+            }
+            languages = 1 << self.languages;
+            self.languages += 1;
+            for id in self.ids_of(&common) {
+                *self.common.entry(id).or_default() |= languages;
+            }
+        }
         for (name, phrases) in file.phrases {
             let feature = self.features.find(&name).ok_or_else(|| {
                 let known: Vec<&str> = self.features.names().collect();
@@ -196,7 +252,7 @@ impl Builder {
                 LexiconFault::at(text, text.find(&name), message)
             })?;
             for phrase in &phrases {
-                self.add_phrase(feature, phrase)
+                self.add_phrase(feature, languages, phrase)
                     .map_err(|message| LexiconFault::at(text, text.find(phrase), message))?;
             }
         }
@@ -204,13 +260,15 @@ impl Builder {
     }
 
     /// Adds a phrase. An alternative of several words counts as its first word.
-    fn add_phrase(&mut self, feature: FeatureId, written: &str) -> Result<(), String> {
+    fn add_phrase(&mut self, feature: FeatureId, languages: u32, written: &str) -> Result<(), String> {
         let (phrase, weight) = match written.rsplit_once(" =") {
             None => (written, DEFAULT_WEIGHT),
             Some((phrase, weight)) => match weight.parse() {
                 Ok(weight @ 1..=FULL_WEIGHT) => (phrase, weight),
                 _ => {
-                    return Err(format!("the weight of `{written}` must be a number from 1 to {FULL_WEIGHT}"));
+                    return Err(format!(
+                        "the weight of `{written}` must be a number from 1 to {FULL_WEIGHT}"
+                    ));
                 }
             },
         };
@@ -234,10 +292,19 @@ impl Builder {
         if steps.is_empty() || steps.iter().any(|step| step.words.is_empty()) {
             return Err(format!("`{written}` is no phrase: it needs words"));
         }
+        let short = |part: &&str| {
+            part.ends_with('*') && split_words(part).last().is_none_or(|word| word.prefixes[0] == 0)
+        };
+        if let Some(part) = phrase.split([' ', '|']).find(short) {
+            return Err(format!(
+                "`{part}` in `{written}` needs at least {} letters before the `*`",
+                PREFIX_LENGTHS.start()
+            ));
+        }
         if self.phrases.len() >= MAX_ENTRIES || self.words.len() >= MAX_ENTRIES {
             return Err(format!("the lexicon has more than {MAX_ENTRIES} phrases or words"));
         }
-        self.phrases.push(Phrase { feature, weight, steps });
+        self.phrases.push(Phrase { feature, languages, weight, steps });
         Ok(())
     }
 
@@ -298,9 +365,11 @@ impl Builder {
                 telling[usize::from(*id)] |= is_telling;
             }
         }
+        let mut common = vec![0; self.words.len()];
+        self.common.iter().for_each(|(id, languages)| common[usize::from(*id)] = *languages);
         let shapes = Shape::ALL.map(|shape| self.features.find(shape.name()));
         let Builder { features, phrases, .. } = self;
-        Lexicon { features, shapes, table, phrases, first, telling, any_number: number }
+        Lexicon { features, shapes, table, phrases, first, common, telling, any_number: number }
     }
 
     /// For each prefix, the IDs of all words and longer prefixes that begin with it: a word of a text has one ID
@@ -389,11 +458,34 @@ impl Words<'_> {
         }
     }
 
+    /// The languages in which the text may be, as a bit set.
+    fn languages(&self) -> u32 {
+        let mut counts = [0; MAX_LANGUAGES as usize];
+        for id in self.ids.iter().filter(|id| **id != BREAK) {
+            let mut languages = self.lexicon.common[usize::from(*id)];
+            while languages != 0 {
+                counts[languages.trailing_zeros() as usize] += 1;
+                languages &= languages - 1;
+            }
+        }
+        let most: u32 = counts.into_iter().max().unwrap_or_default();
+        if most < MIN_COMMON {
+            return u32::MAX;
+        }
+        let is_spoken = |(_, count): &(usize, u32)| count * 100 >= most * SAME_LANGUAGE_PERCENT;
+        counts
+            .into_iter()
+            .enumerate()
+            .filter(is_spoken)
+            .fold(0, |languages, (language, _)| languages | 1 << language)
+    }
+
     /// Ends the text, and returns the sum of the weights of the phrases found, by feature, at most
     /// [`FULL_WEIGHT`]. Each phrase counts once.
     pub fn weigh_phrases(&mut self) -> Vec<u8> {
         self.end_sentence();
         let lexicon = self.lexicon;
+        let languages = self.languages();
         let mut found = vec![false; lexicon.phrases.len()];
         let mut weights = vec![0; lexicon.features.len()];
         for (at, id) in self.ids.iter().enumerate() {
@@ -408,7 +500,10 @@ impl Words<'_> {
                 }
                 let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
-                if !found[number] && begins_with_steps(&phrase.steps[1..], following) {
+                if phrase.languages & languages != 0
+                    && !found[number]
+                    && begins_with_steps(&phrase.steps[1..], following)
+                {
                     found[number] = true;
                     let weight: &mut u8 = &mut weights[phrase.feature];
                     *weight = FULL_WEIGHT.min(*weight + phrase.weight);
@@ -447,43 +542,126 @@ fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_of_the_lexicon_is_a_weight_and_steps() {
-        let lexicon = Lexicon::parse(
-            "# head\n2 nowhere\n[money]\n3 casino # comment\n2 win|earn ~ e-mail now|today\n2 single\n\
-             [nonsense]\n4 casino\n[pills]\ncasino alone\n1 7 day",
-        );
-        let topic = |name: &str| TOPICS.iter().position(|(known, _)| *known == name).unwrap();
-        let steps = |phrase: &Phrase| -> Vec<(bool, usize)> {
-            phrase.steps.iter().map(|step| (step.gap, step.words.len())).collect()
-        };
-        let read = lexicon.phrases.iter().map(|phrase| (phrase.topic.unwrap(), phrase.weight, steps(phrase)));
-        assert_eq!(
-            read.collect::<Vec<_>>(),
-            [
-                (topic("money"), 3, vec![(false, 1)]),
-                (topic("money"), 2, vec![(false, 2), (true, 1), (false, 1), (false, 2)]),
-                (topic("money"), 2, vec![(false, 1)]),
-                (topic("pills"), 1, vec![(false, 1), (false, 1)]),
-            ]
-        );
-        assert_eq!(lexicon.phrases[3].steps[0].words, [lexicon.any_number]);
-        let id = |word: &str| usize::from(lexicon.find_id(split_words(word)[0].hash));
-        for (word, begins) in [("casino", vec![0]), ("win", vec![1]), ("earn", vec![1]), ("now", vec![])] {
-            let leads: Vec<u16> = lexicon.first[id(word)].iter().map(|lead| lead.phrase).collect();
-            assert_eq!(leads, begins, "{word}");
-            assert_eq!(lexicon.telling[id(word)], word == "casino", "{word}");
+    const FEATURES_OF_TESTS: &str = r#"
+base = -10
+[feature.topic-money]
+kind = "topic"
+points = 10
+says = "money"
+[feature.call]
+kind = "pitch"
+points = 10
+says = "asks for a call"
+"#;
+
+    fn lexicon(phrases: &str) -> Result<Lexicon, String> {
+        let mut builder = Builder::new(FeatureSet::parse([FEATURES_OF_TESTS]).unwrap());
+        let added = builder.add_file(phrases);
+        added.map(|()| builder.build()).map_err(|fault| format!("{}: {}", fault.line.unwrap(), fault.message))
+    }
+
+    /// The weights of the features `call` and `topic-money` in a text.
+    fn weigh(lexicon: &Lexicon, text: &str) -> [u8; 2] {
+        let weights = read(lexicon, text).weigh_phrases();
+        ["call", "topic-money"].map(|name| weights[lexicon.features.find(name).unwrap()])
+    }
+
+    fn read<'a>(lexicon: &'a Lexicon, text: &str) -> Words<'a> {
+        let mut words = Words::new(lexicon, 0);
+        for token in Tokenizer::new(text) {
+            match token {
+                Token::Word(word) => words.push(&word),
+                Token::Break => words.end_sentence(),
+                Token::Link(_) => {}
+            }
         }
-        assert!(!lexicon.telling[id("single")], "its weight is too low to be recognized in disguise");
-        assert_eq!(id("unheard"), usize::from(UNKNOWN));
+        words
     }
 
     #[test]
-    fn every_word_of_the_lexicon_has_a_number_of_its_own() {
-        let numbers: Vec<Id> = LEXICON.table.iter().map(|(_, id)| *id).filter(|id| *id != UNKNOWN).collect();
-        let distinct: std::collections::HashSet<&Id> = numbers.iter().collect();
-        assert_eq!((numbers.len(), distinct.len()), (LEXICON.first.len() - 1, LEXICON.first.len() - 1));
-        assert!(numbers.len() * 2 < SLOTS, "the table is mostly free: {}", numbers.len());
+    fn a_phrase_shows_its_feature_once() {
+        let phrases = r#"phrases = { call = ["quick|short call", "0 minutes", "meet ~ tuesday =1"], topic-money = ["casino =4"] }"#;
+        let lexicon = lexicon(phrases).unwrap();
+        for (text, weights) in [
+            ("", [0, 0]),
+            ("A quick call?", [2, 0]),
+            ("A quick call, a short call", [2, 0]),
+            ("Quick. Call", [0, 0]),
+            ("quick one call", [0, 0]),
+            ("15 minute", [2, 0]),
+            ("Let's meet next Tuesday", [1, 0]),
+            ("meet us all on Tuesday", [1, 0]),
+            ("meet us all here on Tuesday", [0, 0]),
+            ("A short call of 15 minutes: we meet Tuesday at the casino", [4, 4]),
+        ] {
+            assert_eq!(weigh(&lexicon, text), weights, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_end_of_a_word() {
+        let phrases = r#"phrases = { call = ["telefon* =1", "telefonier* bald =1", "telefonat =1"], topic-money = ["kred* geld"] }"#;
+        let lexicon = lexicon(phrases).unwrap();
+        for (text, weights) in [
+            ("Telefon", [1, 0]),
+            ("Telefonate", [1, 0]),
+            ("ein Telefonat", [2, 0]),
+            ("telefonieren wir", [1, 0]),
+            ("telefonieren bald", [2, 0]),
+            ("Telef", [0, 0]),
+            ("Kredit Geld", [0, 2]),
+            ("Kre Geld", [0, 0]),
+        ] {
+            assert_eq!(weigh(&lexicon, text), weights, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_faulty_file_is_refused_with_its_line() {
+        for (phrases, expected) in [
+            ("phrases = 3", "1: invalid type: integer `3`, expected a map"),
+            ("[phrases]\ncall = [\"a =9\"]", "2: the weight of `a =9` must be a number from 1 to 4"),
+            ("[phrases]\ncall = [\n  \"good\",\n  \"~\"]", "4: `~` is no phrase: it needs words"),
+            (
+                "[phrases]\ncalls = [\"a\"]",
+                "2: `calls` is no feature: declare it in features.toml, or use one of call, topic-money",
+            ),
+            ("[words]\n", "1: unknown field `words`, expected `phrases`"),
+        ] {
+            assert_eq!(lexicon(phrases).map(|_| ()), Err(expected.to_owned()), "{phrases}");
+        }
+    }
+
+    #[test]
+    fn own_files_replace_and_add() {
+        let own = |name: &str, text: &str| {
+            let files = BTreeMap::from([(name.to_owned(), text.to_owned())]);
+            Lexicon::with_files(&files)
+        };
+        let call = |lexicon: &Lexicon, text: &str| {
+            read(lexicon, text).weigh_phrases()[lexicon.features.find("call").unwrap()]
+        };
+        let built_in = Lexicon::built_in();
+        assert_eq!((call(&built_in, "a quick chat"), call(&built_in, "a flumph")), (2, 0));
+        let replaced = own("en.toml", "phrases = { call = [\"flumph\"] }").unwrap();
+        assert_eq!((call(&replaced, "a quick chat"), call(&replaced, "a flumph")), (0, 2));
+        let added = own("own.toml", "phrases = { call = [\"flumph\"] }").unwrap();
+        assert_eq!((call(&added, "a quick chat"), call(&added, "a flumph")), (2, 2));
+        let feature = "[feature.topic-boats]\nkind = \"topic\"\npoints = 7\nsays = \"boats\"\n";
+        let declared = own("features.toml", feature).unwrap();
+        assert_eq!(declared.features.get(declared.features.find("topic-boats").unwrap()).points, 7);
+        let fault = own("features.toml", "[feature.call]\nkind = \"pitch\"\n").unwrap_err();
+        assert_eq!(fault.to_string(), "features.toml: missing field `points`");
+    }
+
+    #[test]
+    fn every_word_of_the_lexicon_has_an_id_of_its_own() {
+        let lexicon = Lexicon::built_in();
+        let mut ids: Vec<Id> = lexicon.table.iter().map(|(_, id)| *id).filter(|id| *id != UNKNOWN).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), lexicon.first.len() - 1);
+        assert!(lexicon.phrases.len() < MAX_ENTRIES && ids.len() < MAX_ENTRIES);
     }
 
     #[test]
@@ -518,20 +696,8 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_counts_wherever_it_stands_and_once() {
-        for (text, named) in [
-            ("casino", "gambling 4"),
-            ("one two casino", "gambling 4"),
-            ("casino casino. casino", "gambling 4"),
-            ("earn lots of quick money", "quick money 7"),
-            ("earn. money", ""),
-        ] {
-            assert_eq!(weights(text).describe_topics(), named, "{text}");
-        }
-    }
-
-    #[test]
     fn letters_that_stand_alone_are_put_together_from_five_on() {
+        let lexicon = lexicon("phrases = { topic-money = [\"casino =4\", \"seo =4\"] }").unwrap();
         for (text, disguised) in [
             ("c a s i n o", 1),
             ("c-a-s-i-n-o x", 0),
@@ -542,78 +708,21 @@ mod tests {
             ("c a s", 0),
             ("casino", 0),
             ("s e o", 0),
+            ("cas1no", 1),
         ] {
-            let mut words = read(text);
+            let mut words = read(&lexicon, text);
             words.end_sentence();
             assert_eq!(words.disguised, disguised, "{text}");
         }
     }
 
     #[test]
-    fn topics_add_up_and_each_further_one_counts_one_more() {
-        let mut weights = Weights::default();
-        assert_eq!(
-            (weights.score(), weights.money_weight(), weights.describe_topics()),
-            (0, 0, String::new())
-        );
-        weights.topics[0] = 3;
-        assert_eq!((weights.score(), weights.money_weight()), (3, 0));
-        for (at, (name, _)) in TOPICS.iter().enumerate() {
-            if MONEY.contains(name) {
-                weights.topics[at] = 4;
-            }
-        }
-        assert_eq!((weights.score(), weights.money_weight()), (3 + 12 + 3, 12));
-        assert_eq!(weights.describe_topics(), "quick money 4, loans 4, gambling 4, cold pitch 3");
-    }
-
-    #[test]
-    fn words_of_enquiries_take_off_and_never_below_nothing() {
-        for (text, sum) in [
-            ("casino", 4),
-            ("casino sandbox", 2),
-            ("casino sandbox sandbox", 2),
-            ("sandbox", 0),
-            ("online casino", 10),
-            ("online casino sandbox", 8),
-            ("online casino sandbox Kubernetes", 4 - 3),
-            ("casino. A sandbox, an invoice number, SSO, SCIM, on-prem, an audit log, Kubernetes", 0),
-            (
-                "casino, viagra, backlinks. A sandbox, SSO, on-prem, an audit log, Kubernetes",
-                14 - MOST_OF_OURS,
-            ),
-        ] {
-            assert_eq!(weights(text).score(), sum, "{text}");
-        }
-    }
-
-    #[test]
     fn words_that_say_little_are_doubtful_where_they_look_like_others() {
-        for (text, doubtful) in [
-            ("s3rvice", 1),
-            ("service", 0),
-            ("w3b", 0),
-            ("cas1no", 0),
-            ("b1cycle", 0),
-            ("r4nking, s3rvice. w3bsite", 3),
-        ] {
-            assert_eq!(read(text).doubtful, doubtful, "{text}");
+        let lexicon = lexicon("phrases = { topic-money = [\"good service\", \"website ranking\"] }").unwrap();
+        for (text, doubtful) in
+            [("s3rvice", 1), ("service", 0), ("w3b", 0), ("b1cycle", 0), ("r4nking, s3rvice. w3bsite", 3)]
+        {
+            assert_eq!(read(&lexicon, text).doubtful, doubtful, "{text}");
         }
-    }
-
-    fn read(text: &str) -> Words {
-        let mut words = Words::default();
-        for token in Tokenizer::new(text) {
-            match token {
-                Token::Word(word) => words.push(word),
-                Token::Break => words.end_sentence(),
-                Token::Link(_) => {}
-            }
-        }
-        words
-    }
-
-    fn weights(text: &str) -> Weights {
-        read(text).weigh_phrases()
     }
 }

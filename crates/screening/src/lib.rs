@@ -15,6 +15,7 @@ mod content;
 mod domains;
 mod fault;
 mod features;
+pub mod learned;
 mod lexicon;
 mod offer;
 mod origin;
@@ -23,7 +24,9 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 pub mod verdict;
+pub mod wording;
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -34,11 +37,14 @@ use serde::{Deserialize, Serialize};
 use content::{Findings, SignalFinding, full_strength_if};
 pub use domains::{Domains, NotADomain};
 pub use fault::LexiconFault;
+pub use features::FeatureKind;
+use learned::{LearnedModel, Resemblance, Tokens};
 pub use lexicon::Lexicon;
 pub use origin::Origin;
 pub use profile::SiteProfile;
 pub use repeats::Repeats;
 pub use text::TokenizedText;
+pub use tokens::TokenKey;
 
 use crate::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_forms::email::Mailbox;
@@ -63,6 +69,8 @@ pub struct ScreeningOptions {
     pub lexicon: Arc<Lexicon>,
     /// What the site is about.
     pub profile: Arc<SiteProfile>,
+    /// Whether the operator's decisions teach, and whether what they taught counts.
+    pub learn: bool,
 }
 
 impl Default for ScreeningOptions {
@@ -76,6 +84,7 @@ impl Default for ScreeningOptions {
             blocked: Domains::default(),
             lexicon: Lexicon::built_in(),
             profile: Arc::default(),
+            learn: true,
         }
     }
 }
@@ -92,7 +101,7 @@ impl Signal {
             Signal::Origin | Signal::Lure => Some(35),
             Signal::Repeated | Signal::Disguise => Some(40),
             Signal::Markup => Some(50),
-            Signal::Links => Some(60),
+            Signal::Links | Signal::Learned => Some(60),
             Signal::Offer => Some(80),
             Signal::Honeypot => Some(100),
         }
@@ -161,6 +170,7 @@ impl Evidence {
         source: impl Hash,
         agent: Option<&str>,
         repeats: &Repeats,
+        learned: Option<&Learned>,
         options: &ScreeningOptions,
         now: Instant,
     ) -> ScreeningVerdict {
@@ -175,36 +185,98 @@ impl Evidence {
             origin: facts.origin,
             agent,
         };
-        screen(&text, &facts.extras, &signals, options)
+        screen_with(&text, &facts.extras, &signals, learned, options)
     }
 }
 
-/// Screens a submission: finds signals in its text and its request, and adds up their points. Finds none if
-/// screening is disabled.
+/// Screens a submission without learned evidence; see [`screen_with`].
 pub fn screen(
     text: &TokenizedText<'_>,
     extras: &Extras,
     signals: &RequestSignals<'_>,
     options: &ScreeningOptions,
 ) -> ScreeningVerdict {
+    screen_with(text, extras, signals, None, options)
+}
+
+/// Screens a submission: finds signals in its text and its request, compares it with what the operator taught, and adds
+/// up the points. Finds none if screening is disabled.
+pub fn screen_with(
+    text: &TokenizedText<'_>,
+    extras: &Extras,
+    signals: &RequestSignals<'_>,
+    learned: Option<&Learned>,
+    options: &ScreeningOptions,
+) -> ScreeningVerdict {
     let mut findings = Findings::default();
-    if options.enabled {
-        find_request_signals(text.entry, extras, signals, &mut findings);
-        for address in text.entry.emails() {
-            find_sender_signals(address, options, &mut findings);
+    if !options.enabled {
+        return score_findings(findings, options);
+    }
+    find_request_signals(text.entry, extras, signals, &mut findings);
+    for address in text.entry.emails() {
+        find_sender_signals(address, options, &mut findings);
+    }
+    let features = content::find_text_signals(text, options, &mut findings);
+    if let Some(learned) = learned.filter(|_| options.learn) {
+        let fresh = score_findings(findings.clone(), options).text_points();
+        let tokens = tokens::collect(text, &features.names(&options.lexicon), fresh, &learned.key);
+        if let Some(resemblance) = learned.model.judge(&tokens) {
+            apply_resemblance(resemblance, &mut findings);
         }
-        content::find_text_signals(text, options, &mut findings);
     }
     score_findings(findings, options)
 }
 
+/// What the operator's decisions have taught.
+#[derive(Debug)]
+pub struct Learned {
+    pub model: LearnedModel,
+    pub key: TokenKey,
+}
+
+/// The tokens of a submission for a lesson. `points` are those of the signals in its text. `None` if the visitor wrote
+/// too little to learn from.
+pub fn lesson_tokens(
+    text: &TokenizedText<'_>,
+    points: u32,
+    lexicon: &Arc<Lexicon>,
+    key: &TokenKey,
+) -> Option<Tokens> {
+    const MIN_WORDS: usize = 4;
+    let words = text.message().iter().filter(|token| matches!(token, text::Token::Word(_))).count();
+    let options = ScreeningOptions { lexicon: lexicon.clone(), ..ScreeningOptions::default() };
+    let features = content::weigh_features(text, &options);
+    (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
+}
+
+/// Adds the points of a text that resembles spam, or takes off points of [`Signal::Offer`] if it resembles honest
+/// messages.
+fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
+    let Resemblance { points, spam_lessons, honest_lessons } = resemblance;
+    if points > 0 {
+        let most = Signal::Learned.points().unwrap_or_default();
+        let percent = points.unsigned_abs() * 100 / most;
+        findings.add(Signal::Learned, percent, || {
+            format!("resembles the {spam_lessons} messages that you called spam more than the {honest_lessons} honest ones")
+        });
+        return;
+    }
+    let most = Signal::Offer.points().unwrap_or_default();
+    let less = points.unsigned_abs() * 100 / most;
+    for finding in findings.0.iter_mut().filter(|finding| finding.signal == Signal::Offer) {
+        finding.percent = finding.percent.saturating_sub(less);
+        finding.detail.push_str("; fewer points because it resembles honest messages");
+    }
+}
+
 /// The features of a text, by name, with their weights from 1 to 4.
 pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Vec<(String, u8)> {
-    content::find_features(text, options)
+    let weights = content::weigh_features(text, options);
+    weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
 }
 
 /// Converts findings to points, and compares their sum with the thresholds: to hold a submission, without
-/// those of [`Signal::Rate`]. Drops findings that add no points.
+/// those of [`Signal::Rate`], and only if it is suspicious without those of [`Signal::Learned`]. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -219,9 +291,11 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     // The sort is stable, so reasons with equal points stay in the order used in the documentation.
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
-    let of_rate = reasons.iter().find(|reason| reason.signal == Signal::Rate);
-    let hold = score - of_rate.map_or(0, |reason| reason.points) >= threshold;
-    let suspicious = !hold && score >= options.suspicious_threshold.max(1);
+    let of = |signal| reasons.iter().find(|reason| reason.signal == signal).map_or(0, |reason| reason.points);
+    let (counted, marked_from) = (score - of(Signal::Rate), options.suspicious_threshold.max(1));
+    // What was learned holds nothing that would not be marked without it: one wrong decision may have taught it.
+    let hold = counted >= threshold && counted - of(Signal::Learned) >= marked_from.min(threshold);
+    let suspicious = !hold && score >= marked_from;
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 

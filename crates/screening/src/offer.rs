@@ -58,14 +58,25 @@ impl Weights {
         found.map(|(feature, weight)| (lexicon.features.name(feature), weight))
     }
 
+    /// The names of the features found, except those that depend on the site's pages.
+    pub fn names<'a>(&self, lexicon: &'a Lexicon) -> Vec<&'a str> {
+        let of_site = [Shape::SiteWords, Shape::ForeignWords].map(|shape| lexicon.shapes[shape as usize]);
+        let found = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(feature, weight)| **weight > 0 && !of_site.contains(&Some(*feature)));
+        found.map(|(feature, _)| lexicon.features.name(feature)).collect()
+    }
+
     /// The weight of the subjects that promise quick money.
     pub fn money_weight(&self, lexicon: &Lexicon) -> u32 {
         let found = self.0.iter().enumerate().filter(|(feature, _)| lexicon.features.get(*feature).money);
         found.map(|(_, weight)| u32::from(*weight)).sum()
     }
 
-    /// Adds up the points of the features.
-    pub fn judge(&self, lexicon: &Lexicon, profile: &SiteProfile) -> Offer {
+    /// Adds up the points of the features, and those of the wording, whose odds are in hundredths.
+    pub fn judge(&self, lexicon: &Lexicon, profile: &SiteProfile, wording: i32) -> Offer {
         let mut counted: Vec<(i32, FeatureId)> = Vec::new();
         let mut topics: Vec<(i32, FeatureId)> = Vec::new();
         for (feature, weight) in self.0.iter().copied().enumerate().filter(|(_, weight)| *weight > 0) {
@@ -78,6 +89,9 @@ impl Weights {
             } else {
                 counted.push((points, feature));
             }
+        }
+        if let Some(feature) = lexicon.shapes[Shape::Wording as usize] {
+            counted.push((lexicon.features.get(feature).points * wording / 100, feature));
         }
         topics.sort_unstable_by(|a, b| b.cmp(a));
         counted.extend(topics.into_iter().take(MAX_TOPICS));

@@ -45,6 +45,8 @@ named_enum! {
         Shouting = "shouting",
         /// The name is a web address or random letters, or first and last name are the same.
         Name = "name",
+        /// The text resembles messages that the operator called spam.
+        Learned = "learned",
     }
 }
 
@@ -70,6 +72,31 @@ pub struct ScreeningReason {
     pub detail: String,
 }
 
+impl Signal {
+    /// Whether the signal is in what the visitor wrote, and not in how it was sent or in what was learned.
+    pub fn is_in_text(self) -> bool {
+        match self {
+            Signal::Links
+            | Signal::Shortener
+            | Signal::Markup
+            | Signal::Disposable
+            | Signal::Offer
+            | Signal::Lure
+            | Signal::Disguise
+            | Signal::Shouting
+            | Signal::Name => true,
+            Signal::Rate
+            | Signal::FormRate
+            | Signal::Repeated
+            | Signal::Listed
+            | Signal::Honeypot
+            | Signal::TimeToFill
+            | Signal::Origin
+            | Signal::Learned => false,
+        }
+    }
+}
+
 impl ScreeningReason {
     #[must_use]
     pub fn without_detail(self) -> ScreeningReason {
@@ -84,6 +111,12 @@ impl ScreeningVerdict {
             reasons: self.reasons.into_iter().map(ScreeningReason::without_detail).collect(),
             ..self
         }
+    }
+
+    /// The points of the signals in the text.
+    pub fn text_points(&self) -> u32 {
+        let in_text = self.reasons.iter().filter(|reason| reason.signal.is_in_text());
+        in_text.fold(0, |sum, reason| sum.saturating_add(reason.points))
     }
 
     /// Adds [`Signal::FormRate`], whose points alone reach the threshold, as the first reason. Does not set

@@ -1,0 +1,250 @@
+//! What the operator's decisions teach: whether a text resembles those that the operator called spam, or those that the
+//! operator released, answered or finished.
+//!
+//! A [`Lesson`] is a submission's tokens, as keyed hashes without readable words, and the decision. The [`LearnedModel`] is the
+//! sum of all lessons, so removing a lesson removes its influence exactly. Tokens are the features of the text (which carry over
+//! from one language to others), pairs of features, words and pairs of words. For each token, the model compares in how many
+//! lessons of either kind it is (naive Bayes). How many points the result is worth follows from the honest lessons themselves:
+//! each is judged without its own influence, and the points are shifted so that hardly any of them would be marked.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// Maximum number of tokens of a lesson. Longer texts keep those of their beginning.
+pub const MAX_TOKENS: usize = 400;
+/// Maximum number of lessons: about 5 MB in the database.
+pub const MAX_LESSONS: usize = 3000;
+/// Lessons older than this are removed.
+pub const MAX_AGE: Duration = Duration::from_hours(24 * 730);
+/// A lesson counts half as much after this time.
+const HALF_LIFE: Duration = Duration::from_hours(24 * 365);
+/// With fewer lessons of either kind, the model says nothing.
+const MIN_SPAM: f64 = 4.0;
+const MIN_HONEST: f64 = 4.0;
+/// Added to each count, so that rare tokens say little.
+const SMOOTHING: f64 = 0.5;
+/// Points for a unit of the averaged logarithm of the odds.
+const POINTS_PER_UNIT: f64 = 9.0;
+/// How much words count, compared with features.
+const WORDS_SHARE: f64 = 0.6;
+/// Words count only if at least this many lessons have them.
+const MIN_LESSONS_OF_WORD: f64 = 1.5;
+/// The share of honest lessons that may be marked, and how many honest lessons a certain calibration takes.
+const MAX_WRONG: f64 = 0.02;
+/// Maximum number of points that the model adds and subtracts.
+pub const MAX_POINTS: i32 = 60;
+pub const MIN_POINTS: i32 = -40;
+/// A weak lesson, such as a reply, counts this much.
+const WEAK: f64 = 0.4;
+/// The number of smallest tokens that represent a lesson when near-duplicates are found.
+const SKETCH: usize = 6;
+/// The number of these that two lessons of one kind share if they count as one.
+const SAME: usize = 5;
+
+/// The decision that a lesson teaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Teaching {
+    /// Marked as spam, or discarded.
+    Spam,
+    /// Released, or marked as no spam.
+    Honest,
+    /// Answered or finished: weak evidence that it is honest.
+    WeakHonest,
+}
+
+impl Teaching {
+    pub fn is_spam(self) -> bool {
+        self == Teaching::Spam
+    }
+}
+
+/// A decision about one submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    pub teaching: Teaching,
+    /// How long ago it was taught.
+    pub age: Duration,
+    pub tokens: Tokens,
+}
+
+/// The keyed hashes of a text's tokens, and the points that it had without the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// The points of the signals in the text, at most 255.
+    pub points: u8,
+    /// Sorted. The highest bit says whether the token is a word.
+    pub hashes: Vec<u32>,
+}
+
+/// The bit of a token that is a word or a pair of words.
+pub(super) const WORD: u32 = 1 << 31;
+
+impl Tokens {
+    /// The form in which tokens are stored: the points, and each hash as four bytes, lowest first.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let hashes = self.hashes.iter().flat_map(|hash| hash.to_le_bytes());
+        std::iter::once(self.points).chain(hashes).collect()
+    }
+
+    /// Reads what [`Tokens::to_bytes`] wrote. `None` if the length is impossible.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Tokens> {
+        let (points, hashes) = bytes.split_first()?;
+        let (hashes, rest) = hashes.as_chunks::<4>();
+        let is_valid = rest.is_empty() && hashes.len() <= MAX_TOKENS;
+        is_valid.then(|| Tokens {
+            points: *points,
+            hashes: hashes.iter().map(|hash| u32::from_le_bytes(*hash)).collect(),
+        })
+    }
+}
+
+/// The weights of the lessons with a token.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    spam: f32,
+    honest: f32,
+}
+
+/// The sum of all lessons. Without enough of them, it says nothing.
+#[derive(Debug, Default)]
+pub struct LearnedModel {
+    counts: HashMap<u32, Count>,
+    spam: f64,
+    honest: f64,
+    /// Added to the points of each text, so that hardly any honest lesson would be marked.
+    shift: f64,
+    /// The numbers of lessons, weak ones included.
+    lessons: (usize, usize),
+}
+
+/// What the model says about a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resemblance {
+    /// Negative if the text resembles honest messages.
+    pub points: i32,
+    /// The numbers of lessons of either kind.
+    pub spam_lessons: usize,
+    pub honest_lessons: usize,
+}
+
+impl LearnedModel {
+    /// Adds up the lessons. A submission with `marked_from` points is marked. The order of the lessons does not matter,
+    /// except that of several nearly equal ones of one kind, the first counts.
+    pub fn new<'a>(lessons: impl IntoIterator<Item = &'a Lesson>, marked_from: u32) -> LearnedModel {
+        let mut seen: HashMap<(bool, u32), HashSet<usize>> = HashMap::new();
+        let mut kept: Vec<(&Lesson, f64)> = Vec::new();
+        for lesson in lessons {
+            if !is_repeat(lesson, kept.len(), &mut seen) {
+                kept.push((lesson, weight(lesson)));
+            }
+        }
+        let mut model = LearnedModel::default();
+        for (lesson, weight) in &kept {
+            model.add(lesson, *weight);
+        }
+        if model.is_ready() {
+            model.shift = model.calibrate(&kept, f64::from(marked_from));
+        }
+        model
+    }
+
+    fn add(&mut self, lesson: &Lesson, weight: f64) {
+        let is_spam = lesson.teaching.is_spam();
+        if is_spam {
+            self.spam += weight;
+            self.lessons.0 += 1;
+        } else {
+            self.honest += weight;
+            self.lessons.1 += 1;
+        }
+        for hash in &lesson.tokens.hashes {
+            let count = self.counts.entry(*hash).or_default();
+            let side = if is_spam { &mut count.spam } else { &mut count.honest };
+            *side += weight as f32;
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.spam >= MIN_SPAM && self.honest >= MIN_HONEST
+    }
+
+    /// The shift with which hardly any honest lesson would be marked, judged without itself. The fewer honest lessons
+    /// there are, the more cautious it is.
+    fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
+        let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
+        let mut totals: Vec<f64> = honest
+            .map(|(lesson, weight)| {
+                f64::from(lesson.tokens.points)
+                    + POINTS_PER_UNIT * self.odds(&lesson.tokens, Some((lesson.teaching, *weight)))
+            })
+            .collect();
+        totals.sort_unstable_by(|a, b| b.total_cmp(a));
+        let allowed = (totals.len() as f64 * MAX_WRONG) as usize;
+        // Few lessons show only a part of what honest messages are like.
+        let margin = 60.0 / (totals.len() as f64).sqrt();
+        (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)] - margin).min(marked_from / 2.0)
+    }
+
+    /// The averaged logarithm of the odds that a text is spam. `own` is the lesson to leave out, with its weight.
+    fn odds(&self, tokens: &Tokens, own: Option<(Teaching, f64)>) -> f64 {
+        let (own_spam, own_honest) = match own {
+            Some((Teaching::Spam, weight)) => (weight, 0.0),
+            Some((_, weight)) => (0.0, weight),
+            None => (0.0, 0.0),
+        };
+        let spam = (self.spam - own_spam + 2.0 * SMOOTHING).ln();
+        let honest = (self.honest - own_honest + 2.0 * SMOOTHING).ln();
+        let mut sums = [(0.0, 1.0), (0.0, 1.0)];
+        for hash in &tokens.hashes {
+            let Some(count) = self.counts.get(hash) else { continue };
+            let count = (f64::from(count.spam) - own_spam, f64::from(count.honest) - own_honest);
+            let is_word = hash & WORD != 0;
+            if count.0 + count.1 < if is_word { MIN_LESSONS_OF_WORD } else { 0.5 } {
+                continue;
+            }
+            let odds =
+                (count.0.max(0.0) + SMOOTHING).ln() - spam - (count.1.max(0.0) + SMOOTHING).ln() + honest;
+            let sum = &mut sums[usize::from(is_word)];
+            *sum = (sum.0 + odds, sum.1 + 1.0);
+        }
+        let [features, words] = sums.map(|(sum, count): (f64, f64)| sum / count.sqrt());
+        features + WORDS_SHARE * words
+    }
+
+    /// Compares a text with the lessons. `None` if there are too few of them, or if the result says nothing.
+    pub fn judge(&self, tokens: &Tokens) -> Option<Resemblance> {
+        if !self.is_ready() {
+            return None;
+        }
+        let points = (POINTS_PER_UNIT * self.odds(tokens, None) + self.shift).round();
+        let points = (points as i32).clamp(MIN_POINTS, MAX_POINTS);
+        let (spam_lessons, honest_lessons) = self.lessons;
+        (points != 0).then_some(Resemblance { points, spam_lessons, honest_lessons })
+    }
+}
+
+/// How much a lesson counts.
+fn weight(lesson: &Lesson) -> f64 {
+    let strength = if lesson.teaching == Teaching::WeakHonest { WEAK } else { 1.0 };
+    strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
+}
+
+/// Whether a lesson is nearly equal to an earlier one of its kind. Otherwise, notes it under its number.
+fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
+    let kind = lesson.teaching.is_spam();
+    let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH);
+    let sketch: Vec<u32> = sketch.copied().collect();
+    let mut shared: HashMap<usize, usize> = HashMap::new();
+    for hash in &sketch {
+        for other in seen.get(&(kind, *hash)).into_iter().flatten() {
+            *shared.entry(*other).or_default() += 1;
+        }
+    }
+    if shared.values().any(|shared| *shared >= SAME) {
+        return true;
+    }
+    for hash in sketch {
+        seen.entry((kind, hash)).or_default().insert(number);
+    }
+    false
+}
