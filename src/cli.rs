@@ -14,6 +14,7 @@ mod init;
 mod mcp;
 mod needs;
 mod output;
+mod screening;
 mod serve;
 mod site;
 mod store;
@@ -102,6 +103,13 @@ enum Command {
         /// Print times in UTC instead of this machine's time zone
         #[arg(long, global = true)]
         utc: bool,
+    },
+    /// Judge texts as screening would, to see which are marked or held, and why
+    Screening {
+        #[command(subcommand)]
+        command: screening::ScreeningCommand,
+        #[command(flatten)]
+        location: InboxLocation,
     },
     /// Show page views by day, page, client and referring host
     Stats {
@@ -241,6 +249,7 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             let folder = command.take_site_folder().unwrap_or_else(|message| exit_with_usage_error(message));
             inbox::run(&command, &location.load_configuration(folder, command.needs())?, utc)
         }
+        Command::Screening { command, location } => screening::run(command, location),
         Command::Stats { mut options, location } => {
             let folder = options.folder.site.take();
             inbox::show_page_views(&options, &location.load_configuration(folder, needs::STORE)?)

@@ -1,5 +1,15 @@
 -- The tables of a new inbox on PostgreSQL. migrations/sqlite/inbox.sql explains the columns.
 
+-- What operators' decisions teach screening: see migrations/sqlite/inbox.sql.
+CREATE TABLE lesson (
+    submission bytea  PRIMARY KEY CHECK (length(submission) = 16),
+    taught_at  bigint NOT NULL,
+    teaching   bigint NOT NULL,
+    judged     bigint NOT NULL,
+    senders    bytea  NOT NULL CHECK (length(senders) % 16 = 0),
+    tokens     bytea  NOT NULL
+);
+
 -- Values that belong to the whole inbox, such as `secret`, the key of all hashes.
 CREATE TABLE meta (
     name  text PRIMARY KEY,

@@ -200,6 +200,16 @@ CREATE TABLE annotation (
 CREATE INDEX annotation_assignee ON annotation (assignee, submission) WHERE assignee IS NOT NULL;
 CREATE INDEX annotation_follow_up ON annotation (follow_up, submission) WHERE follow_up IS NOT NULL;
 
+-- What operators' decisions teach screening. A lesson stays when its submission is removed, except by an erasure.
+CREATE TABLE lesson (
+    submission BLOB    PRIMARY KEY CHECK (length(submission) = 16), -- the submission may be removed
+    taught_at  INTEGER NOT NULL,
+    teaching   INTEGER NOT NULL,            -- 0: honest, 1: spam, 2: weak evidence that it is honest
+    judged     INTEGER NOT NULL,            -- what screening had decided: 0: deliver, 1: mark as suspicious, 2: hold
+    senders    BLOB    NOT NULL CHECK (length(senders) % 16 = 0),   -- the keyed hashes of its e-mail addresses, joined
+    tokens     BLOB    NOT NULL             -- keyed hashes of words and features: see crates/screening/src/learned.rs
+) STRICT;
+
 -- The notes of operators on a submission.
 CREATE TABLE note (
     id         BLOB    PRIMARY KEY CHECK (length(id) = 16),      -- UUID version 7, so in order of time

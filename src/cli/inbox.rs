@@ -117,6 +117,10 @@ pub(super) enum InboxCommand {
     /// Deliver submissions to configured channels that have not received them, such as those received before
     /// a channel existed
     Deliver(DeliverOptions),
+    /// Call submissions spam: hold them unless they are delivered, and teach screening
+    Spam(SubmissionIds),
+    /// Call submissions honest: release those that are held as spam, and teach screening
+    Ham(SubmissionIds),
     /// Mark submissions as done, so that lists of open ones leave them out, or as open again
     Done {
         #[command(flatten)]
@@ -263,7 +267,9 @@ impl InboxCommand {
             | Self::Replied { ids, .. }
             | Self::Assign { words: ids, none: true }
             | Self::Done { which: SubmissionIds { ids }, .. }
-            | Self::Reopen(SubmissionIds { ids }) => (ids, false, true, ""),
+            | Self::Reopen(SubmissionIds { ids })
+            | Self::Spam(SubmissionIds { ids })
+            | Self::Ham(SubmissionIds { ids }) => (ids, false, true, ""),
             Self::Release { ids, all } => (ids, *all, false, "`--all`"),
             Self::Deliver(DeliverOptions { ids, kept, .. }) => (ids, *kept, false, "`--kept`"),
             Self::Discard(DiscardOptions { ids, held, .. }) => (ids, *held, false, "`--held`"),
@@ -348,6 +354,8 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(ids, console),
         InboxCommand::Deliver(options) => change::deliver(options, console),
+        InboxCommand::Spam(which) => annotate::set_spam(&which.ids, true, console),
+        InboxCommand::Ham(which) => annotate::set_spam(&which.ids, false, console),
         InboxCommand::Done { which, undo } => annotate::set_done(&which.ids, !undo, console),
         InboxCommand::Reopen(which) => annotate::set_done(&which.ids, false, console),
         InboxCommand::Note { id, text, folder: _ } => annotate::add_note(id, text, console),

@@ -102,6 +102,11 @@ pub(super) fn data_folder_flags(data_dir: Option<PathBuf>) -> Vec<Flag> {
 }
 
 impl InboxLocation {
+    /// The site's folder that `--site` names.
+    pub(super) fn site(&self) -> Option<&PathBuf> {
+        self.site_option.as_ref()
+    }
+
     /// Reads the configuration of the site in `folder`, in the folder that `--site` names, or in the current
     /// folder, with the data folder from the command line. Fails like [`load_configuration`], and if
     /// `folder` and `--site` differ.

@@ -42,6 +42,13 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
             "Signals that add no points, such as [\"links\", \"shouting\"]: docs/pages/screening.md names them all.",
             parse_signals,
         ),
+        learn: r.get(
+            requests("screening.learn"),
+            "true",
+            "Screening learns from what you call spam, release, discard, answer and finish: docs/pages/screening.md. It \
+             stores keyed hashes of words. `false` forgets everything learned.",
+            value::parse_bool,
+        ),
         disposable: read_domains(
             r,
             "screening.disposable_domains",

@@ -77,7 +77,8 @@ impl Change {
 }
 
 /// The codes of changes that [`undoing`] does not name.
-const OTHER_CHANGES: [&str; 6] = ["asks-visitor", "unread", "queued", "retried", "assigned", "unassigned"];
+const OTHER_CHANGES: [&str; 7] =
+    ["asks-visitor", "taught", "unread", "queued", "retried", "assigned", "unassigned"];
 
 /// The name of the change that undoes one with this result; `None` if nothing can be undone.
 fn undoing(code: &str) -> Option<&'static str> {
@@ -247,7 +248,11 @@ fn apply(
         Change::SetDone(true) => annotated("done", changes.set_done(id, true, now)?),
         Change::SetDone(false) => annotated("reopened", changes.set_done(id, false, now)?),
         Change::SetSpam(true) => annotated("spam", changes.mark_spam(id, now)?),
-        Change::SetSpam(false) => annotated("not-spam", changes.unmark_spam(id, channels, now)?),
+        // Screening learns that it is honest, even if it was not marked.
+        Change::SetSpam(false) => match changes.unmark_spam(id, channels, now)? {
+            Annotated::Unchanged => "taught",
+            unmarked => annotated("not-spam", unmarked),
+        },
         Change::MarkUnread => annotated("unread", changes.editor.set_seen(id, false, now)?),
         Change::Work(work) => work.make(changes, id, &request.operator.user, people, &request.clock)?,
         Change::Remove(_) => "unchanged",
@@ -373,7 +378,7 @@ fn remove(
     }
     let preview = DiscardPreview::new(found);
     if removal.is_confirmed {
-        let discarded = preview.discard(&mut editor(request)?)?;
+        let discarded = preview.discard(&mut editor(request)?, request.clock.now)?;
         let erased = discarded.erased;
         let code = removal_code(erased.submissions, discarded.stayed, erased.is_wiped || !is_file);
         return Ok(see_other(&notice_path(back, code)));

@@ -42,6 +42,7 @@ fn notice_text(code: &str) -> Option<&'static str> {
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
         "spam" => "Marked as spam. Nothing more of it is delivered.",
         "not-spam" => "Not spam. If the mark had held it, it is delivered now.",
+        "taught" => "Not spam: screening learns from it.",
         "unread" => "Marked as unread.",
         "undone" => "Undone.",
         "undone-some" => "Undone, except where that is no longer possible.",

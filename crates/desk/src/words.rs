@@ -181,11 +181,12 @@ pub(super) fn describe_signal(signal: Signal) -> &'static str {
         Signal::Honeypot => "A hidden field was filled in, which only programs do.",
         Signal::TimeToFill => "The form was filled in faster than a person could.",
         Signal::Origin => "It was sent from another site than yours.",
-        Signal::Offer => "Mentions offers that are typical of mass mailings.",
+        Signal::Offer => "Offers something that you did not ask for.",
         Signal::Lure => "Promises money or makes an offer, and asks to go on in a messenger app.",
         Signal::Disguise => "Hides words with odd letters, or consists of random letters.",
         Signal::Shouting => "Is written in capitals.",
         Signal::Name => "The name does not look like a person's name.",
+        Signal::Learned => "Resembles messages that you called spam.",
     }
 }
 

@@ -151,8 +151,24 @@ impl<'a> Changes<'a> {
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
         let unmarked = self.editor.set_spam(id, false, now)?;
-        if unmarked == Annotated::Changed && self.reader.is_held_as_spam(id)? {
+        if unmarked == Annotated::Changed && self.reader.is_held_by_mark(id)? {
             self.editor.release(id, channels, now)?;
+        }
+        Ok(unmarked)
+    }
+
+    /// Removes the mark of spam, if there is one, teaches that the submission is honest, and releases it if screening or
+    /// such a mark holds it. `Unchanged` if it is neither marked nor held.
+    pub fn mark_ham(
+        &mut self,
+        id: Uuid,
+        channels: &[Route],
+        now: Timestamp,
+    ) -> Result<Annotated, StoreError> {
+        let unmarked = self.editor.set_spam(id, false, now)?;
+        if unmarked != Annotated::Missing && self.reader.is_held_as_spam(id)? {
+            self.editor.release(id, channels, now)?;
+            return Ok(Annotated::Changed);
         }
         Ok(unmarked)
     }

@@ -9,6 +9,7 @@
 pub(crate) mod batch;
 mod duplicates;
 mod flood;
+mod lessons;
 mod processor;
 
 use std::collections::BTreeMap;
@@ -127,7 +128,8 @@ impl Arrival {
         if sealed.is_some() {
             let judge = || {
                 let (agent, now) = (agent.as_deref(), Instant::now());
-                evidence.judge(&entry, source, agent, messages, &options.screening, now)
+                // Without learned evidence: the operator cannot teach what only the operator's key can read.
+                evidence.judge(&entry, source, agent, messages, None, &options.screening, now)
             };
             let verdict = panics::catch(Part::Submission, judge).unwrap_or_else(|panic| {
                 tracing::error!("{panic}: a submission is stored without screening");

@@ -32,8 +32,8 @@ impl DiscardPreview {
     }
 
     /// Removes those of the held submissions that are still held; see [`Editor::discard`].
-    pub fn discard(&self, editor: &mut Editor) -> Result<Discarded, StoreError> {
-        let erased = editor.discard(&self.ids())?;
+    pub fn discard(&self, editor: &mut Editor, now: Timestamp) -> Result<Discarded, StoreError> {
+        let erased = editor.discard(&self.ids(), now)?;
         let stayed = self.held.len().saturating_sub(erased.submissions);
         Ok(Discarded { erased, stayed })
     }

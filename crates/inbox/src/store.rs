@@ -43,7 +43,7 @@ pub use link::LinkToken;
 pub use open::{check_environment, migrate};
 pub use outage::Outage;
 pub use postgres::server::Server;
-pub use sql::abuse::{Abuse, AgentCount, RefusedSource, SignalCount};
+pub use sql::abuse::{Abuse, AgentCount, Decisions, RefusedSource, SignalCount};
 pub use sql::annotation::{Annotated, Annotation, MAX_ASSIGNEE};
 pub use sql::confirmation::confirmation_rule;
 pub use sql::confirmation_mail::{ConfirmationMails, LinkState};
@@ -53,6 +53,7 @@ pub use sql::edit::Erased;
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
+pub use sql::lesson::Lessons;
 pub use sql::note::{MAX_NOTE, MAX_NOTES, Note};
 pub use sql::operator_log::{LogEntry, OperatorAction};
 pub use sql::page::SearchPage;
@@ -94,6 +95,7 @@ impl StoreOptions {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
+    url: Arc<DatabaseUrl>,
     /// The configured channels. Submissions are queued for them. A closure passed to [`Store::change`] may
     /// capture a clone of this handle, but not the store itself, which would keep the writer alive.
     pub channels: Arc<ArcSwap<Vec<Route>>>,
@@ -114,7 +116,8 @@ impl Store {
     /// Until it succeeds, [`Store::append`] fails and [`Store::health`] returns the cause.
     pub fn open(options: &StoreOptions) -> Result<Store, StoreError> {
         let channels = Arc::new(ArcSwap::from_pointee(options.channels.clone()));
-        Ok(Store { writer: Arc::new(Writer::start(&options.url)?), channels })
+        let writer = Arc::new(Writer::start(&options.url)?);
+        Ok(Store { writer, url: Arc::new(options.url.clone()), channels })
     }
 
     /// Appends a submission to the intake and returns its id. [`Store::settle`] waits for its processing.
@@ -145,6 +148,10 @@ impl Store {
     }
 
     /// Notifications about commits by this process.
+    pub fn url(&self) -> &DatabaseUrl {
+        &self.url
+    }
+
     pub fn events(&self) -> &Events {
         &self.writer.events
     }

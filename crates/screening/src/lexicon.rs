@@ -14,11 +14,12 @@ use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The files that are part of the binary, with their names.
-pub(super) const BUILT_IN: [(&str, &str); 14] = [
+pub(super) const BUILT_IN: [(&str, &str); 16] = [
     ("da.toml", include_str!("../lexicon/da.toml")),
     ("de.toml", include_str!("../lexicon/de.toml")),
     ("en.toml", include_str!("../lexicon/en.toml")),
     ("es.toml", include_str!("../lexicon/es.toml")),
+    ("fi.toml", include_str!("../lexicon/fi.toml")),
     ("fr.toml", include_str!("../lexicon/fr.toml")),
     ("it.toml", include_str!("../lexicon/it.toml")),
     ("ja.toml", include_str!("../lexicon/ja.toml")),
@@ -26,6 +27,7 @@ pub(super) const BUILT_IN: [(&str, &str); 14] = [
     ("nl.toml", include_str!("../lexicon/nl.toml")),
     ("pl.toml", include_str!("../lexicon/pl.toml")),
     ("pt.toml", include_str!("../lexicon/pt.toml")),
+    ("ro.toml", include_str!("../lexicon/ro.toml")),
     ("ru.toml", include_str!("../lexicon/ru.toml")),
     ("sv.toml", include_str!("../lexicon/sv.toml")),
     ("zh.toml", include_str!("../lexicon/zh.toml")),

@@ -12,7 +12,7 @@ use super::stats::{first_day, write_wrapped};
 use crate::cli::output::counted;
 use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Abuse, SignalCount};
+use frontdesk_inbox::store::{Abuse, Decisions, SignalCount};
 
 /// Maximum number of sources and agents in text output.
 const MAX_SHOWN: usize = 10;
@@ -53,6 +53,7 @@ fn to_json(abuse: &Abuse, first: Date) -> Value {
         "signals": signals.collect::<Vec<_>>(),
         "agent_count": abuse.agent_count,
         "agents": abuse.agents,
+        "decisions": abuse.decisions,
     })
 }
 
@@ -72,6 +73,23 @@ fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> 
         format!("{} refused", counted(abuse.refused, "request")),
     ];
     write_wrapped("", &totals, width, out)?;
+    let Decisions { marked_spam, marked_honest, held_spam, held_honest, missed_spam } = abuse.decisions;
+    if marked_spam + marked_honest + held_spam + held_honest + missed_spam > 0 {
+        let percent = |right: usize, wrong: usize| {
+            if right + wrong == 0 { String::new() } else { format!(" ({} %)", right * 100 / (right + wrong)) }
+        };
+        let decisions = [
+            "By your decisions:".to_owned(),
+            format!(
+                "{marked_spam} of {} marked were spam{},",
+                marked_spam + marked_honest,
+                percent(marked_spam, marked_honest)
+            ),
+            format!("{held_spam} of {} held{},", held_spam + held_honest, percent(held_spam, held_honest)),
+            format!("{} delivered unmarked", counted(missed_spam, "spam message")),
+        ];
+        write_wrapped("", &decisions, width, out)?;
+    }
     let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>();
     let rest = |count: usize| (count > MAX_SHOWN).then(|| format!("and {} more", count - MAX_SHOWN));
 
@@ -111,6 +129,8 @@ mod tests {
             render(&sample(), 80),
             "Since 2026-11-01: 20 submissions, 8 held by screening (2 released),\n\
              4300 requests refused\n\
+             By your decisions: 9 of 10 marked were spam (90 %), 3 of 3 held (100 %),\n\
+             2 spam messages delivered unmarked\n\
              \n\
              SOURCE        SUBMISSIONS      HELD   REFUSED\n\
              0123456789ab           12         7      4000\n\
@@ -171,6 +191,13 @@ mod tests {
             signals: vec![held("links", 8, 2), held("honeypot", 3, 0)],
             agent_count: 1,
             agents: vec![AgentCount { agent: "agent.example.com".to_owned(), submissions: 3, held: 0 }],
+            decisions: Decisions {
+                marked_spam: 9,
+                marked_honest: 1,
+                held_spam: 3,
+                held_honest: 0,
+                missed_spam: 2,
+            },
         }
     }
 

@@ -29,6 +29,17 @@ pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>)
     })
 }
 
+/// Marks submissions as spam, or as honest.
+pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let channels = console.channels.to_vec();
+    change_each(find_all(ids, console)?, console, |changes, submission, console| {
+        let (id, now) = (submission.id, console.now.timestamp());
+        let annotated =
+            if is_spam { changes.mark_spam(id, now)? } else { changes.mark_ham(id, &channels, now)? };
+        Ok(Outcome::described(describe_spam(annotated, is_spam)))
+    })
+}
+
 /// Adds a note to a submission. Fails if the note is empty.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if note.trim().is_empty() {
@@ -147,6 +158,16 @@ impl DayArgument {
 /// longer exists.
 pub(in crate::cli) fn describe_done(annotated: Annotated, is_done: bool) -> Option<String> {
     let words = if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] };
+    choose_words(annotated, words.map(str::to_owned))
+}
+
+/// The result of calling a submission spam or honest, as the rest of a sentence about it. `None` if it no longer exists.
+pub(in crate::cli) fn describe_spam(annotated: Annotated, is_spam: bool) -> Option<String> {
+    let words = if is_spam {
+        ["is marked as spam", "is already marked as spam"]
+    } else {
+        ["is not spam any more", "was not marked or held as spam; screening learns that it is honest"]
+    };
     choose_words(annotated, words.map(str::to_owned))
 }
 

@@ -103,7 +103,8 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     }
     let filter = confirmed_filter(&filter, &held);
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
-    let erased = show_removal(held.submissions, || editor.discard_held(&filter)).context(INCOMPLETE)?;
+    let now = console.now.timestamp();
+    let erased = show_removal(held.submissions, || editor.discard_held(&filter, now)).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
 }
 
@@ -123,9 +124,9 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     }
     // Runs even without ids: an earlier run may have left removed data in the database's log.
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
-    let count = preview.held.len();
+    let (count, now) = (preview.held.len(), console.now.timestamp());
     let Discarded { erased, stayed } =
-        show_removal(count, || preview.discard(&mut editor)).context(INCOMPLETE)?;
+        show_removal(count, || preview.discard(&mut editor, now)).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     if stayed > 0 {
         let were = format!("{} {}", counted(stayed, "submission"), plural(stayed, "was", "were"));

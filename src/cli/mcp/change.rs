@@ -11,7 +11,7 @@ use super::arguments::ToolArguments;
 use super::envelope::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
-use crate::cli::inbox::annotate::{describe_done, describe_note};
+use crate::cli::inbox::annotate::{describe_done, describe_note, describe_spam};
 use crate::cli::inbox::change::{describe_due_retries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::{Details, read_details};
@@ -135,6 +135,24 @@ pub(super) fn set_done(
     })
 }
 
+/// Teaches that submissions are spam, and holds them; or that they are not, and releases them.
+pub(super) fn set_spam(
+    session: &McpSession,
+    arguments: &mut ToolArguments,
+    is_spam: bool,
+) -> Result<Value, ToolError> {
+    let ids = arguments.ids("ids", MAX_IDS)?;
+    change_each(session, &ids, needs::STORE, |changes, submission, config| {
+        let (channels, now) = (&config.store.channels, Timestamp::now());
+        let annotated = if is_spam {
+            changes.mark_spam(submission.id, now)?
+        } else {
+            changes.mark_ham(submission.id, channels, now)?
+        };
+        Ok(describe_spam(annotated, is_spam))
+    })
+}
+
 /// Adds a note to one submission.
 pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.id("id")?.ok_or_else(|| ToolError::new("`id` is missing"))?;
@@ -227,7 +245,7 @@ fn remove(
     refused: &[Value],
 ) -> Result<Value, ToolError> {
     let mut editor = Editor::open(&config.store.url)?.on_behalf_of(&session.user);
-    let discarded = preview.discard(&mut editor).map_err(|error| {
+    let discarded = preview.discard(&mut editor, Timestamp::now()).map_err(|error| {
         let error = ToolError::from(error);
         ToolError::new(format!(
             "{error}\nSome submissions may not have been removed: call `discard` again with the same ids and without \

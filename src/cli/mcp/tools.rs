@@ -30,7 +30,7 @@ const READS: ToolHints =
 /// The hints for a change that another tool reverses, and that sends nothing.
 const REVERSIBLE: ToolHints = ToolHints { is_read_only: false, ..READS };
 
-pub(super) const TOOLS: [ToolSpec; 14] = [
+pub(super) const TOOLS: [ToolSpec; 16] = [
     ToolSpec {
         name: "list_submissions",
         title: "List submissions",
@@ -160,6 +160,24 @@ pub(super) const TOOLS: [ToolSpec; 14] = [
         parameters: || ids_and(None),
         hints: REVERSIBLE,
         run: |session, arguments| change::set_done(session, arguments, false),
+    },
+    ToolSpec {
+        name: "spam",
+        title: "Call submissions spam",
+        description: "Marks submissions as spam, holds them unless they are delivered, and teaches screening. `ham` reverses it.",
+        required: &["ids"],
+        parameters: || ids_and(None),
+        hints: REVERSIBLE,
+        run: |session, arguments| change::set_spam(session, arguments, true),
+    },
+    ToolSpec {
+        name: "ham",
+        title: "Call submissions honest",
+        description: "Removes the mark of spam, releases submissions that it or screening holds, and teaches screening. `spam` reverses it, except                       for messages that were delivered.",
+        required: &["ids"],
+        parameters: || ids_and(None),
+        hints: REVERSIBLE,
+        run: |session, arguments| change::set_spam(session, arguments, false),
     },
     ToolSpec {
         name: "note",

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -22,7 +23,7 @@ use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_screening::verdict::ScreeningVerdict;
-use frontdesk_screening::{Evidence, Repeats};
+use frontdesk_screening::{Evidence, Learned, Repeats};
 
 /// The outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -131,6 +132,8 @@ pub(crate) fn process(
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
     messages: Arc<Repeats>,
+    /// What the operator's decisions have taught; `None` before the lessons are read.
+    pub learned: ArcSwapOption<Learned>,
     /// The verdicts on submissions whose transaction is not committed yet. If the transaction is retried, the
     /// messages must not be counted again.
     verdicts: Mutex<HashMap<Uuid, ScreeningVerdict>>,
@@ -138,7 +141,7 @@ pub(crate) struct Screener {
 
 impl Screener {
     pub fn new(messages: Arc<Repeats>) -> Screener {
-        Screener { messages, verdicts: Mutex::default() }
+        Screener { messages, learned: ArcSwapOption::empty(), verdicts: Mutex::default() }
     }
 
     /// Forgets the verdicts on the submissions of earlier batches. Call this after each commit.
@@ -203,6 +206,7 @@ impl Screened {
                         row.source,
                         row.agent.as_deref(),
                         &screener.messages,
+                        screener.learned.load().as_deref(),
                         &options.screening,
                         Instant::now(),
                     )

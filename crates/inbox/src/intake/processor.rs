@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
+use super::lessons::LessonReader;
 use crate::store::{Outage, Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_process::panics::{self, Part};
@@ -90,6 +91,7 @@ impl Processor {
             announced_at: None,
             limits_logged_at: [None; MailLimit::ALL.len()],
             outage: Outage::default(),
+            lessons: LessonReader::default(),
         };
         let thread =
             thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
@@ -124,6 +126,7 @@ struct ProcessorThread {
     /// When it was last logged that each limit of mails to visitors is used up.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
     outage: Outage,
+    lessons: LessonReader,
 }
 
 impl ProcessorThread {
@@ -170,6 +173,7 @@ impl ProcessorThread {
             while self.store.is_busy() && began.elapsed() < MAX_PAUSE && !self.is_stopping.load(Relaxed) {
                 thread::sleep(BUSY_CHECK_INTERVAL);
             }
+            self.refresh_lessons();
             let processed = self.process_batch()?;
             if processed.is_none() {
                 thread::sleep(TURN_RETRY_DELAY);
@@ -178,6 +182,14 @@ impl ProcessorThread {
             if is_done || (self.is_stopping.load(Relaxed) && began.elapsed() > MAX_PAUSE) {
                 return Ok(());
             }
+        }
+    }
+
+    /// Reads new lessons. A failure is logged: screening then goes on with the previous ones.
+    fn refresh_lessons(&mut self) {
+        let refreshed = self.lessons.refresh(&self.store, &self.options.load(), &self.screener);
+        if let Err(error) = refreshed {
+            tracing::warn!(%error, "cannot read what operators taught; screening continues with what it knows");
         }
     }
 

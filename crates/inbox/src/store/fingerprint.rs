@@ -73,6 +73,11 @@ impl Secret {
         self.hash("link", [submission.as_bytes().as_slice(), &expires_at.to_be_bytes()])
     }
 
+    /// The key of the hashes of words in lessons.
+    pub(super) fn token_key(&self) -> Hash {
+        self.hash("lesson", [])
+    }
+
     /// Hashes the destination of a channel.
     pub(super) fn target(&self, destination: &str) -> Hash {
         self.hash("target", [destination.as_bytes()])

@@ -74,7 +74,21 @@ pub struct Abuse {
     pub agent_count: usize,
     /// The agents with the most submissions, in descending order.
     pub agents: Vec<AgentCount>,
+    pub decisions: Decisions,
 }
+
+/// How often operators agreed with screening, by what they taught: those that screening marked or held and that they called
+/// spam or honest, and the spam that it delivered unmarked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Decisions {
+    pub marked_spam: usize,
+    pub marked_honest: usize,
+    pub held_spam: usize,
+    pub held_honest: usize,
+    pub missed_spam: usize,
+}
+
+from_row! { Decisions { marked_spam, marked_honest, held_spam, held_honest, missed_spam } }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedSource {
@@ -175,6 +189,17 @@ impl InboxReader {
                 abuse.agent_count = row.get("agents")?;
                 abuse.agents.push(AgentCount::from_row(&row)?);
             }
+            let count = |condition: &str| format!("count(*) FILTER (WHERE {condition})");
+            let decisions = format!(
+                "SELECT {} AS marked_spam, {} AS marked_honest, {} AS held_spam, {} AS held_honest, {} AS missed_spam
+                 FROM lesson WHERE taught_at >= ?1",
+                count("judged = 1 AND teaching = 1"),
+                count("judged = 1 AND teaching <> 1"),
+                count("judged = 2 AND teaching = 1"),
+                count("judged = 2 AND teaching <> 1"),
+                count("judged = 0 AND teaching = 1"),
+            );
+            abuse.decisions = Decisions::from_row(&self.sql.one(&decisions, values![since])?)?;
             Ok(abuse)
         })
     }

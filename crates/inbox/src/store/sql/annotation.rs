@@ -11,7 +11,7 @@ use super::editor::Editor;
 use super::operator_log::OperatorAction;
 use super::read::InboxReader;
 use super::rows::day_number;
-use super::{Bind, FromRow as _, Row, Sql, values};
+use super::{Bind, FromRow as _, Row, Sql, lesson, values};
 use crate::store::error::StoreError;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,11 @@ impl Editor {
         self.annotate(id, action, |tx| {
             let set = "UPDATE submission SET done_at = CAST(?2 AS bigint)
                  WHERE id = ?1 AND (done_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
-            tx.execute(set, values![id, at])
+            let changed = tx.execute(set, values![id, at])?;
+            if changed > 0 {
+                lesson::teach_weakly(tx, self.secret(), id, is_done, now)?;
+            }
+            Ok(changed)
         })
     }
 
@@ -118,19 +122,21 @@ impl Editor {
             if !is_replied {
                 let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL
                      WHERE submission = ?1 AND replied_at IS NOT NULL";
+                lesson::teach_weakly(tx, self.secret(), id, false, now)?;
                 return tx.execute(remove, values![id]);
             }
             let set = "INSERT INTO annotation (submission, replied_at, replied_by) VALUES (?1, ?2, ?3)
                  ON CONFLICT (submission) DO UPDATE SET replied_at = excluded.replied_at, replied_by = excluded.replied_by
                  WHERE annotation.replied_at IS NULL OR annotation.replied_by <> excluded.replied_by
                      OR abs(annotation.replied_at - excluded.replied_at) >= 60000";
+            lesson::teach_weakly(tx, self.secret(), id, true, now)?;
             tx.execute(set, values![id, now.as_millisecond(), user])
         })
     }
 
     /// Applies a change to the annotation of a processed submission. Logs it unless `change` returns zero.
     pub(super) fn annotate(
-        &mut self,
+        &self,
         id: Uuid,
         action: OperatorAction,
         change: impl Fn(&dyn Sql) -> Result<usize, StoreError>,

@@ -44,7 +44,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 23] = [
+pub(crate) const TABLES: [Table; 24] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table { name: "definition", key: "id", rest: "form, stored_at, json" },
     Table {
@@ -60,6 +60,7 @@ pub(crate) const TABLES: [Table; 23] = [
         rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network, \
                other_senders, definition, lead",
     },
+    Table { name: "lesson", key: "submission", rest: "taught_at, teaching, judged, senders, tokens" },
     Table { name: "repeat", key: "id", rest: "submission" },
     Table {
         name: "delivery",

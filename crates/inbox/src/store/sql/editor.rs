@@ -12,7 +12,7 @@ use super::discard::{self, HeldFilter};
 use super::edit::Erased;
 use super::operator_log::{EntryWriter, OperatorAction};
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
-use super::{Cell, Dialect, FromRow as _, Sql, bind_all, confirmation, edit, transaction, values};
+use super::{Cell, Dialect, FromRow as _, Sql, bind_all, confirmation, edit, lesson, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
@@ -59,6 +59,10 @@ impl Editor {
     #[must_use]
     pub fn on_behalf_of(self, user: &str) -> Editor {
         Editor { user: user.to_owned(), ..self }
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
     }
 
     pub(super) fn user(&self) -> &str {
@@ -170,6 +174,8 @@ impl Editor {
             );
             let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
+                // A release that is taken back teaches nothing any more.
+                lesson::teach(tx, &self.secret, id, None, now)?;
                 tx.execute(
                     "UPDATE delivery SET state = 'held', due_at = NULL
                      WHERE submission = ?1 AND state IN ('waiting', 'parked')",
@@ -190,6 +196,7 @@ impl Editor {
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
+                lesson::teach_release(tx, &self.secret, id, now)?;
                 entry.add(tx, 1)?;
             }
             Ok(is_released)
@@ -278,6 +285,7 @@ impl Editor {
     /// of mails to the mailbox, which expire.
     pub fn erase_person(&mut self, person: &Hash) -> Result<Erased, StoreError> {
         let entry = self.log_entry(OperatorAction::Erase);
+        self.commit_step(|tx| lesson::forget_person(tx, person))?;
         let mut erased = Erased::default();
         let days = self.sql.column::<i64>("SELECT DISTINCT day FROM pressure", &[])?;
         let mut forgotten = BTreeSet::new();
@@ -307,7 +315,7 @@ impl Editor {
             })?;
             forgotten.extend(sources);
             for ids in rows::split_into_groups(&page) {
-                self.remove(ids, edit::accepted_among, &entry, &mut erased)?;
+                self.remove(ids, edit::accepted_among, None, &entry, &mut erased)?;
             }
         }
         self.remove_orphaned_repeats()?;
@@ -333,14 +341,14 @@ impl Editor {
     /// Removes the held submissions that a filter selects, in transactions of bounded size, and wipes them
     /// like [`Editor::erase`]. May include submissions that become held in the meantime, unless the filter's
     /// `before` excludes them. After an error, earlier transactions stay committed.
-    pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
+    pub fn discard_held(&mut self, filter: &HeldFilter, now: Timestamp) -> Result<Erased, StoreError> {
         let entry = self.log_entry(OperatorAction::Discard);
         let mut erased = Erased::default();
         let mut after = discard::START;
         while let Some((page, last)) = discard::read_page(&*self.sql, filter, after)? {
             after = last;
             for ids in rows::split_into_groups(&page) {
-                self.remove(ids, discard::held_among, &entry, &mut erased)?;
+                self.remove(ids, discard::held_among, Some(now), &entry, &mut erased)?;
             }
         }
         self.wipe_log(erased)
@@ -348,7 +356,7 @@ impl Editor {
 
     /// Removes the held submissions among `ids`, unconfirmed ones included, and wipes them like
     /// [`Editor::erase`]. Skips all others.
-    pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
+    pub fn discard(&mut self, ids: &[Uuid], now: Timestamp) -> Result<Erased, StoreError> {
         let mut entry = self.log_entry(OperatorAction::Discard);
         if let [id] = ids {
             entry = entry.about(*id);
@@ -357,19 +365,20 @@ impl Editor {
         for ids in ids.chunks(rows::MAX_ROWS) {
             let mut ids: Vec<_> = ids.iter().map(|id| id.into_bytes()).collect();
             ids.sort_unstable();
-            self.remove(ids, discard::held_among, &entry, &mut erased)?;
+            self.remove(ids, discard::held_among, Some(now), &entry, &mut erased)?;
         }
         self.wipe_log(erased)
     }
 
     /// Removes the submissions that `among` selects from `ids`, which must be sorted, and adds their counts
-    /// to `erased` and `entry`. Each transaction skips locked rows, because waiting for them could cause a
+    /// to `erased` and `entry`. With `discarded_at`, what is discarded teaches what spam is. Each transaction skips locked rows, because waiting for them could cause a
     /// deadlock with the replica that processes the intake; further transactions remove the rest. Fails with
     /// [`StoreError::Locked`] if a row stays locked for [`PATIENCE`].
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
         among: impl Fn(&dyn Sql, &[[u8; 16]], &str) -> Result<Vec<[u8; 16]>, StoreError>,
+        discarded_at: Option<Timestamp>,
         entry: &EntryWriter,
         erased: &mut Erased,
     ) -> Result<(), StoreError> {
@@ -377,6 +386,9 @@ impl Editor {
         loop {
             let removed = self.commit_step(|tx| {
                 let ids = among(tx, &ids, tx.dialect().skip_locked_clause())?;
+                if let Some(at) = discarded_at {
+                    lesson::teach_discarded(tx, &self.secret, &ids, at)?;
+                }
                 let removed = edit::remove_submissions(tx, &ids)?;
                 if removed.submissions > 0 {
                     entry.add(tx, removed.submissions)?;

@@ -7,8 +7,9 @@ use super::annotation::Annotated;
 use super::editor::Editor;
 use super::operator_log::OperatorAction;
 use super::read::InboxReader;
-use super::values;
+use super::{lesson, values};
 use crate::store::error::StoreError;
+use frontdesk_screening::learned::Teaching;
 
 impl Editor {
     /// Marks a submission as read or as unread. The first time that it was read is kept. Not logged. Does
@@ -23,21 +24,30 @@ impl Editor {
         })
     }
 
-    /// Marks a submission as spam, or removes the mark. Neither holds nor releases it.
+    /// Marks a submission as spam, or removes the mark, and teaches that. Neither holds nor releases it.
     pub fn set_spam(&mut self, id: Uuid, is_spam: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
         let at = is_spam.then_some(now);
         self.annotate(id, action, |tx| {
             let set = "UPDATE submission SET spam_at = CAST(?2 AS bigint)
                  WHERE id = ?1 AND (spam_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
-            tx.execute(set, values![id, at])
+            let changed = tx.execute(set, values![id, at])?;
+            let taught = if is_spam { Teaching::Spam } else { Teaching::Honest };
+            lesson::teach(tx, self.secret(), id, Some(taught), now)?;
+            Ok(changed)
         })
     }
 }
 
 impl InboxReader {
-    /// Whether a submission is held because it was marked as spam ([`Editor::hold_as_spam`]).
+    /// Whether a submission is held as spam: by screening, or because it was marked ([`Editor::hold_as_spam`]).
     pub fn is_held_as_spam(&self, id: Uuid) -> Result<bool, StoreError> {
+        let find = "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND (held_as_spam = 1 OR withheld = 1)";
+        self.sql.exists(find, values![id])
+    }
+
+    /// Whether a submission is held because it was marked as spam ([`Editor::hold_as_spam`]).
+    pub fn is_held_by_mark(&self, id: Uuid) -> Result<bool, StoreError> {
         self.sql.exists("SELECT 1 FROM submission WHERE id = ?1 AND held_as_spam = 1", values![id])
     }
 }

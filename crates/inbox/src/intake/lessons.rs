@@ -1,0 +1,70 @@
+//! Keeps what operators' decisions have taught in memory, for screening.
+
+#![expect(clippy::disallowed_methods, reason = "the lessons are read at intervals")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::IntakeOptions;
+use super::batch::Screener;
+use crate::store::{InboxReader, Store, StoreError};
+use frontdesk_screening::Learned;
+use frontdesk_screening::learned::LearnedModel;
+
+/// How often to look for new lessons while submissions are processed.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often old lessons are removed.
+const EXPIRY_INTERVAL: Duration = Duration::from_hours(24);
+
+/// Reads the lessons again after they have changed.
+#[derive(Default)]
+pub(super) struct LessonReader {
+    /// The version of the lessons that the screener has.
+    version: Option<u64>,
+    /// The threshold with which the model was made.
+    marked_from: u32,
+    /// What the database says about learning, if this process has stored it.
+    learns: Option<bool>,
+    checked_at: Option<Instant>,
+    expired_at: Option<Instant>,
+}
+
+impl LessonReader {
+    /// Gives the screener the current lessons, if they have changed. Stores whether decisions teach, and removes old
+    /// lessons. A failure leaves the previous lessons in place; the next call tries again.
+    pub fn refresh(
+        &mut self,
+        store: &Store,
+        options: &IntakeOptions,
+        screener: &Screener,
+    ) -> Result<(), StoreError> {
+        if self.checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
+            return Ok(());
+        }
+        self.checked_at = Some(Instant::now());
+        let (learn, now) = (options.screening.learn, (options.clock)());
+        if self.learns != Some(learn) {
+            store.change_blocking(move |tx| tx.set_learns(learn))?;
+            self.learns = Some(learn);
+        }
+        if !learn {
+            screener.learned.store(None);
+            self.version = None;
+            return Ok(());
+        }
+        if self.expired_at.is_none_or(|at| at.elapsed() > EXPIRY_INTERVAL) {
+            store.change_blocking(move |tx| tx.expire_lessons(now))?;
+            self.expired_at = Some(Instant::now());
+        }
+        let marked_from = options.screening.suspicious_threshold;
+        let known = self.version.filter(|_| self.marked_from == marked_from);
+        let reader = InboxReader::open(store.url().clone())?;
+        if let Some(lessons) = reader.lessons(known, now)? {
+            let model = LearnedModel::new(&lessons.lessons, marked_from);
+            screener.learned.store(Some(Arc::new(Learned { model, key: lessons.key })));
+            self.version = Some(lessons.version);
+            self.marked_from = marked_from;
+        }
+        Ok(())
+    }
+}

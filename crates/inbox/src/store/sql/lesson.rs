@@ -1,0 +1,279 @@
+//! The table `lesson`: what operators' decisions teach screening.
+//!
+//! A lesson has keyed hashes of a submission's words and features, and no readable word. It stays when its submission is
+//! discarded or removed by retention, and goes with the person's other data when an operator erases that person.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::read::InboxReader;
+use super::transaction::Transaction;
+use super::{Row, Sql, definition, values};
+use crate::store::error::StoreError;
+use crate::store::fingerprint::{Hash, Secret};
+use crate::submission::parse_fields;
+use frontdesk_forms::parse::Entry;
+use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Tokens};
+use frontdesk_screening::verdict::ScreeningReason;
+use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
+
+/// Maximum number of lessons that one transaction of a discard teaches: a flood is one lesson more than once.
+const MAX_DISCARDED: usize = 20;
+/// The names in `meta` of the setting `screening.learn`, and of the number of changes of lessons.
+const LEARNS: &str = "screening.learn";
+const CHANGES: &str = "lessons";
+
+/// The number by which a lesson's `teaching` is stored.
+fn number(teaching: Teaching) -> i64 {
+    match teaching {
+        Teaching::Honest => 0,
+        Teaching::Spam => 1,
+        Teaching::WeakHonest => 2,
+    }
+}
+
+fn teaching(number: i64) -> Result<Teaching, StoreError> {
+    [Teaching::Honest, Teaching::Spam, Teaching::WeakHonest]
+        .into_iter()
+        .find(|teaching| self::number(*teaching) == number)
+        .ok_or(StoreError::Damaged("the kind of a lesson is unknown"))
+}
+
+/// Whether operators' decisions teach. True until a server stores otherwise.
+pub(super) fn learns(sql: &dyn Sql) -> Result<bool, StoreError> {
+    let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![LEARNS])?;
+    Ok(stored.is_none_or(|value| value != b"0"))
+}
+
+/// Stores whether operators' decisions teach, for all processes that change the inbox. Without learning, removes all
+/// lessons.
+fn set_learns(tx: &dyn Sql, learns: bool) -> Result<(), StoreError> {
+    if self::learns(tx)? == learns {
+        return Ok(());
+    }
+    let set = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    tx.execute(set, values![LEARNS, if learns { b"1".to_vec() } else { b"0".to_vec() }])?;
+    if !learns {
+        tx.execute("DELETE FROM lesson", &[])?;
+    }
+    note_change(tx)
+}
+
+/// The number of changes of lessons since the database was created.
+fn changes(sql: &dyn Sql) -> Result<u64, StoreError> {
+    let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![CHANGES])?;
+    let bytes = stored.and_then(|value| value.try_into().ok()).unwrap_or_default();
+    Ok(u64::from_be_bytes(bytes))
+}
+
+fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
+    let next = (changes(tx)? + 1).to_be_bytes().to_vec();
+    let set = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    tx.execute(set, values![CHANGES, next]).map(drop)
+}
+
+/// Teaches a decision about a processed submission, in place of an earlier one; `None` takes an earlier one back. An encrypted
+/// submission, and one with hardly any text, teaches nothing. Does nothing if learning is switched off.
+pub(super) fn teach(
+    tx: &dyn Sql,
+    secret: &Secret,
+    id: Uuid,
+    taught: Option<Teaching>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if !learns(tx)? {
+        return Ok(());
+    }
+    let Some(taught) = taught else {
+        let removed = tx.execute("DELETE FROM lesson WHERE submission = ?1", values![id])?;
+        return if removed > 0 { note_change(tx) } else { Ok(()) };
+    };
+    let find = "SELECT id, form, definition, fields, reasons, sender, other_senders, suspicious + 2 * withheld AS judged
+         FROM submission
+         WHERE id = ?1 AND sealed IS NULL";
+    let Some(row) = tx.row(find, values![id])? else { return Ok(()) };
+    if insert(tx, secret, &row, taught, now)? {
+        limit(tx)?;
+        note_change(tx)?;
+    }
+    Ok(())
+}
+
+/// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was taught; or takes
+/// such a lesson back.
+pub(super) fn teach_weakly(
+    tx: &dyn Sql,
+    secret: &Secret,
+    id: Uuid,
+    is_honest: bool,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let is_spam = "SELECT 1 FROM submission WHERE id = ?1 AND spam_at IS NOT NULL";
+    if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
+        return Ok(());
+    }
+    teach(tx, secret, id, is_honest.then_some(Teaching::WeakHonest), now)
+}
+
+/// Teaches that a released submission is honest, if screening had held it.
+pub(super) fn teach_release(
+    tx: &dyn Sql,
+    secret: &Secret,
+    id: Uuid,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let was_withheld = "SELECT 1 FROM submission WHERE id = ?1 AND withheld = 1";
+    if tx.exists(was_withheld, values![id])? {
+        teach(tx, secret, id, Some(Teaching::Honest), now)?;
+    }
+    Ok(())
+}
+
+/// Whether a lesson of full weight exists, which weak evidence does not replace.
+fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+    let weak = number(Teaching::WeakHonest);
+    sql.exists("SELECT 1 FROM lesson WHERE submission = ?1 AND teaching <> ?2", values![id, weak])
+}
+
+/// Teaches that submissions which are about to be discarded are spam: those that screening holds or that are marked as spam,
+/// up to [`MAX_DISCARDED`].
+pub(super) fn teach_discarded(
+    tx: &dyn Sql,
+    secret: &Secret,
+    ids: &[[u8; 16]],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if ids.is_empty() || !learns(tx)? {
+        return Ok(());
+    }
+    let find = "SELECT id, form, definition, fields, reasons, sender, other_senders, suspicious + 2 * withheld AS judged
+         FROM submission
+         WHERE sealed IS NULL AND (withheld = 1 OR spam_at IS NOT NULL) AND";
+    let mut taught = 0;
+    for row in tx.query_in(find, "id", ids, "")? {
+        if taught == MAX_DISCARDED {
+            break;
+        }
+        taught += usize::from(insert(tx, secret, &row, Teaching::Spam, now)?);
+    }
+    if taught > 0 {
+        limit(tx)?;
+        note_change(tx)?;
+    }
+    Ok(())
+}
+
+/// Stores the lesson of a row of `submission`. Returns false if it has too little text. A row that cannot be read teaches
+/// nothing.
+fn insert(
+    tx: &dyn Sql,
+    secret: &Secret,
+    row: &Row,
+    taught: Teaching,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(form) = definition::of_row(tx, row)? else { return Ok(false) };
+    let Ok(fields) = parse_fields(row.text("fields")?.as_bytes()) else { return Ok(false) };
+    let reasons: Option<String> = row.get("reasons")?;
+    let reasons: Vec<ScreeningReason> =
+        reasons.and_then(|reasons| serde_json::from_str(&reasons).ok()).unwrap_or_default();
+    let in_text = reasons.iter().filter(|reason| reason.signal.is_in_text());
+    let points = in_text.fold(0, |sum: u32, reason| sum.saturating_add(reason.points));
+    let entry = Entry::restored(form, fields);
+    let text = TokenizedText::new(&entry);
+    let Some(tokens) = lesson_tokens(&text, points, &Lexicon::built_in(), &secret.token_key()) else {
+        return Ok(false);
+    };
+    let mut senders: Vec<u8> = row.get::<Option<Vec<u8>>>("sender")?.unwrap_or_default();
+    senders.extend(row.get::<Option<Vec<u8>>>("other_senders")?.unwrap_or_default());
+    let insert = "INSERT INTO lesson (submission, taught_at, teaching, judged, senders, tokens)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (submission) DO UPDATE SET taught_at = excluded.taught_at, teaching = excluded.teaching,
+             senders = excluded.senders, tokens = excluded.tokens";
+    let id: [u8; 16] = row.get("id")?;
+    let judged: i64 = row.get::<i64>("judged")?.min(2);
+    tx.execute(insert, values![id, now, number(taught), judged, senders, tokens.to_bytes()])?;
+    Ok(true)
+}
+
+/// Removes the oldest lessons of the larger kind beyond [`MAX_LESSONS`], so that a flood of one kind does not replace the
+/// other.
+fn limit(tx: &dyn Sql) -> Result<(), StoreError> {
+    let spam = number(Teaching::Spam);
+    let counts = tx.one(
+        "SELECT count(*) AS count, coalesce(sum(CASE WHEN teaching = ?1 THEN 1 ELSE 0 END), 0) AS spam FROM lesson",
+        values![spam],
+    )?;
+    let (all, of_spam): (usize, usize) = (counts.get("count")?, counts.get("spam")?);
+    let Some(excess) = all.checked_sub(MAX_LESSONS).filter(|excess| *excess > 0) else { return Ok(()) };
+    let larger = if of_spam * 2 >= all { "=" } else { "<>" };
+    let remove = format!(
+        "DELETE FROM lesson WHERE submission IN
+             (SELECT submission FROM lesson WHERE teaching {larger} ?1 ORDER BY taught_at, submission LIMIT ?2)"
+    );
+    tx.execute(&remove, values![spam, i64::try_from(excess).unwrap_or(i64::MAX)]).map(drop)
+}
+
+/// Removes the lessons from a person's submissions, by the keyed hash of an address.
+pub(super) fn forget_person(tx: &dyn Sql, person: &Hash) -> Result<(), StoreError> {
+    let rows = tx.query("SELECT submission, senders FROM lesson", &[])?;
+    let mut removed = 0;
+    for row in rows {
+        let senders: Vec<u8> = row.get("senders")?;
+        if senders.chunks(person.len()).any(|sender| sender == person) {
+            let id: [u8; 16] = row.get("submission")?;
+            removed += tx.execute("DELETE FROM lesson WHERE submission = ?1", values![id])?;
+        }
+    }
+    if removed > 0 { note_change(tx) } else { Ok(()) }
+}
+
+/// Removes lessons older than [`MAX_AGE`].
+fn expire(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
+    let oldest = now.saturating_sub(MAX_AGE).unwrap_or(Timestamp::MIN);
+    let removed = tx.execute("DELETE FROM lesson WHERE taught_at < ?1", values![oldest])?;
+    if removed > 0 { note_change(tx) } else { Ok(()) }
+}
+
+impl Transaction<'_> {
+    /// Stores whether operators' decisions teach; see [`set_learns`].
+    pub fn set_learns(&self, learns: bool) -> Result<(), StoreError> {
+        set_learns(self.sql, learns)
+    }
+
+    /// Removes old lessons; see [`expire`].
+    pub fn expire_lessons(&self, now: Timestamp) -> Result<(), StoreError> {
+        expire(self.sql, now)
+    }
+}
+
+/// The lessons of an inbox.
+#[derive(Clone, Debug)]
+pub struct Lessons {
+    /// Differs after each change.
+    pub version: u64,
+    pub lessons: Vec<Lesson>,
+    pub key: TokenKey,
+}
+
+impl InboxReader {
+    /// All lessons, the newest first, unless their version is `known`.
+    pub fn lessons(&self, known: Option<u64>, now: Timestamp) -> Result<Option<Lessons>, StoreError> {
+        let version = changes(&*self.sql)?;
+        if known == Some(version) {
+            return Ok(None);
+        }
+        let key = Secret::read(&*self.sql)?.token_key();
+        let select = "SELECT teaching, taught_at, tokens FROM lesson ORDER BY taught_at DESC, submission";
+        let read = |row: &Row| {
+            let tokens: Vec<u8> = row.get("tokens")?;
+            let tokens =
+                Tokens::from_bytes(&tokens).ok_or(StoreError::Damaged("a lesson's tokens are not valid"))?;
+            let taught_at: Timestamp = row.get("taught_at")?;
+            let age = now.duration_since(taught_at).try_into().unwrap_or_default();
+            Ok(Lesson { teaching: teaching(row.get("teaching")?)?, age, tokens })
+        };
+        let lessons = self.sql.query(select, &[])?.iter().map(read).collect::<Result<_, StoreError>>()?;
+        Ok(Some(Lessons { version, lessons, key }))
+    }
+}
