@@ -10,6 +10,8 @@ CREATE TABLE lesson (
     tokens     bytea  NOT NULL
 );
 
+CREATE INDEX lesson_taught_at ON lesson (taught_at);
+
 -- Values that belong to the whole inbox, such as `secret`, the key of all hashes.
 CREATE TABLE meta (
     name  text PRIMARY KEY,

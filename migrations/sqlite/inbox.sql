@@ -210,6 +210,8 @@ CREATE TABLE lesson (
     tokens     BLOB    NOT NULL             -- keyed hashes of words and features: see crates/screening/src/learned.rs
 ) STRICT;
 
+CREATE INDEX lesson_taught_at ON lesson (taught_at);
+
 -- The notes of operators on a submission.
 CREATE TABLE note (
     id         BLOB    PRIMARY KEY CHECK (length(id) = 16),      -- UUID version 7, so in order of time

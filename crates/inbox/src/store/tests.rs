@@ -39,6 +39,7 @@ mod held_bench;
 mod intake;
 mod interleavings;
 mod leads;
+mod lessons;
 mod operators;
 mod plans;
 mod repeats;

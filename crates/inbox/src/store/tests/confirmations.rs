@@ -56,7 +56,7 @@ fn forged_expired_and_unknown_links_do_nothing() {
     // Another inbox has another secret.
     let other = confirming(100, None);
     assert_eq!(other.confirm(&token, noon()), (LinkState::Unknown, false));
-    fixture.editor().discard(&[id]).unwrap();
+    fixture.editor().discard(&[id], Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(fixture.confirm(&token, noon()), (LinkState::Unknown, false));
     assert_eq!((fixture.count("confirmation"), fixture.count("delivery")), (0, 0));
 }
@@ -174,7 +174,7 @@ fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
     assert!(counts.iter().any(|tally| tally.status == Status::Unconfirmed && tally.count == 1));
     let filter = HeldFilter::default();
     assert_eq!(fixture.reader().held(&filter).unwrap().submissions, 1);
-    fixture.editor().discard_held(&filter).unwrap();
+    fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(fixture.reader().get(held).unwrap(), None);
     assert_eq!((count(Status::Unconfirmed), count(Status::Held)), (1, 0));
 }

@@ -20,7 +20,7 @@ fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
     );
     fixture.sql("INSERT INTO channel (name, paused_at, answer) VALUES ('crm', 1, 'no sesame here'), ('box', 1, 'another')");
     assert!(fixture.files_hold("sesame"), "the search would find it");
-    let erased = fixture.editor().discard(&[id]).unwrap();
+    let erased = fixture.editor().discard(&[id], Timestamp::UNIX_EPOCH).unwrap();
     let is_wiped = fixture.options.url.file().is_some();
     assert_eq!(erased, Erased { submissions: 1, deliveries: 2, delivered: 0, attempts: 1, is_wiped });
     assert_eq!(fixture.ids(), [other]);
@@ -39,11 +39,11 @@ fn only_held_submissions_are_discarded() {
     let kept = fixture.keep_new(&waitlist("kept@example.com"));
     let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
     assert!(fixture.editor().hold(by_hand, "odd", Timestamp::UNIX_EPOCH).unwrap());
-    assert_eq!(fixture.editor().discard(&[waiting, kept, Uuid::max(), by_hand]).unwrap().submissions, 1);
+    assert_eq!(fixture.editor().discard(&[waiting, kept, Uuid::max(), by_hand], Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
     assert_eq!(fixture.ids(), [screened, kept, waiting]);
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
     assert_eq!(fixture.ids(), [kept, waiting]);
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 0);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 0);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
     }
     assert_eq!(fixture.reader().held(&all).unwrap().sources, 3);
     let filter = HeldFilter { signal: Some(Signal::Links), ..all };
-    assert_eq!(fixture.editor().discard_held(&filter).unwrap().submissions, 2);
+    assert_eq!(fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap().submissions, 2);
     assert_eq!(fixture.list().len(), 3);
 }
 
@@ -110,10 +110,10 @@ fn submissions_held_by_a_flood_are_discarded_only_on_request() {
     assert_eq!(found(Some(Signal::Links)), (1, 1, true));
     assert_eq!(found(Some(Signal::Honeypot)), (0, 0, false));
     assert_eq!(found(Some(Signal::FormRate)), (2, 0, true));
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
     assert_eq!(fixture.ids(), [both, flooded]);
     let filter = HeldFilter { signal: Some(Signal::FormRate), ..HeldFilter::default() };
-    assert_eq!(fixture.editor().discard_held(&filter).unwrap().submissions, 2);
+    assert_eq!(fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap().submissions, 2);
     assert_eq!(fixture.reader().get(screened).unwrap(), None);
 }
 
@@ -138,10 +138,10 @@ fn many_are_discarded_in_transactions_of_a_bounded_size() {
     let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
     fixture.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
     fixture.sql("INSERT INTO guard SELECT id FROM submission ORDER BY held_at DESC LIMIT 1");
-    fixture.editor().discard_held(&HeldFilter::default()).unwrap_err();
+    fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap_err();
     assert_eq!(fixture.count("submission"), 50);
     fixture.sql("DROP TABLE guard");
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 50);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 50);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn submissions_are_accepted_while_held_ones_are_discarded() {
     fixture.keep_all(&held);
     let place = fixture.options.url.clone();
     let discard = std::thread::spawn(move || {
-        Editor::open(place).unwrap().discard_held(&HeldFilter::default()).unwrap().submissions
+        Editor::open(place).unwrap().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions
     });
     let mut accepted = 0;
     while !discard.is_finished() || accepted < 3 {
@@ -176,7 +176,7 @@ fn a_submission_that_another_transaction_has_locked_is_waited_for() {
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
     let place = fixture.options.url.clone();
     let discard =
-        std::thread::spawn(move || Editor::open(place).unwrap().discard_held(&HeldFilter::default()));
+        std::thread::spawn(move || Editor::open(place).unwrap().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH));
     while fixture.ids() != [locked] {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -61,8 +61,8 @@ fn every_change_is_logged_with_its_user_and_extent() {
     for id in &ids[1..] {
         assert!(editor.hold(*id, "odd", now()).unwrap());
     }
-    assert_eq!(editor.discard_held(&HeldFilter::default()).unwrap().submissions, 2);
-    assert_eq!(editor.discard_held(&HeldFilter::default()).unwrap().submissions, 0);
+    assert_eq!(editor.discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 2);
+    assert_eq!(editor.discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 0);
     assert_eq!(editor.erase("ADA@example.com").unwrap().submissions, 1);
     assert_eq!(
         actions(&fixture),

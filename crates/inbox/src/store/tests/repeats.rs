@@ -172,7 +172,7 @@ fn a_held_submission_of_another_source_is_kept_and_discarded_by_itself() {
     fixture.keep_again(&honest().held_for(&HONEYPOT), id);
     let attacker = fixture.reader().get(attack).unwrap().unwrap().source;
     let filter = HeldFilter { source: SourcePrefix::parse(&attacker), ..HeldFilter::default() };
-    assert_eq!(fixture.editor().discard_held(&filter).unwrap().submissions, 1);
+    assert_eq!(fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
     assert_eq!(fixture.status(id), Status::Held);
 }
 

@@ -280,7 +280,7 @@ fn screening(score: u32, reasons: &[(Signal, u32, &str)], withheld: bool) -> Opt
 }
 
 /// A store with a recipient for encryption, whose submissions are sent to these channels.
-fn sealing(channels: &[&str]) -> Fixture {
+pub(super) fn sealing(channels: &[&str]) -> Fixture {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
     let Fixture { mut options, fresh, .. } = Fixture::with_channels(channels, &[]);
     options.intake.recipient = Some(Recipient::parse(recipient).unwrap());
@@ -303,7 +303,7 @@ impl Fixture {
         self.runtime.block_on(self.store.record_refusals(refused.collect(), at.parse().unwrap())).unwrap();
     }
 
-    fn get(&self, id: Uuid) -> Submission {
+    pub(super) fn get(&self, id: Uuid) -> Submission {
         self.reader().get(id).unwrap().unwrap()
     }
 }

@@ -71,7 +71,7 @@ fn a_removed_submission_takes_its_notes_and_annotation_with_it() {
         editor.assign(id, Some("ada")).unwrap();
     }
     assert!(editor.hold(one, "odd", now()).unwrap());
-    assert_eq!(editor.discard(&[one]).unwrap().submissions, 1);
+    assert_eq!(editor.discard(&[one], Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
     assert_eq!([fixture.count("annotation"), fixture.count("note")], [1, 1]);
     assert_eq!(editor.erase("ada@example.com").unwrap().submissions, 1);
     assert_eq!([fixture.count("annotation"), fixture.count("note")], [0, 0]);

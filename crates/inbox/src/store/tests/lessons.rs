@@ -1,0 +1,156 @@
+//! What operators' decisions teach, and how it changes later verdicts.
+
+use super::screened::sealing;
+use super::*;
+use crate::change::Changes;
+use frontdesk_screening::learned::Teaching;
+use frontdesk_screening::{RequestFacts, ScreeningOptions};
+
+fn now() -> Timestamp {
+    "2026-11-20T15:00:00Z".parse().unwrap()
+}
+
+/// A submission that the processor screens.
+fn fresh(text: &str) -> Arrival {
+    Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..contact(text) }
+}
+
+/// Texts about velvet curtains that the phrases of the lexicon know nothing of.
+const OFFERS: [&str; 8] = [
+    "Velvet curtains by the metre, red and blue, sewn in Ghent",
+    "The stage needs velvet: heavy curtains, flame retardant, with brass rings",
+    "Old curtains fade. Velvet curtains from Ghent hang for thirty years",
+    "Red velvet, blue velvet, black velvet, all in stock, all sewn by hand",
+    "Curtains for theatres, halls and schools, velvet or satin, hung by two fitters",
+    "Brass rings, rails, weights and velvet curtains arrive on one pallet",
+    "A theatre in Bruges took black velvet curtains last spring and wrote a kind letter",
+    "Satin tears and velvet stays: curtains of 500 grams, lined with cotton",
+];
+
+const QUESTIONS: [&str; 8] = [
+    "My child plays the piano and wants to join the orchestra on Monday",
+    "Is the orchestra rehearsal on Tuesday open to parents of small children?",
+    "The violin of my daughter needs new strings before the rehearsal",
+    "When does the youth orchestra start again after the holidays?",
+    "We forgot a flute in the rehearsal room on Friday, has anybody found it?",
+    "My son is nine and plays the drum, is he too young for the orchestra?",
+    "Can a beginner on the cello come to the rehearsal and listen?",
+    "The orchestra played so well on Sunday that my mother cried",
+];
+
+fn dull_offer(number: usize) -> String {
+    format!("{} ({number})", OFFERS[number % OFFERS.len()])
+}
+
+fn honest(number: usize) -> String {
+    format!("{} ({number})", QUESTIONS[number % QUESTIONS.len()])
+}
+
+fn lessons(fixture: &Fixture) -> Vec<Teaching> {
+    let lessons = fixture.reader().lessons(None, now()).unwrap().unwrap();
+    lessons.lessons.iter().map(|lesson| lesson.teaching).collect()
+}
+
+#[test]
+fn each_decision_teaches_and_a_later_one_replaces_it() {
+    let fixture = Fixture::new();
+    let reader = fixture.reader();
+    let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
+    let id = fixture.keep_new(&fresh(&honest(1)));
+    assert_eq!(lessons(&fixture), []);
+    changes.set_done(id, true, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    changes.set_done(id, false, now()).unwrap();
+    assert_eq!(lessons(&fixture), []);
+    changes.editor.set_replied(id, true, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    changes.mark_spam(id, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::Spam]);
+    changes.editor.set_replied(id, false, now()).unwrap();
+    changes.set_done(id, true, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::Spam], "weak evidence does not replace a decision");
+    changes.mark_ham(id, &[], now()).unwrap();
+    assert_eq!((lessons(&fixture), fixture.status(id)), (vec![Teaching::Honest], Status::Kept));
+    assert_eq!(changes.mark_ham(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
+}
+
+#[test]
+fn a_release_teaches_if_screening_held_and_a_discard_survives_the_submission() {
+    let fixture = Fixture::new();
+    let held = |text: &str| contact(text).held_for(&[(Signal::Links, "4 links")]);
+    let (released, discarded) = (fixture.keep_new(&held(&honest(1))), fixture.keep_new(&held(&dull_offer(1))));
+    let by_hand = fixture.keep_new(&fresh(&honest(2)));
+    let mut editor = fixture.editor();
+    assert!(editor.hold(by_hand, "odd", now()).unwrap());
+    assert!(editor.release(by_hand, &[], now()).unwrap());
+    assert_eq!(lessons(&fixture), [], "screening did not hold it");
+    assert!(editor.release(released, &[], now()).unwrap());
+    assert_eq!(lessons(&fixture), [Teaching::Honest]);
+    assert!(editor.hold(released, "after all", now()).unwrap());
+    assert_eq!(lessons(&fixture), [], "the release was taken back");
+    assert_eq!(editor.discard(&[discarded, released], now()).unwrap().submissions, 2);
+    assert_eq!(lessons(&fixture), [Teaching::Spam, Teaching::Spam]);
+    assert_eq!(editor.erase("ada@example.com").unwrap().submissions, 1);
+    assert_eq!(lessons(&fixture), [], "erasing a person removes the lessons of removed submissions, too");
+}
+
+#[test]
+fn a_lesson_has_no_readable_word_and_an_encrypted_submission_teaches_nothing() {
+    let fixture = Fixture::in_file();
+    let id = fixture.keep_new(&fresh("Sesame opens the cave of the forty thieves"));
+    fixture.editor().set_spam(id, true, now()).unwrap();
+    let connection = rusqlite::Connection::open(fixture.options.url.file().unwrap()).unwrap();
+    let tokens: Vec<u8> = connection.query_row("SELECT tokens FROM lesson", [], |row| row.get(0)).unwrap();
+    assert!(tokens.len() > 4 * 15, "words and pairs: {}", tokens.len());
+    assert!(!tokens.windows(6).any(|window| window.eq_ignore_ascii_case(b"sesame")));
+    let sealed = sealing(&[]);
+    let id = sealed.keep_new(&fresh("Sesame opens the cave of the forty thieves"));
+    sealed.editor().set_spam(id, true, now()).unwrap();
+    assert_eq!(lessons(&sealed), []);
+}
+
+#[test]
+fn what_was_taught_marks_but_never_holds_alone() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor();
+    for number in 0..8 {
+        let (offer, question) = (fixture.keep_new(&fresh(&dull_offer(number))), fixture.keep_new(&fresh(&honest(number))));
+        assert!(!fixture.get(offer).screening.unwrap().suspicious, "the lexicon does not know it");
+        editor.set_spam(offer, true, now()).unwrap();
+        editor.set_spam(question, false, now()).unwrap();
+    }
+    // The processor looks for new lessons once a second.
+    std::thread::sleep(Duration::from_millis(1100));
+    let like_spam = fixture.get(fixture.keep_new(&fresh("Blue velvet curtains for the stage, sewn in Ghent, with brass rings")));
+    let screening = like_spam.screening.unwrap();
+    assert!(screening.suspicious && like_spam.held.is_none(), "{screening:?}");
+    assert!(screening.signals().contains("learned"), "{screening:?}");
+    let like_honest = fixture.get(fixture.keep_new(&fresh("Does the orchestra have a place for my daughter with her flute?"))).screening.unwrap();
+    assert!(!like_honest.suspicious, "{like_honest:?}");
+    // Another process switches learning off: what was taught is forgotten.
+    let mut options = fixture.options.clone();
+    options.intake.screening = ScreeningOptions { learn: false, ..ScreeningOptions::default() };
+    fixture.store.reconfigure(&options);
+    std::thread::sleep(Duration::from_millis(1100));
+    let unlearned = fixture.get(fixture.keep_new(&fresh("Black velvet curtains, sewn in Ghent, with rails"))).screening.unwrap();
+    assert!(!unlearned.suspicious && lessons(&fixture).is_empty());
+    editor.set_spam(fixture.keep_new(&fresh(&dull_offer(79))), true, now()).unwrap();
+    assert_eq!(lessons(&fixture), []);
+}
+
+#[test]
+fn old_lessons_expire_and_a_discard_teaches_a_bounded_number() {
+    let fixture = Fixture::new();
+    let held = |text: &str| contact(text).held_for(&[(Signal::Links, "4 links")]);
+    for number in 0..40 {
+        fixture.keep_new(&held(&dull_offer(number)));
+    }
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), now()).unwrap().submissions, 40);
+    let taught = lessons(&fixture).len();
+    assert_eq!(taught, 20);
+    let expire = |at: Timestamp| fixture.store.change_blocking(move |tx| tx.expire_lessons(at)).unwrap();
+    expire(now() + Duration::from_hours(24 * 700));
+    assert_eq!(lessons(&fixture).len(), taught);
+    expire(now() + Duration::from_hours(24 * 731));
+    assert_eq!(lessons(&fixture), []);
+}
