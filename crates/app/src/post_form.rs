@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 
+mod canary;
 mod rate_limit;
 pub(super) mod refusal;
 
@@ -16,6 +17,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use self::canary::CanaryCheck;
 use self::rate_limit::insert_rate_limit_headers;
 use self::refusal::FormRefusal;
 use super::cors;
@@ -54,11 +56,18 @@ impl FormRequest<'_> {
             return response;
         }
         let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_wanted(head);
+        let early = match self.read_canary(body).await {
+            CanaryCheck::Answered(response) => return response,
+            CanaryCheck::Ordinary(posted) => posted,
+        };
         let source = self.source();
         let (admitted, quotas) = self.admit(source).await;
         let (posted, outcome) = match admitted {
-            Ok(rate) => match self.read(body).await {
+            Ok(rate) => match self.read_unless(early, body).await {
                 Ok(posted) => {
+                    if let Some(response) = self.accept_canary(&posted).await {
+                        return response;
+                    }
                     let outcome = self.accept(source, rate, &posted).await;
                     (Some(posted), outcome)
                 }
@@ -101,6 +110,18 @@ impl FormRequest<'_> {
             Admission::Refused { retry_after, .. } => Err(FormRefusal::TooMany(whole_seconds(retry_after))),
         };
         (admitted, decision.statuses)
+    }
+
+    /// The body that has been read already, or the body of the request.
+    async fn read_unless(
+        &self,
+        early: Option<Posted>,
+        body: &mut RequestBody,
+    ) -> Result<Posted, FormRefusal> {
+        match early {
+            Some(posted) => Ok(posted),
+            None => self.read(body).await,
+        }
     }
 
     /// Reads a body of a media type and length that the form accepts. An HTML form must come from this site

@@ -20,7 +20,11 @@ named_enum! {
         /// The hourly limit of mails to visitors is used up.
         MailLimit = "mail-limit",
         /// A test of the channel by `frontdesk doctor`.
-        Test = "canary",
+        Test = "test",
+        /// The message with which the canary checks a channel, automatically.
+        Canary = "canary",
+        /// The canary has found that submissions are lost or not delivered.
+        CanaryFault = "canary-fault",
     }
 }
 

@@ -21,6 +21,11 @@ const LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 pub struct CanaryKey(Secret);
 
 impl CanaryKey {
+    /// The header with the token in requests, and with the proof in responses.
+    pub const HEADER: &str = "frontdesk-canary";
+    /// The member with the token in JSON bodies.
+    pub const MEMBER: &str = "desk_canary";
+
     pub(super) fn derive(secret: &Secret) -> CanaryKey {
         CanaryKey(secret.canary_key())
     }
@@ -41,10 +46,15 @@ impl CanaryKey {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
+    /// Whether a text has the length of a token.
+    pub fn is_token(text: &str) -> bool {
+        text.len() == CHARS
+    }
+
     /// The nonce of a token, if this key issued it for this form and it has not expired. The time that the
     /// comparison takes does not depend on how much of the signature is right.
     pub fn verify(&self, token: &str, form: &str, now: Timestamp) -> Option<Hash> {
-        let bytes = (token.len() == CHARS).then(|| URL_SAFE_NO_PAD.decode(token).ok())??;
+        let bytes = CanaryKey::is_token(token).then(|| URL_SAFE_NO_PAD.decode(token).ok())??;
         let (nonce, rest) = bytes.split_first_chunk::<16>()?;
         let (expires_at, signature) = rest.split_first_chunk::<4>()?;
         let expires_at = u32::from_be_bytes(*expires_at);

@@ -5,8 +5,8 @@
 
 pub(super) mod abuse;
 pub(super) mod annotation;
-pub(super) mod channel;
 pub(super) mod canary;
+pub(super) mod channel;
 pub(super) mod claim;
 pub(super) mod collation;
 pub(super) mod confirmation;

@@ -114,9 +114,11 @@ impl Transaction<'_> {
     }
 
     pub fn store_canary_status(&self, status: &CanaryStatus) -> Result<(), StoreError> {
-        let json = serde_json::to_vec(status)
-            .map_err(|_| StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned()))?;
-        let store = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
+        let json = serde_json::to_vec(status).map_err(|_| {
+            StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned())
+        })?;
+        let store =
+            "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
         self.sql.execute(store, values![STATUS, json]).map(drop)
     }
 }

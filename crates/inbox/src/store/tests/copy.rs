@@ -101,8 +101,11 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         sql.execute("INSERT INTO visitor_rate VALUES (?1, 7)", values![id.as_bytes()]).unwrap();
         let note = "INSERT INTO note (id, submission, at, actor, text) SELECT id, id, 7, 'ada', 'Called' FROM submission LIMIT 1";
         sql.execute(note, &[]).unwrap();
-        sql.execute("INSERT INTO canary (nonce, form, sent_at) VALUES (?1, 'contact', 7)", values![[7_u8; 16]])
-            .unwrap();
+        sql.execute(
+            "INSERT INTO canary (nonce, form, sent_at) VALUES (?1, 'contact', 7)",
+            values![[7_u8; 16]],
+        )
+        .unwrap();
         sql.execute("INSERT INTO saved_view VALUES ('Mine', 'state=open', 'ada')", &[]).unwrap();
         sql.execute("INSERT INTO undo VALUES (?1, 'ada', '{}', 7)", values![id]).unwrap();
     }
