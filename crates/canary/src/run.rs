@@ -18,7 +18,7 @@ use crate::report::{Outcome, Report, Step, StepResult};
 use crate::{mailbox, ping};
 use frontdesk_deliver::canary::{CanaryLink, ChannelReport, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
-use frontdesk_fetch::{FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver, Url};
+use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
 use frontdesk_forms::Form;
 use frontdesk_inbox::store::{CanaryKey, CanaryProgress, Hash, Store, StoreError};
 
@@ -90,8 +90,13 @@ impl Run<'_> {
         let (key, client) = (self.store.canary_key().await?, self.client());
         for submission in &mut *submissions {
             let began = Instant::now();
-            submission.answer = Some(self.send(&client, &url, &key, submission).await);
+            let answer = self.send(&client, &url, &key, submission).await;
             submission.took = began.elapsed();
+            let is_unreachable = matches!(&answer, Err(error) if error.phase != FetchPhase::Exchange);
+            submission.answer = Some(answer);
+            if is_unreachable {
+                break;
+            }
         }
         let host = url.host().to_string();
         let judged: Vec<(Judgment, &Submission)> = self.judge_all(submissions, &key, &host).await?;
@@ -108,6 +113,8 @@ impl Run<'_> {
                 steps.push(self.await_processing(submission).await?);
             }
         }
+        let unsent = submissions.iter().filter(|submission| submission.answer.is_none());
+        steps.extend(unsent.map(|submission| not_sent(submission.form)));
         Ok(steps)
     }
 

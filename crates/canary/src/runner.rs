@@ -60,7 +60,7 @@ impl Canary {
         Ok(Canary { stop, options, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Applies new options, without waiting. A run in progress is abandoned.
+    /// Applies new options from the next run on, without waiting.
     pub fn reconfigure(&self, options: CanaryOptions) {
         let _ = self.options.send(options);
     }
@@ -89,37 +89,43 @@ struct Runner {
 }
 
 impl Runner {
-    /// Runs until the caller drops the future. New options abandon the run in progress.
+    /// Runs until the caller drops the future. New options apply from the next run on.
     async fn run(mut self) {
+        let mut leads = self.link.leads();
         loop {
             let options = self.latest.borrow_and_update().clone();
-            let (mut latest, mut leads) = (self.latest.clone(), self.link.leads());
-            let work = async {
-                let Some(every) = options.every else { return std::future::pending().await };
-                loop {
-                    // The sender is in the link, so this never fails.
-                    let _ = leads.wait_for(|leads| *leads).await;
-                    if let Err(error) = self.run_when_due(&options, every).await {
-                        tracing::debug!(%error, "the canary cannot use the database; will retry");
-                        tokio::time::sleep(STORE_RETRY).await;
-                    }
-                }
+            let wait = if *leads.borrow_and_update() {
+                self.run_if_due(&options).await.unwrap_or_else(|error| {
+                    tracing::debug!(%error, "the canary cannot use the database; will retry");
+                    STORE_RETRY
+                })
+            } else {
+                LONGEST_SLEEP
             };
             tokio::select! {
-                () = work => {}
-                changed = latest.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(wait.min(LONGEST_SLEEP)) => {}
+                changed = self.latest.changed() => if changed.is_err() { return },
+                _ = leads.changed() => {}
             }
         }
     }
 
-    /// Sleeps until the next run is due, but not longer than [`LONGEST_SLEEP`], or runs.
-    async fn run_when_due(&self, options: &CanaryOptions, every: Duration) -> Result<(), StoreError> {
+    /// Runs if it is time, and returns the time until the next run. If the canary is off, removes the result
+    /// of the last run, which would soon be misleading.
+    async fn run_if_due(&self, options: &CanaryOptions) -> Result<Duration, StoreError> {
+        let Some(every) = options.every else {
+            #[expect(
+                clippy::redundant_closure_for_method_calls,
+                reason = "the method has one lifetime only"
+            )]
+            self.store.change(|tx| tx.remove_canary_status()).await?;
+            return Ok(LONGEST_SLEEP);
+        };
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
         let last = self.store.change(|tx| tx.last_canary_run()).await?;
         let wait = time_to_next_run(Timestamp::now(), self.started_at, last, every);
         if !wait.is_zero() {
-            tokio::time::sleep(wait.min(LONGEST_SLEEP)).await;
-            return Ok(());
+            return Ok(wait);
         }
         let limits = TimeLimits::of_interval(every);
         let run = Run { options, store: &self.store, link: &self.link, limits, id: Uuid::now_v7() };
@@ -128,7 +134,8 @@ impl Runner {
             Ok(report) => report?,
             Err(_) => overlong(started_at, limits.run()),
         };
-        self.conclude(options, every, run.id, &report).await
+        self.conclude(options, every, run.id, &report).await?;
+        Ok(Duration::ZERO)
     }
 
     /// Stores the result of a run. Logs the begin and the end of an outage, and notifies the team of it once.

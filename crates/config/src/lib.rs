@@ -9,6 +9,7 @@
 
 mod agents;
 mod brand;
+mod canary;
 mod channel;
 mod content_signals;
 mod form_files;
@@ -247,6 +248,7 @@ impl Config {
                 visitor.link = format!("{base_url}{}", pages::CONFIRM_PATH);
             }
         }
+        self.canary.base_url.clone_from(&base_url);
         self.pages.base_url = base_url;
         self
     }

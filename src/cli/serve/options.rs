@@ -67,6 +67,7 @@ pub(super) fn isolate(mut config: Config, data: &Path) -> Config {
     config.store = StoreOptions::new(DatabaseUrl::Sqlite(data.join("inbox.db")));
     config.web.inbox = config.store.url.clone();
     config.channels.clear();
+    config.canary.every = None;
     config.visitor_channels.clear();
     config.maintenance.digest_at = None;
     config.maintenance.reminders = None;

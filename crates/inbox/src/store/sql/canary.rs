@@ -113,6 +113,10 @@ impl Transaction<'_> {
         status(self.sql)
     }
 
+    pub fn remove_canary_status(&self) -> Result<(), StoreError> {
+        self.sql.execute("DELETE FROM meta WHERE name = ?1", values![STATUS]).map(drop)
+    }
+
     pub fn store_canary_status(&self, status: &CanaryStatus) -> Result<(), StoreError> {
         let json = serde_json::to_vec(status).map_err(|_| {
             StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned())
