@@ -140,7 +140,11 @@ impl Report {
         match found.as_slice() {
             [] => {
                 let count = self.steps.iter().filter(|step| step.outcome == Outcome::Ok).count();
-                format!("all {count} steps succeeded")
+                if count == 1 {
+                    "1 step succeeded".to_owned()
+                } else {
+                    format!("all {count} steps succeeded")
+                }
             }
             [only] => only.to_string(),
             [first, rest @ ..] => {
