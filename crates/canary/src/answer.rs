@@ -23,7 +23,7 @@ fn failed(step: Step, text: impl Into<String>) -> Judgment {
     Judgment { step, outcome: Outcome::Failed, text: text.into() }
 }
 
-/// What is known about an answer besides itself.
+/// The facts about an answer that it does not contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     /// The path of the form's endpoint.

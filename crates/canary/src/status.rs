@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::report::{Outcome, Report, Step};
 use frontdesk_inbox::store::CanaryStatus;
 
-/// What has changed with the last run.
+/// The change that the last run has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,

@@ -116,8 +116,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
         created_at: now,
         form: None,
         definition: None,
-        // Chat services then show the message without a sound.
-        is_suspicious: true,
+        is_suspicious: false,
         title: format!("Canary of {site}: deliveries work"),
         words: vec![
             format!(
@@ -141,7 +140,6 @@ pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Times
     words.push("You get one message for each outage; `frontdesk doctor` shows the current state.".to_owned());
     Notification {
         topic: Topic::CanaryFault,
-        is_suspicious: false,
         title: format!("{site}: submissions may be lost"),
         words,
         ..message(run, site, now)
@@ -194,4 +192,127 @@ async fn send((options, channel): &OpenChannel, notice: &Notification) -> Channe
     };
     let is_mail = matches!(options.kind, TransportOptions::Smtp(_));
     ChannelReport { name: options.name.clone(), is_mail, result, took: began.elapsed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mail::MailAddresses;
+    use crate::maildir::MaildirOptions;
+    use frontdesk_inbox::submission::delivery::Condition;
+    use std::path::Path;
+    use tokio::task::LocalSet;
+
+    #[tokio::test]
+    async fn every_channel_gets_the_message_and_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let channels =
+            [maildir("box", &folder.path().join("box")), maildir("gone", Path::new("/dev/null/x"))];
+        let mut reports = sent(&channels, Receivers::All).await;
+        reports.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(
+            reports.iter().map(|it| (&*it.name, it.result.is_ok())).collect::<Vec<_>>(),
+            [("box", true), ("gone", false)]
+        );
+        assert!(reports.iter().all(|report| !report.is_mail));
+        assert_eq!(files(&folder.path().join("box")).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_notification_goes_to_the_first_working_channel_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        let channels = [maildir("gone", Path::new("/dev/null/x")), maildir("a", &a), maildir("b", &b)];
+        let send = |last: &[&str]| {
+            let last = last.iter().map(|name| (*name).to_owned()).collect();
+            sent(&channels, Receivers::FirstWorking { last })
+        };
+        let names = |reports: Vec<ChannelReport>| reports.into_iter().map(|it| it.name).collect::<Vec<_>>();
+        assert_eq!(names(send(&[]).await), ["gone", "a"]);
+        assert_eq!(names(send(&["gone", "a"]).await), ["b"]);
+    }
+
+    #[tokio::test]
+    async fn a_maildir_keeps_only_the_message_of_the_last_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("box");
+        let channels = [maildir("box", &path)];
+        send_run(&channels, 1, Receivers::All).await;
+        let first = files(&path);
+        // A mail reader has moved it, and another message must stay.
+        std::fs::rename(path.join("new").join(&first[0]), path.join("cur").join(format!("{}:2,S", first[0])))
+            .unwrap();
+        std::fs::write(path.join("new/1.x-submission.example.com"), "").unwrap();
+        send_run(&channels, 2, Receivers::All).await;
+        let kept = files(&path);
+        assert_eq!(kept.len(), 2, "{kept:?}");
+        assert!(
+            kept.iter().any(|name| name.contains(&format!("{}-canary.", Uuid::from_u128(2)))),
+            "{kept:?}"
+        );
+        assert_eq!(std::fs::read_dir(path.join("cur")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_without_a_worker_gets_no_report() {
+        let link = CanaryLink::default();
+        let mut reports =
+            link.send(message(Uuid::nil(), "example.com", Timestamp::UNIX_EPOCH), Receivers::All);
+        assert!(reports.try_recv().is_err());
+        assert!(!*link.leads().borrow());
+        let lead = link.lead();
+        assert!(*link.leads().borrow());
+        drop(lead);
+        assert!(!*link.leads().borrow());
+    }
+
+    #[test]
+    fn a_chat_shows_the_message_without_a_sound() {
+        let notice = message(Uuid::nil(), "example.com", Timestamp::UNIX_EPOCH);
+        assert!(notice.is_quiet() && !notice.is_suspicious);
+        assert!(
+            !fault_notification(Uuid::nil(), "example.com", Vec::new(), Timestamp::UNIX_EPOCH).is_quiet()
+        );
+    }
+
+    async fn sent(channels: &[ChannelOptions], receivers: Receivers) -> Vec<ChannelReport> {
+        send_run(channels, 1, receivers).await
+    }
+
+    async fn send_run(channels: &[ChannelOptions], run: u128, receivers: Receivers) -> Vec<ChannelReport> {
+        let open = |options: &ChannelOptions| (options.clone(), Rc::new(Channel::open(&options.kind)));
+        let channels: Vec<OpenChannel> = channels.iter().map(open).collect();
+        let link = CanaryLink::default();
+        let notice = message(Uuid::from_u128(run), "example.com", Timestamp::UNIX_EPOCH);
+        let mut reports = link.send(notice, receivers);
+        LocalSet::new()
+            .run_until(async {
+                let mut sending = JoinSet::new();
+                link.start(&channels, &mut sending);
+                let mut found = Vec::new();
+                while let Some(report) = reports.recv().await {
+                    found.push(report);
+                }
+                found
+            })
+            .await
+    }
+
+    fn maildir(name: &str, path: &Path) -> ChannelOptions {
+        let addresses = MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap();
+        ChannelOptions {
+            name: name.to_owned(),
+            forms: Vec::new(),
+            when: Condition::default(),
+            concurrency: 1,
+            has_daily_quota: false,
+            kind: TransportOptions::Maildir(MaildirOptions { path: path.to_owned(), addresses }),
+        }
+    }
+
+    /// The names of the messages in `new/` and `cur/`.
+    fn files(maildir: &Path) -> Vec<String> {
+        let list = |part| std::fs::read_dir(maildir.join(part)).into_iter().flatten().flatten();
+        list("new").chain(list("cur")).map(|entry| entry.file_name().into_string().unwrap()).collect()
+    }
 }

@@ -91,6 +91,11 @@ impl Notification {
         }
     }
 
+    /// Whether chat services should show it without a sound.
+    pub fn is_quiet(&self) -> bool {
+        self.is_suspicious || self.topic == Topic::Canary
+    }
+
     /// [`Notification::created_at`] in UTC, in RFC 3339 format with milliseconds.
     pub fn created_at_text(&self) -> String {
         format!("{:.3}", self.created_at)

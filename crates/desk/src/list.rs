@@ -100,8 +100,8 @@ impl PageRequest<'_> {
     }
 }
 
-/// The result of the canary's last run: its `problem` if there is one, and when it ended. `None` if the canary
-/// is off or has not run yet.
+/// The result of the canary's last run: its `problem` if there is one, and when it ended. `None` if the
+/// canary is off or has not run yet.
 fn canary_value(reader: &InboxReader, clock: &Clock) -> Result<Option<Value>, StoreError> {
     let Some(status) = reader.canary_status()? else { return Ok(None) };
     let problem = CanaryProblem::of(&status, clock.now).map(|problem| problem.sentence());

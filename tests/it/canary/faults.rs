@@ -208,16 +208,18 @@ fn mail_that_is_accepted_and_lost_is_named() {
 fn mail_that_is_refused_is_another_fault() {
     let mail = SmtpPeer::start(vec![Script::with(At::Rcpt, Do::Say("550 5.7.1 not here"))]);
     let path = "/nonexistent/Maildir";
-    let site = CanarySite::open(
-        &smtp("mail", mail.address.port(), ""),
-        &[("FRONTDESK_CANARY__MAILBOX", path)],
-    );
+    let site =
+        CanarySite::open(&smtp("mail", mail.address.port(), ""), &[("FRONTDESK_CANARY__MAILBOX", path)]);
     let first = site.first();
     assert_failed(&first, "channel", "mail", "550 5.7.1 not here");
-    assert_eq!(step(&first, "mailbox", path), ("skipped".to_owned(), "no channel has sent a mail".to_owned()));
+    assert_eq!(
+        step(&first, "mailbox", path),
+        ("skipped".to_owned(), "no channel has sent a mail".to_owned())
+    );
     mail.follow(vec![Script::usual()]);
-    let accepted =
-        until(|| site.reader().canary_status().ok().flatten().filter(|it| step(it, "channel", "mail").0 == "ok"));
+    let accepted = until(|| {
+        site.reader().canary_status().ok().flatten().filter(|it| step(it, "channel", "mail").0 == "ok")
+    });
     let accepted = accepted.expect("the mail is accepted");
     assert_failed(&accepted, "mailbox", path, "`canary.mailbox` must be a Maildir that this user can read");
 }

@@ -1,22 +1,19 @@
 //! Test submissions of the canary (`docs/pages/canary.md`): a genuine token lets a submission pass without
 //! limits, and marks it, so that it counts for nothing. A request with any other token is an ordinary one.
 
-use http::Method;
-use http::header::HeaderValue;
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::refusal::FormRefusal;
-use super::{Content, FormRequest, Posted};
-use crate::response::{HttpResponse, accepted};
-use frontdesk_http::RequestBody;
-use frontdesk_inbox::store::{CanaryKey, Hash};
+use crate::response::HttpResponse;
+use frontdesk_forms::Form;
+use frontdesk_inbox::store::{CanaryKey, Hash, Store};
 
-/// Whether a request is a test submission.
-pub(super) enum CanaryCheck {
-    Answered(HttpResponse),
-    /// It is not. Contains the body if it has been read to find out.
-    Ordinary(Option<Posted>),
+/// A token that this inbox has issued for one form and that has not expired. It may have been used.
+pub(super) struct GenuineToken {
+    key: CanaryKey,
+    pub(super) nonce: Hash,
 }
 
 /// The member with the token. All others are ignored.
@@ -26,71 +23,66 @@ struct Marked {
     desk_canary: Option<String>,
 }
 
-impl FormRequest<'_> {
-    /// Answers a test submission that its header announces, without counting it towards limits.
-    pub(super) async fn read_canary(&self, body: &mut RequestBody) -> CanaryCheck {
-        let token = self.head.headers.get(CanaryKey::HEADER).and_then(|value| value.to_str().ok());
-        let (Some(token), &Method::POST) = (token, &self.head.method) else {
-            return CanaryCheck::Ordinary(None);
-        };
-        let Some((key, nonce)) = self.verify(token).await else { return CanaryCheck::Ordinary(None) };
-        match self.read(body).await {
-            Ok(posted) => match self.accept_canary(&posted).await {
-                Some(response) => CanaryCheck::Answered(response),
-                None => CanaryCheck::Ordinary(Some(posted)),
-            },
-            Err(refusal) => CanaryCheck::Answered(with_proof(refusal.to_response(), &key, &nonce)),
-        }
-    }
-
-    /// Stores a test submission, and returns the response; `None` if the body has no genuine token, or one
-    /// that has been used.
-    pub(super) async fn accept_canary(&self, posted: &Posted) -> Option<HttpResponse> {
-        let Content::Json(bytes) = &posted.content else { return None };
-        let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains(CanaryKey::MEMBER))?;
-        let token = serde_json::from_str::<Marked>(text).ok()?.desk_canary?;
-        let (key, nonce) = self.verify(&token).await?;
-        let (name, now) = (self.form.name, now());
-        let used = self.app.store.change(move |tx| tx.use_canary(&nonce, name, now)).await;
-        if !used.unwrap_or(false) {
+impl GenuineToken {
+    /// Reads the key from the database only for a text that may be a token.
+    pub(super) async fn verify(text: &str, form: &Form, store: &Store) -> Option<GenuineToken> {
+        if !CanaryKey::is_token(text) {
             return None;
         }
-        let stored = match posted.parse(self.form) {
-            Ok(parsed) => {
-                let accepted = self.app.intake.accept_canary(parsed.entry, nonce, now).await;
-                accepted.map_err(|error| {
-                    let request = self.id();
-                    tracing::error!(%request, form = name, %error, "a test submission of the canary could not be stored");
-                    FormRefusal::NotStored(request)
-                })
-            }
-            Err(rejection) => Err(rejection.into()),
-        };
-        let response = stored.map_or_else(|refusal| refusal.to_response(), |_| accepted());
-        Some(with_proof(response, &key, &nonce))
+        let key = store.canary_key().await.ok()?;
+        let nonce = key.verify(text, form.name, now())?;
+        Some(GenuineToken { key, nonce })
     }
 
-    /// The nonce of a genuine token for this form. Reads the key from the database only for a text that may
-    /// be a token.
-    async fn verify(&self, token: &str) -> Option<(CanaryKey, Hash)> {
-        if !CanaryKey::is_token(token) {
-            return None;
-        }
-        let key = self.app.store.canary_key().await.ok()?;
-        let nonce = key.verify(token, self.form.name, now())?;
-        Some((key, nonce))
+    /// Uses the token up. Returns false if it was used before, or if its run has ended.
+    pub(super) async fn use_up(&self, form: &'static Form, store: &Store) -> bool {
+        let (nonce, name) = (self.nonce, form.name);
+        store.change(move |tx| tx.use_canary(&nonce, name, now())).await.unwrap_or(false)
     }
+
+    /// Adds the proof that this server has received the token.
+    pub(super) fn prove(&self, mut response: HttpResponse) -> HttpResponse {
+        if let Ok(proof) = HeaderValue::from_str(&self.key.proof(&self.nonce)) {
+            response.headers_mut().insert(CanaryKey::HEADER, proof);
+        }
+        response
+    }
+}
+
+/// The token in the header of a request, which announces a test submission.
+pub(super) fn token_in_header(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CanaryKey::HEADER)?.to_str().ok()
+}
+
+/// The token in a JSON body. Parses only a body that contains the member's name.
+pub(super) fn token_in_body(body: &Bytes) -> Option<String> {
+    let text = std::str::from_utf8(body).ok().filter(|text| text.contains(CanaryKey::MEMBER))?;
+    serde_json::from_str::<Marked>(text).ok()?.desk_canary
 }
 
 #[expect(clippy::disallowed_methods, reason = "tokens expire")]
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Adds the proof that this server has received the token.
-fn with_proof(mut response: HttpResponse, key: &CanaryKey, nonce: &Hash) -> HttpResponse {
-    if let Ok(proof) = HeaderValue::from_str(&key.proof(nonce)) {
-        response.headers_mut().insert(CanaryKey::HEADER, proof);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_a_string_member_of_an_object() {
+        let check = |body: &str, expected: Option<&str>| {
+            assert_eq!(
+                token_in_body(&Bytes::copy_from_slice(body.as_bytes())).as_deref(),
+                expected,
+                "{body}"
+            );
+        };
+        check(r#"{"email": "a@example.com", "desk_canary": "token"}"#, Some("token"));
+        check(r#"{"desk_canary": null}"#, None);
+        check(r#"{"desk_canary": 7}"#, None);
+        check(r#"{"desk_canary": "token""#, None);
+        check(r#"{"message": "desk_canary"}"#, None);
+        check("{}", None);
     }
-    response
 }
