@@ -370,3 +370,43 @@ fn minutes(limit: Duration) -> String {
         seconds => format!("{seconds} s"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_deliver::canary::CanaryLink;
+    use frontdesk_inbox::testing::inbox::{Options, TestInbox};
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_respond_fails_the_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = TestInbox::open(&Options::new(folder.path().join("inbox.sqlite"))).unwrap();
+        let options = CanaryOptions::default();
+        // Nothing takes the messages of this link.
+        let link = Arc::new(CanaryLink::default());
+        let channels = Duration::from_millis(20);
+        let limits = TimeLimits { channels, ..TimeLimits::of_interval(Duration::from_hours(1)) };
+        let run = Run { options: &options, store: &inbox, link: &link, limits, id: Uuid::nil() };
+        let steps = run.check_channels().await;
+        let [step] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!((step.step, step.outcome), (Step::Channel, Outcome::Failed));
+        assert!(step.text.contains("the delivery worker is stuck"), "{}", step.text);
+        inbox.close();
+    }
+
+    #[test]
+    fn the_body_has_the_example_values_and_the_token() {
+        let body: Value =
+            serde_json::from_str(&example_body(*frontdesk_forms::CONTACT, "the-token")).unwrap();
+        assert_eq!(body["desk_canary"], "the-token");
+        assert!(frontdesk_forms::parse(*frontdesk_forms::CONTACT, body.to_string().as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_run_ends_before_the_next_one_is_due_unless_they_are_close() {
+        for hours in [1, 6, 24] {
+            let every = Duration::from_hours(hours);
+            assert!(TimeLimits::of_interval(every).run() < every / 2, "{hours}");
+        }
+    }
+}

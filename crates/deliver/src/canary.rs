@@ -178,7 +178,6 @@ async fn serve(request: CanaryRequest, mut channels: Vec<OpenChannel>) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time until the response is reported")]
 async fn send((options, channel): &OpenChannel, notice: &Notification) -> ChannelReport {
     let began = Instant::now();
     let sent = tokio::time::timeout(CHANNEL_TIMEOUT, channel.send(notice)).await;

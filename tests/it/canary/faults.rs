@@ -223,3 +223,25 @@ fn mail_that_is_refused_is_another_fault() {
     let accepted = accepted.expect("the mail is accepted");
     assert_failed(&accepted, "mailbox", path, "`canary.mailbox` must be a Maildir that this user can read");
 }
+
+#[test]
+fn a_submission_that_is_accepted_and_not_processed_is_named() {
+    let mut site = CanarySite::open("", &[("FRONTDESK_CANARY__EVERY", "off")]);
+    site.server.expect_anything();
+    // No transaction that processes a test submission can be committed.
+    let data = site.server.data_dir();
+    if store_of(&data).is_some() {
+        return;
+    }
+    let trigger =
+        "CREATE TRIGGER stuck BEFORE UPDATE OF processed_at ON canary BEGIN SELECT RAISE(IGNORE); END";
+    let connection = rusqlite::Connection::open(data.join("inbox.sqlite")).expect("it is there");
+    connection.execute_batch(trigger).expect("it is made");
+    drop(connection);
+    site.server.kill();
+    site.server.set(&[EVERY]);
+    site.server.restart();
+    let first = site.first();
+    assert_eq!(step(&first, "form", "contact").0, "ok");
+    assert_failed(&first, "intake", "contact", "accepted, but not processed within 10 s");
+}

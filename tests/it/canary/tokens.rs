@@ -1,5 +1,9 @@
 //! Visitors cannot forge a token, and cannot use one that they have seen.
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, OnceLock};
+
 use serde_json::json;
 
 use super::*;
@@ -66,4 +70,57 @@ fn a_token_without_its_use_does_not_lift_the_limits() {
     };
     assert_eq!([post(), post(), post()], [200, 429, 429]);
     site.server.expect(1);
+}
+
+#[test]
+fn a_repeated_request_is_an_ordinary_submission() {
+    // A proxy that sends each request twice, as some do after a timeout, and answers with the first response.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let server: Arc<OnceLock<SocketAddr>> = Arc::default();
+    let (to, repeated) = (server.clone(), Arc::<Mutex<Vec<String>>>::default());
+    let answers = repeated.clone();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let request = read_request(&mut client);
+            let exchange = || {
+                let mut stream = TcpStream::connect(to.wait()).expect("the server listens");
+                stream.write_all(&request).expect("it is sent");
+                let mut response = String::new();
+                stream.read_to_string(&mut response).expect("it is text");
+                response
+            };
+            let first = exchange();
+            answers.lock().expect("no panic").push(exchange());
+            let _ = client.write_all(first.as_bytes());
+        }
+    });
+    let site = CanarySite::open("", &[("FRONTDESK_BASE_URL", &url), ("FRONTDESK_LIMITS__ENABLED", "false")]);
+    server.set(site.server.address).expect("it is set once");
+    let first = site.first();
+    assert!(first.is_ok, "{first:#?}");
+    let repeated = repeated.lock().expect("no panic").clone();
+    assert_eq!(repeated.len(), 2);
+    for response in repeated {
+        assert!(response.starts_with("HTTP/1.1 200") && !response.contains("frontdesk-canary"), "{response}");
+    }
+    let forms: Vec<Value> = site.server.inbox().iter().map(|submission| submission["form"].clone()).collect();
+    assert_eq!(forms, ["contact", "waitlist"]);
+    site.server.expect(2);
+}
+
+/// Reads a request up to the end of its body.
+fn read_request(stream: &mut TcpStream) -> Vec<u8> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = stream.read(&mut buffer).expect("a request");
+        bytes.extend_from_slice(&buffer[..read]);
+        let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+        let length: usize = length.expect("a length").parse().expect("a number");
+        if body.len() >= length || read == 0 {
+            return bytes;
+        }
+    }
 }
