@@ -36,7 +36,7 @@ pub(crate) struct Context<'a> {
 
 /// Judges the response to a test submission.
 pub(crate) fn judge(response: &FetchResponse, context: Context<'_>) -> Judgment {
-    let header = response.headers.get(CanaryKey::HEADER).map(|value| value.as_bytes());
+    let header = response.headers.get(CanaryKey::HEADER).map(http::HeaderValue::as_bytes);
     if header == Some(context.proof.as_bytes()) {
         return judge_ours(response, context);
     }

@@ -11,7 +11,8 @@ use frontdesk_fetch::Url;
 /// Runs must not follow each other more quickly, nor be so rare that they miss a day.
 const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(24 * 7);
 
-/// Reads `[canary]`. [`Config::with_base_url`](super::Config::with_base_url) fills in the public address.
+/// Reads `[canary]`. [`Config::with_base_url`](super::Config::with_base_url) fills in the public address and
+/// the forms.
 pub(super) fn read(r: &mut Reader<'_>) -> CanaryOptions {
     CanaryOptions {
         every: r.get(

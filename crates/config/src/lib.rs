@@ -249,6 +249,7 @@ impl Config {
             }
         }
         self.canary.base_url.clone_from(&base_url);
+        self.canary.forms = self.pages.form_set.iter().collect();
         self.pages.base_url = base_url;
         self
     }

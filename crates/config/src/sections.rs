@@ -84,7 +84,7 @@ impl Config {
         let limits = limits::read(r);
         let agents = agents::read(r);
         let screening = screening::read(r);
-        let mut canary = canary::read(r);
+        let canary = canary::read(r);
         let (log, logs_requests) = log::read(r);
         pages.signals = content_signals::read(r);
         pages.words = words::read(r);
@@ -93,7 +93,6 @@ impl Config {
 
         pages.confirming = form_values.visitor.confirming().collect();
         set_forms(&mut pages, form_set, web.forms.html_posts);
-        canary.forms = pages.form_set.iter().collect();
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
         let login_mail = inbox.login_mail(r, &channels);

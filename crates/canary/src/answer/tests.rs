@@ -110,6 +110,7 @@ fn errors_of_this_server_are_told_apart_by_the_proof() {
 
 #[test]
 fn a_request_without_a_response_is_named_by_its_phase() {
+    use FetchPhase::{Connect, Exchange, Resolve, Tls};
     let error = |phase, is_timeout, certificate| FetchError {
         is_sent: false,
         is_timeout,
@@ -122,7 +123,6 @@ fn a_request_without_a_response_is_named_by_its_phase() {
         assert_eq!((judgment.step, judgment.outcome), (step, Outcome::Failed));
         assert!(judgment.text.contains(expected) && judgment.text.contains("(the cause)"), "{judgment:?}");
     };
-    use FetchPhase::{Connect, Exchange, Resolve, Tls};
     check(error(Resolve, false, None), Step::Dns, "www.example.com has no usable address");
     check(error(Resolve, true, None), Step::Dns, "the name server did not respond");
     check(error(Connect, false, None), Step::Connect, "no connection (the cause): check that the server");
