@@ -16,7 +16,7 @@ const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=D
 pub(super) fn read(r: &mut Reader<'_>) -> CanaryOptions {
     CanaryOptions {
         every: r.get(
-            requests("canary.every").with_example("\"6h\""),
+            requests("canary.every"),
             "off",
             "How often a test submission is sent to each form through the public address (`base_url`), followed to each \
              channel and removed, such as \"6h\"; \"off\" disables this. You are notified if a step fails: docs/pages/canary.md.",

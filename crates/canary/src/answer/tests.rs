@@ -1,3 +1,5 @@
+//! Tests of the faults that answers are judged to have.
+
 use super::*;
 use std::time::Duration;
 
