@@ -188,6 +188,23 @@ fn a_restart_does_not_repeat_the_run() {
 }
 
 #[test]
+fn of_several_servers_one_runs_the_canary() {
+    let hook = HttpPeer::start([Reply::status(204)]);
+    let mut site = CanarySite::open(&webhook("crm", &hook.url("/"), ""), &[]);
+    let first = site.first();
+    let second_server = TestServer::at(&site.server.site(), &site.server.data_dir(), &[EVERY]);
+    second_server.expect_anything();
+    let second = site.next(Some(&first));
+    assert!(second.is_ok, "{second:#?}");
+    assert_eq!(hook.requests().len(), 2);
+    // The other one takes over.
+    site.server.kill();
+    let third = site.next(Some(&second));
+    assert!(third.is_ok, "{third:#?}");
+    assert_eq!(hook.requests().len(), 3);
+}
+
+#[test]
 fn a_reload_switches_it_on_and_off() {
     let site = CanarySite::with("", &[]);
     let file = site.server.site().join("frontdesk.toml");
