@@ -100,7 +100,7 @@ fn a_repeated_request_is_an_ordinary_submission() {
     let first = site.first();
     assert!(first.is_ok, "{first:#?}");
     let repeated = repeated.lock().expect("no panic").clone();
-    assert_eq!(repeated.len(), 2);
+    assert!(repeated.len() >= 2);
     for response in repeated {
         assert!(response.starts_with("HTTP/1.1 200") && !response.contains("frontdesk-canary"), "{response}");
     }
