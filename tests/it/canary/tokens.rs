@@ -72,31 +72,44 @@ fn a_token_without_its_use_does_not_lift_the_limits() {
     site.server.expect(1);
 }
 
-#[test]
-fn a_repeated_request_is_an_ordinary_submission() {
-    // A proxy that sends each request twice, as some do after a timeout, and answers with the first response.
+/// A site whose public address is a proxy. `exchange` gets each request, and a function that sends bytes to
+/// the server and returns its response.
+fn behind(
+    environment: &[(&str, &str)],
+    exchange: impl Fn(Vec<u8>, &dyn Fn(&[u8]) -> String) -> String + Send + 'static,
+) -> CanarySite {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let server: Arc<OnceLock<SocketAddr>> = Arc::default();
-    let (to, repeated) = (server.clone(), Arc::<Mutex<Vec<String>>>::default());
-    let answers = repeated.clone();
+    let to = server.clone();
     std::thread::spawn(move || {
+        let send = |request: &[u8]| {
+            let mut stream = TcpStream::connect(to.wait()).expect("the server listens");
+            stream.write_all(request).expect("it is sent");
+            let mut response = String::new();
+            stream.read_to_string(&mut response).expect("it is text");
+            response
+        };
         for mut client in listener.incoming().flatten() {
             let request = read_request(&mut client);
-            let exchange = || {
-                let mut stream = TcpStream::connect(to.wait()).expect("the server listens");
-                stream.write_all(&request).expect("it is sent");
-                let mut response = String::new();
-                stream.read_to_string(&mut response).expect("it is text");
-                response
-            };
-            let first = exchange();
-            answers.lock().expect("no panic").push(exchange());
-            let _ = client.write_all(first.as_bytes());
+            let _ = client.write_all(exchange(request, &send).as_bytes());
         }
     });
-    let site = CanarySite::open("", &[("FRONTDESK_BASE_URL", &url), ("FRONTDESK_LIMITS__ENABLED", "false")]);
+    let site = CanarySite::open("", &[&[("FRONTDESK_BASE_URL", &*url)], environment].concat());
     server.set(site.server.address).expect("it is set once");
+    site
+}
+
+#[test]
+fn a_repeated_request_is_an_ordinary_submission() {
+    // Some proxies send a request again after a timeout. This one answers with the first response.
+    let repeated = Arc::<Mutex<Vec<String>>>::default();
+    let responses = repeated.clone();
+    let site = behind(&[("FRONTDESK_LIMITS__ENABLED", "false")], move |request, send| {
+        let first = send(&request);
+        responses.lock().expect("no panic").push(send(&request));
+        first
+    });
     let first = site.first();
     assert!(first.is_ok, "{first:#?}");
     let repeated = repeated.lock().expect("no panic").clone();
@@ -107,6 +120,26 @@ fn a_repeated_request_is_an_ordinary_submission() {
     let forms: Vec<Value> = site.server.inbox().iter().map(|submission| submission["form"].clone()).collect();
     assert_eq!(forms, ["contact", "waitlist"]);
     site.server.expect(2);
+}
+
+#[test]
+fn without_the_header_a_test_submission_is_recognized_within_the_limits() {
+    let site = behind(
+        &[("FRONTDESK_LIMITS__PER_MINUTE", "1"), ("FRONTDESK_LIMITS__PER_HOUR", "1")],
+        |request, send| {
+            let text = String::from_utf8(request).expect("it is text");
+            let (before, rest) = text.split_once("frontdesk-canary: ").expect("the header");
+            send(format!("{before}x-other: {rest}").as_bytes())
+        },
+    );
+    let first = site.first();
+    assert_eq!(step(&first, "form", "waitlist").0, "ok");
+    let (outcome, text) = step(&first, "form", "contact");
+    assert!(
+        outcome == "failed" && text.contains("a proxy removes the request header `Frontdesk-Canary`"),
+        "{text}"
+    );
+    // `TestServer` checks that neither has become a submission.
 }
 
 /// Reads a request up to the end of its body.
