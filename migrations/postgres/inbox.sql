@@ -42,10 +42,12 @@ CREATE TABLE intake (
     network         bytea   CHECK (octet_length(network) = 16),
     other_senders   bytea   CHECK (octet_length(other_senders) % 16 = 0),
     definition      bytea   CHECK (octet_length(definition) = 16),
-    lead            text
+    lead            text,
+    canary          bytea   CHECK (octet_length(canary) = 16)
 );
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
+CREATE INDEX intake_canary ON intake (canary) WHERE canary IS NOT NULL;
 
 CREATE TABLE submission (
     id              uuid    PRIMARY KEY,
@@ -273,6 +275,14 @@ CREATE TABLE confirmation (
 CREATE INDEX confirmation_open ON confirmation (expires_at) WHERE state = 'open';
 CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) WHERE mail_at IS NOT NULL;
 
+CREATE TABLE canary (
+    nonce        bytea  PRIMARY KEY CHECK (octet_length(nonce) = 16),
+    form         text   NOT NULL,
+    sent_at      bigint NOT NULL,
+    accepted_at  bigint,
+    processed_at bigint
+);
+
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious,
@@ -282,4 +292,4 @@ CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
            CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0,
            definition, other_senders, lead, CAST(NULL AS bigint), CAST(NULL AS bigint), CAST(NULL AS bigint)
-    FROM intake;
+    FROM intake WHERE canary IS NULL;

@@ -34,11 +34,13 @@ CREATE TABLE intake (
     agent           TEXT,
     evidence        TEXT    NOT NULL,                              -- JSON: the facts for screening, or a verdict
     lead            TEXT,                                          -- a JSON object: where the submission comes from
+    canary          BLOB    CHECK (length(canary) = 16),           -- of a test submission: the key of its row in `canary`; it becomes no submission
     fields          TEXT    NOT NULL,
     sealed          BLOB
 ) STRICT;
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
+CREATE INDEX intake_canary ON intake (canary) WHERE canary IS NOT NULL;
 
 -- Processed submissions, except repeats.
 CREATE TABLE submission (
@@ -302,7 +304,16 @@ CREATE TABLE confirmation (
 CREATE INDEX confirmation_open ON confirmation (expires_at) WHERE state = 'open';
 CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) WHERE mail_at IS NOT NULL;
 
--- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
+-- Test submissions that the canary has sent and whose run has not ended. Each may be accepted once.
+CREATE TABLE canary (
+    nonce        BLOB    PRIMARY KEY CHECK (length(nonce) = 16),
+    form         TEXT    NOT NULL,
+    sent_at      INTEGER NOT NULL,
+    accepted_at  INTEGER,                                          -- when a server accepted its token
+    processed_at INTEGER                                           -- when its row of `intake` was processed
+) STRICT, WITHOUT ROWID;
+
+-- All accepted submissions, processed or not, without those of the canary. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious,
@@ -312,4 +323,4 @@ CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
            CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER),
            definition, other_senders, lead, CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS INTEGER)
-    FROM intake;
+    FROM intake WHERE canary IS NULL;

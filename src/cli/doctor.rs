@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
+mod canary;
 mod dns;
 mod mail_domain;
 mod routing;
@@ -89,6 +90,9 @@ fn check(
     } else {
         for finding in examine_inbox(config)? {
             report.print_result("inbox", finding)?;
+        }
+        for (subject, finding) in examine_canary(config)? {
+            report.print_result(&subject, finding)?;
         }
     }
     let others = report.bad - failed - records;
@@ -214,8 +218,8 @@ pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreEr
         Err(error) => return Ok(vec![CheckResult::Bad(error.to_string())]),
     };
     let digest = Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?;
-    // A planned follow-up is work, and not a problem.
-    let digest = Digest { follow_ups: Vec::new(), ..digest };
+    // A planned follow-up is work, and not a problem. `examine_canary` has the details of the canary.
+    let digest = Digest { follow_ups: Vec::new(), canary: None, ..digest };
     let undelivered = describe_undelivered(&inbox, !config.channels.is_empty())?;
     let mut findings: Vec<CheckResult> = undelivered.into_iter().map(CheckResult::Unknown).collect();
     let is_known = |name: &str| {
@@ -237,6 +241,12 @@ pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreEr
     }
     findings.extend(digest.lines().into_iter().chain(warning).map(CheckResult::Bad));
     Ok(findings)
+}
+
+/// The result of the canary's last run. Empty if there is no inbox that can be read.
+pub(super) fn examine_canary(config: &Config) -> Result<Vec<(String, CheckResult)>, StoreError> {
+    let Ok(inbox) = InboxReader::open(&config.store.url) else { return Ok(Vec::new()) };
+    Ok(canary::describe(inbox.canary_status()?.as_ref(), config.canary.every.is_some(), Timestamp::now()))
 }
 
 /// Describes how many submissions were never delivered to anyone, and what the operator can do: deliver them,

@@ -34,6 +34,7 @@ use super::needs;
 use super::output::{count_faults, with_hint};
 use super::site::{self, SiteCache};
 use frontdesk_app::{self as app, AppState, LiveReload, Metrics, PageViews, Snapshot};
+use frontdesk_canary::Canary;
 use frontdesk_config::{Config, Flag};
 use frontdesk_deliver::worker::DeliveryWorker;
 use frontdesk_http::tls::Tls;
@@ -91,6 +92,7 @@ fn serve(
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let (store, intake) = open_inbox(&config, options)?;
     let worker = Arc::new(DeliveryWorker::start(reload::worker_options(&config), store.clone())?);
+    let canary = Arc::new(Canary::start(config.canary.clone(), store.clone(), worker.canary.clone())?);
     let snapshot = Arc::new(ArcSwap::from_pointee(reload::compose_snapshot(&config, site, &worker, None)));
 
     let service = Arc::new(ServiceManager::from_environment());
@@ -120,6 +122,7 @@ fn serve(
         address: addresses.first,
         app: app.clone(),
         worker: worker.clone(),
+        canary: canary.clone(),
         service,
         config,
         cache,
@@ -130,6 +133,7 @@ fn serve(
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&reload_reasons))?;
     app::serve(&app, sockets, &shutdown)?;
+    canary.stop();
     stop(&app, &worker);
     Ok(ExitCode::SUCCESS)
 }

@@ -1022,3 +1022,20 @@ fn a_submission_is_assigned_planned_answered_and_leads_to_its_person() {
     assert_eq!(operator.get(&person).status, 404);
     desk.server.expect(0);
 }
+
+#[test]
+fn the_first_page_says_whether_the_canary_succeeds() {
+    let every = ("FRONTDESK_CANARY__EVERY", "10s");
+    let check = |environment: &[(&str, &str)], expected: &str| {
+        let desk = Desk::with(environment);
+        let operator = desk.log_in();
+        let began = Instant::now();
+        while !operator.page("/").contains(expected) {
+            assert!(began.elapsed() < PATIENCE, "{}", operator.page("/"));
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    };
+    check(&[every], "The last run of the canary succeeded: ");
+    let nowhere = ("FRONTDESK_BASE_URL", "http://nowhere.invalid");
+    check(&[every, nowhere], "<p class=\"callout warn\">The canary has been failing since ");
+}

@@ -10,6 +10,7 @@ mod authoring;
 mod backup;
 mod balance;
 mod caches;
+mod canary;
 mod channels;
 mod cli;
 mod connections;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 
+mod canary;
 mod rate_limit;
 pub(super) mod refusal;
 
@@ -16,6 +17,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use self::canary::{GenuineToken, token_in_body, token_in_header};
 use self::rate_limit::insert_rate_limit_headers;
 use self::refusal::FormRefusal;
 use super::cors;
@@ -29,6 +31,7 @@ use frontdesk_forms::urlencoded::PostedForm;
 use frontdesk_forms::{BodyEncoding, Form, LeadSource, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
 use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_ip, host_of};
 use frontdesk_inbox::intake::Arrival;
+use frontdesk_inbox::store::StoreError;
 use frontdesk_inbox::store::disk::SMALL_BODY_BYTES;
 use frontdesk_limits::{Admission, QuotaStatuses, Source};
 use frontdesk_screening::{Evidence, Origin, Rate, RequestFacts};
@@ -54,11 +57,18 @@ impl FormRequest<'_> {
             return response;
         }
         let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_wanted(head);
+        let early = match self.read_announced_canary(body).await {
+            Ok(posted) => posted,
+            Err(response) => return response,
+        };
         let source = self.source();
         let (admitted, quotas) = self.admit(source).await;
         let (posted, outcome) = match admitted {
-            Ok(rate) => match self.read(body).await {
+            Ok(rate) => match self.read_unless(early, body).await {
                 Ok(posted) => {
+                    if let Some(response) = self.accept_canary(&posted).await {
+                        return response;
+                    }
                     let outcome = self.accept(source, rate, &posted).await;
                     (Some(posted), outcome)
                 }
@@ -101,6 +111,58 @@ impl FormRequest<'_> {
             Admission::Refused { retry_after, .. } => Err(FormRefusal::TooMany(whole_seconds(retry_after))),
         };
         (admitted, decision.statuses)
+    }
+
+    /// Reads the body if a genuine token in the header announces a test submission of the canary, without
+    /// counting it towards limits. The error is the response to a test submission; otherwise the request is
+    /// an ordinary one.
+    async fn read_announced_canary(&self, body: &mut RequestBody) -> Result<Option<Posted>, HttpResponse> {
+        let token = token_in_header(&self.head.headers).filter(|_| self.head.method == Method::POST);
+        let Some(token) = token else { return Ok(None) };
+        let token = GenuineToken::verify(token, self.form, &self.app.store).await;
+        let Some(token) = token else { return Ok(None) };
+        match self.read(body).await {
+            Ok(posted) => self.accept_canary(&posted).await.map_or(Ok(Some(posted)), Err),
+            Err(refusal) => Err(token.prove(refusal.to_response())),
+        }
+    }
+
+    /// Stores a test submission of the canary, and returns the response; `None` if the body has no genuine
+    /// token, or one that has been used.
+    async fn accept_canary(&self, posted: &Posted) -> Option<HttpResponse> {
+        let Content::Json(bytes) = &posted.content else { return None };
+        let token = token_in_body(bytes)?;
+        let token = GenuineToken::verify(&token, self.form, &self.app.store).await?;
+        if !token.use_up(self.form, &self.app.store).await {
+            return None;
+        }
+        let response = match posted.parse(self.form) {
+            Ok(parsed) => {
+                let stored = self.app.intake.accept_canary(parsed.entry, token.nonce, canary::now()).await;
+                stored.map_or_else(|error| self.not_stored(&error).to_response(), |_| accepted())
+            }
+            Err(rejection) => FormRefusal::from(rejection).to_response(),
+        };
+        Some(token.prove(response))
+    }
+
+    /// Logs that a submission could not be stored.
+    fn not_stored(&self, error: &StoreError) -> FormRefusal {
+        let request = self.id();
+        tracing::error!(%request, form = self.form.name, %error, "submission could not be stored");
+        FormRefusal::NotStored(request)
+    }
+
+    /// The body that has been read already, or the body of the request.
+    async fn read_unless(
+        &self,
+        early: Option<Posted>,
+        body: &mut RequestBody,
+    ) -> Result<Posted, FormRefusal> {
+        match early {
+            Some(posted) => Ok(posted),
+            None => self.read(body).await,
+        }
     }
 
     /// Reads a body of a media type and length that the form accepts. An HTML form must come from this site
@@ -157,11 +219,7 @@ impl FormRequest<'_> {
         let idempotency_key = idempotency_key(&head.headers);
         let lead = self.complete_lead(lead);
         let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent, lead };
-        let id = app.intake.accept(arrival).await.map_err(|error| {
-            let request = self.id();
-            tracing::error!(%request, form = form.name, %error, "submission could not be stored");
-            FormRefusal::NotStored(request)
-        })?;
+        let id = app.intake.accept(arrival).await.map_err(|error| self.not_stored(&error))?;
         if snapshot.options.confirmed_forms.contains(&form.name) {
             self.wait_for_confirmation(id).await?;
         }

@@ -9,6 +9,7 @@
 
 mod agents;
 mod brand;
+mod canary;
 mod channel;
 mod content_signals;
 mod form_files;
@@ -250,6 +251,8 @@ impl Config {
                 visitor.link = format!("{base_url}{}", pages::CONFIRM_PATH);
             }
         }
+        self.canary.base_url.clone_from(&base_url);
+        self.canary.forms = self.pages.form_set.iter().collect();
         self.pages.base_url = base_url;
         self
     }

@@ -8,12 +8,13 @@ use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file::SecretFile;
 use super::{
-    agents, brand, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log, operator,
-    own_tables, screening, security, server, site, store, tls, visitor, words,
+    agents, brand, canary, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log,
+    operator, own_tables, screening, security, server, site, store, tls, visitor, words,
 };
 use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::page_views::{AgentClass, names_of};
 use frontdesk_app::{WebOptions, content_security_policy};
+use frontdesk_canary::CanaryOptions;
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_desk::DeskOptions;
@@ -55,6 +56,7 @@ pub struct Config {
     pub limits: LimitValues,
     /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
     pub agents: AgentOptions,
+    pub canary: CanaryOptions,
     pub log: LogOptions,
     /// The folders whose files are published. They need not exist.
     pub served_folders: Vec<PathBuf>,
@@ -82,6 +84,7 @@ impl Config {
         let limits = limits::read(r);
         let agents = agents::read(r);
         let screening = screening::read(r);
+        let canary = canary::read(r);
         let (log, logs_requests) = log::read(r);
         pages.signals = content_signals::read(r);
         pages.words = words::read(r);
@@ -131,6 +134,7 @@ impl Config {
             maintenance,
             limits,
             agents,
+            canary,
             log,
             settings: Vec::new(),
             secret_files: Vec::new(),
@@ -169,6 +173,14 @@ impl Config {
             "operator.email",
             "`operator.email` is not set",
             "set it: forms show this address if they cannot be sent, and security.txt needs a contact",
+        );
+        r.warn_if(
+            self.canary.every.is_some()
+                && self.base_url.is_none()
+                && tls::acme_base_url(&self.web.http.tls).is_none(),
+            "base_url",
+            "`base_url` is not set, so the canary checks the address that the server listens on, and neither DNS nor a proxy",
+            "set it to the site's public address, such as \"https://www.example.com\"",
         );
         r.warn_if(
             pages.confirms_addresses()

@@ -1,5 +1,6 @@
 //! Tests of the configuration as a whole.
 
+mod canary;
 mod channels;
 mod effects;
 mod own_forms;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::notification::{Notification, Topic};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::disk::{MinFree, Shortage};
-use frontdesk_inbox::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
+use frontdesk_inbox::store::{CanaryStatus, ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::{MailLimit, VisitorMail, is_visitor_channel};
 
@@ -27,6 +27,8 @@ pub struct Digest {
     pub mails_limited_at: Option<Timestamp>,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
+    /// The canary's last run, if it failed or the next one is overdue.
+    pub canary: Option<CanaryProblem>,
     /// Number of panics of the server since the last digest. 0 in other processes.
     pub panics: u64,
     /// The number of open submissions to come back to today or before, by assignee; `None` for no user.
@@ -72,6 +74,7 @@ impl Digest {
             },
             mails_limited_at: inbox.mails_limited_at()?.filter(is_recent),
             set_aside: queue.set_aside,
+            canary: inbox.canary_status()?.and_then(|status| CanaryProblem::of(&status, now)),
             panics: 0,
             follow_ups: inbox.due_follow_ups(now.to_zoned(TimeZone::system()).date())?,
             channels: inbox.channels()?,
@@ -109,6 +112,7 @@ impl Digest {
                 MailLimit::All.key()
             ));
         }
+        lines.extend(self.canary.iter().map(CanaryProblem::sentence));
         lines.extend(line_about_follow_ups(&self.follow_ups));
         if self.set_aside > 0 {
             let (submissions, are) = counted(self.set_aside, "submission", "submissions");
@@ -202,6 +206,43 @@ impl Digest {
         let mut names: Vec<&str> = channels.filter(|name| severity(name) < 3).collect();
         names.sort_by_key(|name| severity(name));
         names
+    }
+}
+
+/// A problem that the canary has found, or that it has not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CanaryProblem {
+    /// When the outage began or, if there is none, when the last run ended.
+    pub since: Timestamp,
+    /// The failure in one sentence. `None` if the last run succeeded and the next one is overdue.
+    pub failure: Option<String>,
+}
+
+impl CanaryProblem {
+    /// `None` if the last run succeeded and is recent.
+    pub fn of(status: &CanaryStatus, now: Timestamp) -> Option<CanaryProblem> {
+        if !status.is_ok {
+            let since = status.failing_since.unwrap_or(status.ended_at);
+            return Some(CanaryProblem { since, failure: Some(status.summary.clone()) });
+        }
+        status.is_overdue(now).then_some(CanaryProblem { since: status.ended_at, failure: None })
+    }
+
+    /// One sentence for operators.
+    pub fn sentence(&self) -> String {
+        let since = self.since;
+        match &self.failure {
+            Some(failure) => {
+                let failure = visible(failure);
+                let failure = failure.trim_end_matches('.');
+                format!(
+                    "The canary has been failing since {since:.0}, so submissions may be lost: {failure} (frontdesk doctor shows all steps)."
+                )
+            }
+            None => format!(
+                "The canary has not run since {since:.0}, although it should have: is the server running (frontdesk doctor)?"
+            ),
+        }
     }
 }
 
@@ -337,6 +378,39 @@ mod tests {
     use frontdesk_inbox::submission::delivery::Obstacle;
 
     #[test]
+    fn the_canary_is_mentioned_only_if_it_failed_or_is_overdue() {
+        let at = |seconds: i64| Timestamp::from_second(1_800_000_000 + seconds).unwrap();
+        let status = CanaryStatus {
+            started_at: at(0),
+            ended_at: at(1),
+            is_ok: true,
+            every: 60,
+            last_success_at: Some(at(1)),
+            failing_since: None,
+            is_notified: false,
+            summary: "form contact: 404 Not Found.".to_owned(),
+            report: serde_json::Value::Null,
+        };
+        let line = |status: &CanaryStatus, now| {
+            Digest { canary: CanaryProblem::of(status, now), ..Digest::default() }.lines()
+        };
+        assert_eq!(line(&status, at(100)), Vec::<String>::new());
+        assert_eq!(
+            line(&status, at(200)),
+            [
+                "The canary has not run since 2027-01-15T08:00:01Z, although it should have: is the server running (frontdesk doctor)?"
+            ]
+        );
+        let failed = CanaryStatus { is_ok: false, failing_since: Some(at(-60)), ..status };
+        assert_eq!(
+            line(&failed, at(1)),
+            [
+                "The canary has been failing since 2027-01-15T07:59:00Z, so submissions may be lost: form contact: 404 Not Found (frontdesk doctor shows all steps)."
+            ]
+        );
+    }
+
+    #[test]
     fn a_digest_without_problems_is_empty() {
         let digest = Digest { channels: vec![channel("crm", None, 0)], ..Digest::default() };
         assert!(digest.is_empty());
@@ -363,6 +437,7 @@ mod tests {
             unasked: 3,
             mails_limited_at: Some("2026-11-20T06:00:00Z".parse().unwrap()),
             set_aside: 1,
+            canary: None,
             follow_ups: Vec::new(),
             channels: vec![
                 channel("crm", Some(false), 0),

@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
+pub mod canary;
 pub mod channel;
 pub mod digest;
 pub mod dispatch;

@@ -22,6 +22,9 @@ use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
 use frontdesk_inbox::submission::first_email;
 
+/// The header of the canary's mails, by which filters file them. Its value is the id of the run.
+pub const CANARY_HEADER: &str = "X-Frontdesk-Canary";
+
 /// Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
 
@@ -146,6 +149,9 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     let mut message = MessageBuilder::new().from(addresses.sender()).to(Address::new_list(to));
     if let Some(visitor) = reply_to(notice) {
         message = message.reply_to(bare(visitor));
+    }
+    if notice.topic == Topic::Canary {
+        message = message.header(CANARY_HEADER, Raw::new(notice.id.to_string()));
     }
     let mut bytes = Vec::new();
     message

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::mail::{self, MailAddresses};
-use super::notification::Notification;
+use super::notification::{Notification, Topic};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -37,8 +37,14 @@ impl Maildir {
         let path = path.clone();
         let name = message_file_name(notice, addresses.domain());
         let message = mail::compose(&addresses.for_notification(notice), notice);
-        let look = notice.may_be_there;
-        let work = tokio::task::spawn_blocking(move || deliver_to_maildir(&path, &name, &message, look));
+        let (look, is_canary) = (notice.may_be_there, notice.topic == Topic::Canary);
+        let work = tokio::task::spawn_blocking(move || {
+            let delivered = deliver_to_maildir(&path, &name, &message, look);
+            if is_canary && delivered.is_ok() {
+                remove_earlier_canaries(&path, &name);
+            }
+            delivered
+        });
         match tokio::time::timeout(DEADLINE, work).await {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
             Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error),
@@ -150,6 +156,22 @@ fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBu
 fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
     moved.map_err(describe_io_error("move the message to", target))
+}
+
+/// Removes the messages of earlier runs of the canary, so that at most one is in the Maildir. Ignores errors:
+/// the next run tries again.
+fn remove_earlier_canaries(maildir: &Path, name: &str) {
+    let mark = format!("-{}", Topic::Canary.name());
+    // The name is that of `message_file_name`: time, unique part and origin.
+    let is_canary = |found: &str| found.split('.').nth(1).is_some_and(|unique| unique.ends_with(&mark));
+    for folder in ["new", "cur"] {
+        for entry in fs::read_dir(maildir.join(folder)).into_iter().flatten().flatten() {
+            let found = entry.file_name();
+            if found.to_str().is_some_and(|found| is_canary(found) && !found.starts_with(name)) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
 }
 
 /// Removes the files left behind by interrupted attempts to deliver this message. Ignores errors.

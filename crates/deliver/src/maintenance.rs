@@ -38,6 +38,8 @@ const BATCH: usize = 200;
 const REFUSAL_DAYS: i32 = 30;
 /// How many days, including today, the inbox keeps the counts of page views.
 const VIEW_DAYS: i32 = 400;
+/// Test submissions of the canary that are older than this belong to a run that never ended.
+const CANARY_LIFETIME: Duration = Duration::from_hours(1);
 /// Keys under which the inbox stores the due time of the last digest and the time of the last flood
 /// notification.
 const DIGEST_KEY: &str = "digest";
@@ -176,6 +178,7 @@ impl Maintenance {
             *log_is_stale |= contain("encryption", self.seal_settled()).await? > 0;
             contain("refusals", remove_old_refusal_counts(&self.store, today)).await?;
             contain("visitor mails", self.tidy_visitor_mails(now)).await?;
+            contain("canary", self.remove_abandoned_canaries(now)).await?;
         }
         if *log_is_stale {
             *log_is_stale = !self.store.truncate_wal().await?;
@@ -287,6 +290,12 @@ impl Maintenance {
                 return Ok(());
             }
         }
+    }
+
+    /// Removes test submissions whose run has not ended, because its process did.
+    async fn remove_abandoned_canaries(&self, now: Timestamp) -> Result<(), StoreError> {
+        let before = now.saturating_sub(CANARY_LIFETIME).unwrap_or(Timestamp::MIN);
+        self.store.change(move |tx| tx.remove_canaries(before)).await
     }
 
     /// Seals submissions that were not sealed right after their last delivery, because the process ended

@@ -20,7 +20,11 @@ named_enum! {
         /// The hourly limit of mails to visitors is used up.
         MailLimit = "mail-limit",
         /// A test of the channel by `frontdesk doctor`.
-        Test = "canary",
+        Test = "test",
+        /// The message with which the canary checks a channel, automatically.
+        Canary = "canary",
+        /// The canary has found that submissions are lost or not delivered.
+        CanaryFault = "canary-fault",
     }
 }
 
@@ -85,6 +89,11 @@ impl Notification {
             lead: submission.lead.clone(),
             may_be_there: false,
         }
+    }
+
+    /// Whether chat services should show it without a sound.
+    pub fn is_quiet(&self) -> bool {
+        self.is_suspicious || self.topic == Topic::Canary
     }
 
     /// [`Notification::created_at`] in UTC, in RFC 3339 format with milliseconds.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::notification::Topic;
 use super::{Channel, ChannelOptions, Notification, TransportOptions};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::outcome::{AttemptFailure, Cause, Outcome};
 
 /// Shorter than the limit of a delivery, because an operator waits for the result.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
@@ -53,13 +53,16 @@ pub fn describe(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> R
             let ms = took.as_millis();
             Ok(format!("a test message was accepted in {ms} ms ({answer}); look for it {place}"))
         }
-        Outcome::Failed(failure) => {
-            let answer = failure.answer.trim_end_matches('.');
-            let specific = failure.advice.filter(|_| failure.cause != Cause::Deferred);
-            let advice = specific.unwrap_or_else(|| advice(kind, failure.cause));
-            Err(format!("{answer}. {advice}"))
-        }
+        Outcome::Failed(failure) => Err(describe_failure(kind, failure)),
     }
+}
+
+/// The error or the receiver's reply, and what to check.
+pub(super) fn describe_failure(kind: &TransportOptions, failure: &AttemptFailure) -> String {
+    let answer = failure.answer.trim_end_matches('.');
+    let specific = failure.advice.filter(|_| failure.cause != Cause::Deferred);
+    let advice = specific.unwrap_or_else(|| advice(kind, failure.cause));
+    format!("{answer}. {advice}")
 }
 
 /// Advice on what to check first after a test message has failed, if the error itself suggests nothing.

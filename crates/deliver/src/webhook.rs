@@ -92,7 +92,7 @@ impl Webhook {
             Ok(Err(failed)) => failed,
             Err(_) => {
                 let sentence = format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs());
-                FetchError { is_sent: true, is_timeout: true, sentence }
+                FetchError { is_sent: true, is_timeout: true, ..sentence.into() }
             }
         };
         let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };

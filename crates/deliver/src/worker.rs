@@ -27,6 +27,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinSet, LocalSet};
 use uuid::Uuid;
 
+use super::canary::{CanaryLink, OpenChannel};
 use super::channel::{Channel, ChannelOptions, TransportOptions};
 use super::dispatch::{Dispatcher, HealthChange};
 use super::handover::Handover;
@@ -76,6 +77,7 @@ pub struct DeliveryWorker {
     options: watch::Sender<WorkerOptions>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub confirmations: Confirmations,
+    pub canary: Arc<CanaryLink>,
 }
 
 impl DeliveryWorker {
@@ -90,17 +92,16 @@ impl DeliveryWorker {
         }
         let (stop, stopping) = watch::channel(false);
         let (options, latest) = watch::channel(options);
-        let confirmations = Confirmations::default();
+        let (confirmations, canary) = (Confirmations::default(), Arc::<CanaryLink>::default());
         let run = {
-            let confirmations = confirmations.clone();
+            let (confirmations, canary) = (confirmations.clone(), canary.clone());
             move || {
                 let reported_panics: Rc<Cell<u64>> = Rc::default();
                 // After a panic, the new loop repeats the attempts that were in progress.
                 panics::restart_after_panic("deliveries", || {
                     let (latest, stopping) = (latest.clone(), stopping.clone());
-                    let (store, confirmations) = (store.clone(), confirmations.clone());
-                    let work =
-                        WorkerLoop::new(latest, stopping, store, confirmations, Rc::clone(&reported_panics));
+                    let shared = (store.clone(), confirmations.clone(), canary.clone());
+                    let work = WorkerLoop::new(latest, stopping, shared, Rc::clone(&reported_panics));
                     LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
                 });
                 // A stalled DNS lookup or disk must not prevent the process from exiting.
@@ -108,7 +109,7 @@ impl DeliveryWorker {
             }
         };
         let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
-        Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
+        Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations, canary })
     }
 
     /// Applies new options for the same database, without waiting. Attempts in progress may finish within
@@ -251,10 +252,13 @@ struct WorkerLoop {
     latest: watch::Receiver<WorkerOptions>,
     store: Store,
     confirmations: Confirmations,
+    canary: Arc<CanaryLink>,
     stopping: watch::Receiver<bool>,
     dispatcher: Dispatcher,
     channels: Vec<Rc<Channel>>,
     attempts: JoinSet<FinishedAttempt>,
+    /// The canary's messages that are being sent. They end with the worker.
+    canaries: JoinSet<()>,
     started_attempts: Vec<StartedAttempt>,
     sealed: Rc<Notify>,
     reported_panics: Rc<Cell<u64>>,
@@ -277,8 +281,7 @@ impl WorkerLoop {
     fn new(
         mut latest: watch::Receiver<WorkerOptions>,
         stopping: watch::Receiver<bool>,
-        store: Store,
-        confirmations: Confirmations,
+        (store, confirmations, canary): (Store, Confirmations, Arc<CanaryLink>),
         reported_panics: Rc<Cell<u64>>,
     ) -> WorkerLoop {
         let options = latest.borrow_and_update().clone();
@@ -289,8 +292,10 @@ impl WorkerLoop {
             latest,
             store,
             confirmations,
+            canary,
             stopping,
             attempts: JoinSet::new(),
+            canaries: JoinSet::new(),
             started_attempts: Vec::new(),
             sealed: Rc::new(Notify::new()),
             reported_panics,
@@ -330,7 +335,8 @@ impl WorkerLoop {
     /// then.
     async fn deliver(&mut self, changed: &Notify) -> StopReason {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
-        let mut maintenance = pin!(run_maintenance(self.maintenance()));
+        let mut maintenance = pin!(run_maintenance(self.maintenance(), self.canary.clone()));
+        let canary = self.canary.clone();
         let mut extension = tokio::time::interval(LEASE / 3);
         loop {
             let idle = self.idle_time();
@@ -341,6 +347,8 @@ impl WorkerLoop {
                 () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
+                () = canary.added.notified() => canary.start(&self.team_channels(), &mut self.canaries),
+                Some(_) = self.canaries.join_next() => {}
                 () = tokio::time::sleep(sleep) => {}
                 _ = extension.tick() => self.extend_leases().await,
                 _ = stopping.wait_for(|stop| *stop) => break StopReason::Stopped,
@@ -352,17 +360,21 @@ impl WorkerLoop {
         }
     }
 
+    /// The channels to the team.
+    fn team_channels(&self) -> Vec<OpenChannel> {
+        let channels = self.options.channels.iter().cloned().zip(self.channels.iter().cloned());
+        channels.filter(|(options, _)| !is_visitor_channel(&options.name)).collect()
+    }
+
     /// The maintenance with the current options and channels.
     fn maintenance(&self) -> Maintenance {
-        let names = self.options.channels.iter().map(|channel| channel.name.clone());
         // The digest goes to the team.
-        let channels = names.zip(self.channels.iter().cloned());
-        let channels = channels.filter(|(name, _)| !is_visitor_channel(name)).collect();
+        let channels = self.team_channels().into_iter().map(|(options, channel)| (options.name, channel));
         Maintenance {
             options: self.options.maintenance.clone(),
             place: self.options.place.clone(),
             store: self.store.clone(),
-            channels,
+            channels: channels.collect(),
             sealed: self.sealed.clone(),
             reported_panics: self.reported_panics.clone(),
         }
@@ -583,9 +595,10 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
     }
 }
 
-/// Runs maintenance. If there are several replicas, the one that holds the lock runs it.
-async fn run_maintenance(maintenance: Maintenance) {
+/// Runs maintenance. If there are several replicas, the one that holds the lock runs it, and the canary.
+async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
     if maintenance.place.file().is_some() {
+        let _lead = canary.lead();
         return maintenance.run().await;
     }
     loop {
@@ -595,6 +608,7 @@ async fn run_maintenance(maintenance: Maintenance) {
                 tokio::time::sleep(STANDBY).await;
             }
         };
+        let _lead = canary.lead();
         tokio::select! {
             () = maintenance.run() => {}
             () = lost => tracing::warn!("lost the database connection that held the inbox's lock; will try to take the lock again"),

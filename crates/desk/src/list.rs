@@ -6,10 +6,12 @@ use jiff::Timestamp;
 use minijinja::{Value, context};
 use uuid::Uuid;
 
+use super::clock::Clock;
 use super::html::Reply;
 use super::page::PageRequest;
 use super::query::{ListQuery, ListState};
 use super::work::people;
+use frontdesk_deliver::digest::CanaryProblem;
 use frontdesk_forms::definition::DedupKey;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
@@ -51,6 +53,7 @@ impl PageRequest<'_> {
             let views = reader.saved_views()?;
             let own_query = query.first_page().encoded();
             Ok(context! {
+                canary => canary_value(reader, &self.clock)?,
                 parts,
                 has_rows,
                 is_empty => !has_rows && page.next.is_none() && query.is_first_page(),
@@ -95,6 +98,14 @@ impl PageRequest<'_> {
             Ok(context! { rows => self.rows(reader, &found, 0)?, floods => floods.collect::<Vec<_>>(), is_first => before.is_none(), next })
         })
     }
+}
+
+/// The result of the canary's last run: its `problem` if there is one, and when it ended. `None` if the
+/// canary is off or has not run yet.
+fn canary_value(reader: &InboxReader, clock: &Clock) -> Result<Option<Value>, StoreError> {
+    let Some(status) = reader.canary_status()? else { return Ok(None) };
+    let problem = CanaryProblem::of(&status, clock.now).map(|problem| problem.sentence());
+    Ok(Some(context! { problem, at => clock.time(status.ended_at) }))
 }
 
 /// The forms of leads and of sign-ups. A form is for sign-ups, such as a waitlist, if it keeps one submission

@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 use super::address;
 use super::response::{FetchResponse, MAX_BODY_BYTES, ResponseRecorder};
@@ -101,6 +101,27 @@ impl NameResolver {
     }
 }
 
+/// The part of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchPhase {
+    /// Looking up and checking the addresses of the name.
+    Resolve,
+    Connect,
+    Tls,
+    /// Sending the request and reading the response.
+    Exchange,
+}
+
+/// Why a server's certificate was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateFault {
+    Expired,
+    NotYetValid,
+    WrongName,
+    UnknownIssuer,
+    Other,
+}
+
 /// Why there is no response.
 #[derive(Debug)]
 pub struct FetchError {
@@ -109,6 +130,9 @@ pub struct FetchError {
     pub is_sent: bool,
     /// Whether a time limit ended the request.
     pub is_timeout: bool,
+    pub phase: FetchPhase,
+    /// Set if the TLS handshake failed because of the server's certificate.
+    pub certificate: Option<CertificateFault>,
     /// The cause, in most cases after the phase of the request. Callers prepend the server's name.
     pub sentence: String,
 }
@@ -116,7 +140,14 @@ pub struct FetchError {
 /// An error before the request, other than a timeout.
 impl From<String> for FetchError {
     fn from(sentence: String) -> FetchError {
-        FetchError { is_sent: false, is_timeout: false, sentence }
+        let (phase, certificate) = (FetchPhase::Exchange, None);
+        FetchError { is_sent: false, is_timeout: false, phase, certificate, sentence }
+    }
+}
+
+impl FetchError {
+    fn in_phase(self, phase: FetchPhase) -> FetchError {
+        FetchError { phase, ..self }
     }
 }
 
@@ -221,7 +252,9 @@ impl FetchClient {
             Host::Address(address) => ServerName::from(*address),
         };
         let handshake = TlsConnector::from(config).connect(name, stream);
-        with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
+        with_timeout(self.timeouts.tls, "TLS handshake", handshake)
+            .await
+            .map_err(|e| e.in_phase(FetchPhase::Tls))
     }
 
     /// Connects to the first address that accepts, after all addresses of the host have been checked.
@@ -229,16 +262,21 @@ impl FetchClient {
     /// last attempt.
     async fn connect(&self, url: &Url) -> Result<TcpStream, FetchError> {
         let resolving = self.resolver.resolve(url.host(), url.port());
-        let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
-        address::check_addresses(url.host(), &found, self.allow_private)?;
+        let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await;
+        let found = found.and_then(|found| {
+            address::check_addresses(url.host(), &found, self.allow_private)?;
+            Ok(found)
+        });
+        let found = found.map_err(|error| error.in_phase(FetchPhase::Resolve))?;
         let candidates = addresses_to_try(&found);
         let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
-        let mut failure = FetchError::from("the name has no address".to_owned());
+        let mut failure =
+            FetchError::from("the name has no address".to_owned()).in_phase(FetchPhase::Resolve);
         for address in candidates {
             let connecting = TcpStream::connect(SocketAddr::new(address, url.port()));
             match with_timeout(share, &format!("connecting to {address}"), connecting).await {
                 Ok(stream) => return Ok(stream),
-                Err(error) => failure = error,
+                Err(error) => failure = error.in_phase(FetchPhase::Connect),
             }
         }
         Err(failure)
@@ -335,19 +373,39 @@ async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>, max_bytes: usize
 }
 
 /// Waits for `work` for at most `limit`. The error's sentence begins with `phase`; the caller sets `is_sent`.
-async fn with_timeout<T, E: std::error::Error>(
+async fn with_timeout<T, E: std::error::Error + 'static>(
     limit: Duration,
     phase: &str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, FetchError> {
     match timeout(limit, work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(format!("{phase}: {}", error_with_causes(&error)).into()),
+        Ok(Err(error)) => {
+            let sentence = format!("{phase}: {}", error_with_causes(&error));
+            Err(FetchError { certificate: certificate_fault(&error), ..sentence.into() })
+        }
         Err(_) => {
             let sentence = format!("{phase}: timed out after {} s", limit.as_secs_f32());
-            Err(FetchError { is_sent: false, is_timeout: true, sentence })
+            Err(FetchError { is_timeout: true, ..sentence.into() })
         }
     }
+}
+
+/// Why the certificate was refused, if the error of a handshake says so.
+fn certificate_fault(error: &(dyn std::error::Error + 'static)) -> Option<CertificateFault> {
+    let inner = error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(fault) = inner else { return None };
+    Some(match fault {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateFault::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            CertificateFault::NotYetValid
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateFault::WrongName
+        }
+        CertificateError::UnknownIssuer => CertificateFault::UnknownIssuer,
+        _ => CertificateFault::Other,
+    })
 }
 
 /// The error and its sources, separated by colons. Skips a source whose text is already included.

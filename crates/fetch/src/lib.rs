@@ -10,7 +10,8 @@ mod response;
 pub mod url;
 
 pub use client::{
-    ExtraRoots, FetchClient, FetchError, FetchTimeouts, NameResolver, tls_config, without_byte_order_marks,
+    CertificateFault, ExtraRoots, FetchClient, FetchError, FetchPhase, FetchTimeouts, NameResolver,
+    tls_config, without_byte_order_marks,
 };
 pub use response::{FetchResponse, read_response};
 pub use url::Url;

@@ -14,6 +14,7 @@ mod processor;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::store::{Accepting, Store, StoreError};
+use crate::store::{Accepting, Hash, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::plain_text;
 use crate::submission::route::choose_by;
@@ -152,6 +153,7 @@ impl Arrival {
             evidence,
             channels,
             lead,
+            canary: None,
         })
     }
 }
@@ -183,6 +185,32 @@ impl Intake {
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let accepting =
             arrival.prepare_row(&self.options.load(), &self.store.channels.load(), &self.messages)?;
+        self.store.append(accepting).await
+    }
+
+    /// Stores a test submission of the canary, whose token has this nonce, and returns its id. It takes the
+    /// same way as a submission up to the processor, which removes it.
+    pub async fn accept_canary(
+        &self,
+        entry: Entry,
+        nonce: Hash,
+        received_at: Timestamp,
+    ) -> Result<Uuid, StoreError> {
+        let fields = serde_json::to_string(&entry)
+            .map_err(|_| StoreError::Unprocessable("its fields cannot be written as JSON".to_owned()))?;
+        let accepting = Accepting {
+            entry,
+            idempotency_key: None,
+            source: Source::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            received_at,
+            agent: None,
+            fields,
+            sealed: None,
+            evidence: "{}".to_owned(),
+            channels: 0,
+            lead: None,
+            canary: Some(nonce),
+        };
         self.store.append(accepting).await
     }
 

@@ -8,6 +8,7 @@
 //! still exists, the store creates a new file.
 
 mod block_on;
+mod canary;
 pub mod disk;
 mod error;
 pub(crate) mod fingerprint;
@@ -27,7 +28,7 @@ mod write_queue;
 mod writer;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -36,6 +37,7 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use crate::submission::delivery::{Choose, ClaimRequest, Claims, Lease, Route};
+pub use canary::CanaryKey;
 pub use error::StoreError;
 pub use fingerprint::{Hash, with_day_prefix};
 use frontdesk_limits::source::RefusedRequests;
@@ -45,6 +47,7 @@ pub use outage::Outage;
 pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, Decisions, RefusedSource, SignalCount};
 pub use sql::annotation::{Annotated, Annotation, MAX_ASSIGNEE};
+pub use sql::canary::{CanaryProgress, CanaryStatus};
 pub use sql::confirmation::confirmation_rule;
 pub use sql::confirmation_mail::{ConfirmationMails, LinkState};
 pub use sql::copy::{Copied, CopyError, copy_inbox};
@@ -99,6 +102,7 @@ pub struct Store {
     /// The configured channels. Submissions are queued for them. A closure passed to [`Store::change`] may
     /// capture a clone of this handle, but not the store itself, which would keep the writer alive.
     pub channels: Arc<ArcSwap<Vec<Route>>>,
+    canary_key: Arc<OnceLock<CanaryKey>>,
 }
 
 impl fmt::Debug for Store {
@@ -116,8 +120,8 @@ impl Store {
     /// Until it succeeds, [`Store::append`] fails and [`Store::health`] returns the cause.
     pub fn open(options: &StoreOptions) -> Result<Store, StoreError> {
         let channels = Arc::new(ArcSwap::from_pointee(options.channels.clone()));
-        let writer = Arc::new(Writer::start(&options.url)?);
-        Ok(Store { writer, url: Arc::new(options.url.clone()), channels })
+        let (writer, url) = (Arc::new(Writer::start(&options.url)?), Arc::new(options.url.clone()));
+        Ok(Store { writer, url, channels, canary_key: Arc::default() })
     }
 
     /// Appends a submission to the intake and returns its id. [`Store::settle`] waits for its processing.
@@ -147,11 +151,20 @@ impl Store {
         self.writer.changes.change(apply)?.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Notifications about commits by this process.
+    /// The key of the canary's tokens. Reads it from the database once, and remembers it.
+    pub async fn canary_key(&self) -> Result<CanaryKey, StoreError> {
+        if let Some(key) = self.canary_key.get() {
+            return Ok(key.clone());
+        }
+        let key = self.change(|tx| Ok(CanaryKey::derive(tx.secret))).await?;
+        Ok(self.canary_key.get_or_init(|| key).clone())
+    }
+
     pub fn url(&self) -> &DatabaseUrl {
         &self.url
     }
 
+    /// Notifications about commits by this process.
     pub fn events(&self) -> &Events {
         &self.writer.events
     }

@@ -48,14 +48,15 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
 pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
     let config = session.load_configuration(needs::EVERYTHING)?;
     let inbox = doctor::examine_inbox(&config)?;
-    let mut findings: Vec<(&str, doctor::CheckResult)> =
-        inbox.into_iter().map(|finding| ("inbox", finding)).collect();
+    let mut findings: Vec<(String, doctor::CheckResult)> =
+        inbox.into_iter().map(|finding| ("inbox".to_owned(), finding)).collect();
+    findings.extend(doctor::examine_canary(&config)?);
     if config.channels.is_empty() {
         let none = "none is configured: submissions stay in the inbox, and no message is sent".to_owned();
-        findings.push(("channels", doctor::CheckResult::Unknown(none)));
+        findings.push(("channels".to_owned(), doctor::CheckResult::Unknown(none)));
     }
     if let Some(shared) = &config.limits.shared {
-        findings.push(("limits.shared_secret", shared.describe_hash_secret().into()));
+        findings.push(("limits.shared_secret".to_owned(), shared.describe_hash_secret().into()));
     }
     let findings: Vec<Value> = findings
         .into_iter()

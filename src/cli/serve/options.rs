@@ -29,11 +29,16 @@ pub(in crate::cli) struct ServeOptions {
 
 impl ServeOptions {
     /// Applies the options to a configuration that was just read. With `watch`, page views are not counted.
+    /// With an option for authors, there is no canary.
     pub(super) fn apply_to(self, mut config: Config) -> Config {
         config.pages.has_reload_script = self.watch;
         config.pages.shows_unpublished = self.drafts;
         // Authors should not count their own views.
         config.web.count_views &= !self.watch;
+        // The copy on an author's machine must not send test submissions to the public site.
+        if self.watch || self.drafts {
+            config.canary.every = None;
+        }
         config
     }
 
@@ -67,6 +72,7 @@ pub(super) fn isolate(mut config: Config, data: &Path) -> Config {
     config.store = StoreOptions::new(DatabaseUrl::Sqlite(data.join("inbox.db")));
     config.web.inbox = config.store.url.clone();
     config.channels.clear();
+    config.canary.every = None;
     config.visitor_channels.clear();
     config.maintenance.digest_at = None;
     config.maintenance.reminders = None;

@@ -21,6 +21,7 @@ use crate::cli::output::count_faults;
 use crate::cli::site::{self, SiteCache};
 use frontdesk_app::agent::Agents;
 use frontdesk_app::{AppState, Snapshot};
+use frontdesk_canary::Canary;
 use frontdesk_config::{Config, Effect, Flag};
 use frontdesk_deliver::worker::{DeliveryWorker, WorkerOptions};
 use frontdesk_desk::{DeskOptions, ViewCounting};
@@ -55,6 +56,7 @@ pub(super) struct Reloader {
     pub(super) address: Option<SocketAddr>,
     pub(super) app: Arc<AppState>,
     pub(super) worker: Arc<DeliveryWorker>,
+    pub(super) canary: Arc<Canary>,
     pub(super) service: Arc<ServiceManager>,
     pub(super) config: Config,
     /// Results of the last load, which are reused for unchanged files.
@@ -274,6 +276,7 @@ impl Reloader {
         if config.changes_deliveries(&self.config) {
             self.worker.reconfigure(worker_options(&config));
         }
+        self.canary.reconfigure(config.canary.clone());
         self.app.desk.store(Arc::new(desk_options(&config, &snapshot.site)));
         self.app.snapshot.store(snapshot.clone());
         if let Some(tls) = &self.app.server.tls {

@@ -53,6 +53,16 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
+    /// A certificate for 127.0.0.1 that expired in 2020, and its key.
+    pub fn issue_expired(&self) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        let mut parameters = CertificateParams::new(vec!["127.0.0.1".into()]).expect("names");
+        parameters.not_before = rcgen::date_time_ymd(2019, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        let certificate = parameters.signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
+    }
+
     /// A client that trusts only this authority.
     pub fn client(&self) -> Client {
         Client::trusting(self.pem.as_bytes())

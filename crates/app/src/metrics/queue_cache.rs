@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Queue};
+use frontdesk_inbox::store::{CanaryStatus, DatabaseUrl, InboxReader, Queue};
 use frontdesk_process::panics::{self, Part};
 
 /// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
@@ -26,6 +26,8 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 pub(super) struct QueueCount {
     /// `None` if the inbox could not be read.
     pub(super) queue: Option<Arc<Queue>>,
+    /// The result of the canary's last run. `None` before the first one.
+    pub(super) canary: Option<Arc<CanaryStatus>>,
     /// The wall-clock time of the count.
     pub(super) at: Timestamp,
     began: Instant,
@@ -35,8 +37,10 @@ pub(super) struct QueueCount {
 impl QueueCount {
     fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
-        let queue = InboxReader::open(database).and_then(|reader| reader.queue());
-        Self { queue: queue.ok().map(Arc::new), at, began, took: began.elapsed() }
+        let found =
+            InboxReader::open(database).and_then(|reader| Ok((reader.queue()?, reader.canary_status()?)));
+        let (queue, canary) = found.map_or((None, None), |(queue, canary)| (Some(queue), canary));
+        Self { queue: queue.map(Arc::new), canary: canary.map(Arc::new), at, began, took: began.elapsed() }
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
@@ -121,8 +125,13 @@ mod tests {
     fn a_slow_count_is_used_for_longer() {
         let check = |took: u64, age: u64, expected: bool| {
             let began = Instant::now();
-            let count =
-                QueueCount { queue: None, at: Timestamp::UNIX_EPOCH, began, took: Duration::from_secs(took) };
+            let count = QueueCount {
+                queue: None,
+                canary: None,
+                at: Timestamp::UNIX_EPOCH,
+                began,
+                took: Duration::from_secs(took),
+            };
             assert_eq!(count.is_fresh(began + Duration::from_secs(age)), expected, "{took} {age}");
         };
         check(0, 9, true);

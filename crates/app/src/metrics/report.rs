@@ -12,7 +12,9 @@ use super::process;
 use super::queue_cache::{QueueCache, QueueCount};
 use super::{BOUNDS, Class, MAX_NAMES, Metrics, Representation, STATUSES, SubmissionResult};
 use crate::state::{AppState, Snapshot};
+use frontdesk_canary::{Outcome, Step};
 use frontdesk_forms::FormSet;
+use frontdesk_inbox::store::CanaryStatus;
 use frontdesk_inbox::submission::visitor_mail::MailLimit;
 use frontdesk_limits::rate_limiter;
 use frontdesk_process::panics::{self, Part};
@@ -40,6 +42,9 @@ pub(crate) async fn report(
         family.sample(&[("limit", limit.name())], count.load(Relaxed));
     }
     write_inbox(&mut out, app, count.as_ref(), now);
+    if let Some(canary) = count.as_ref().and_then(|count| count.canary.as_deref()) {
+        write_canary(&mut out, canary);
+    }
     write_disk(&mut out, app);
     write_site(&mut out, app, &snapshot);
     let mut family = out.family("frontdesk_panics_total");
@@ -158,6 +163,25 @@ fn write_inbox(out: &mut Exposition, app: &AppState, count: Option<&QueueCount>,
     for (name, channel) in &channels {
         family.sample(&[("channel", name), ("obstacle", "paused")], u8::from(channel.is_paused));
         family.sample(&[("channel", name), ("obstacle", "off")], u8::from(channel.is_off));
+    }
+}
+
+/// Writes the result of the canary's last run. A kind of step has failed if one of its steps has.
+fn write_canary(out: &mut Exposition, status: &CanaryStatus) {
+    out.single("frontdesk_canary_ok", u8::from(status.is_ok));
+    out.single("frontdesk_canary_last_run_timestamp_seconds", status.ended_at.as_second());
+    if let Some(at) = status.last_success_at {
+        out.single("frontdesk_canary_last_success_timestamp_seconds", at.as_second());
+    }
+    let Some(report) = frontdesk_canary::stored_report(status) else { return };
+    let mut family = out.family("frontdesk_canary_step_ok");
+    for kind in Step::ALL {
+        let tried =
+            || report.steps.iter().filter(|step| step.step == kind && step.outcome != Outcome::Skipped);
+        if tried().next().is_some() {
+            let is_ok = tried().all(|step| step.outcome != Outcome::Failed);
+            family.sample(&[("step", kind.name())], u8::from(is_ok));
+        }
     }
 }
 

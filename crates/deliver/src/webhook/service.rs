@@ -33,7 +33,7 @@ const TEAMS_LINES: usize = 100;
 /// Maximum length of a title, in UTF-16 code units.
 const TITLE_UNITS: usize = 200;
 
-/// ntfy's priority for submissions that screening marked: no sound or vibration. 3 is the default.
+/// ntfy's priority for quiet messages: no sound or vibration. 3 is the default.
 const LOW_PRIORITY: u8 = 2;
 const DEFAULT_PRIORITY: u8 = 3;
 
@@ -67,7 +67,7 @@ impl ChatService {
     }
 }
 
-/// The body of `sendMessage`: plain text without link previews, and without a sound if it is suspicious.
+/// The body of `sendMessage`: plain text without link previews, and without a sound if it is quiet.
 fn telegram(chat: &str, notice: &Notification) -> Value {
     // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
     let text = chat::without_mentions(&notification_text(notice));
@@ -75,13 +75,13 @@ fn telegram(chat: &str, notice: &Notification) -> Value {
         "chat_id": chat,
         "text": shortened(&text, TELEGRAM_UNITS, char::len_utf16, notice),
         "link_preview_options": { "is_disabled": true },
-        "disable_notification": notice.is_suspicious,
+        "disable_notification": notice.is_quiet(),
     })
 }
 
-/// The body of an ntfy message. A suspicious one has a low priority and a warning sign.
+/// The body of an ntfy message. A quiet one has a low priority, a suspicious one also a warning sign.
 fn ntfy(topic: &str, notice: &Notification) -> Value {
-    let priority = if notice.is_suspicious { LOW_PRIORITY } else { DEFAULT_PRIORITY };
+    let priority = if notice.is_quiet() { LOW_PRIORITY } else { DEFAULT_PRIORITY };
     let tags: &[&str] = if notice.is_suspicious { &["warning"] } else { &[] };
     json!({
         "topic": topic,

@@ -138,7 +138,12 @@ fn a_digest_does_not_repeat_panics_after_a_reload_or_a_restart() {
     let reported_panics: Rc<Cell<u64>> = Rc::default();
     let start = || {
         let (latest, stopping, store) = (latest.clone(), stopping.clone(), (*fixture.store).clone());
-        WorkerLoop::new(latest, stopping, store, Confirmations::default(), Rc::clone(&reported_panics))
+        WorkerLoop::new(
+            latest,
+            stopping,
+            (store, Confirmations::default(), Arc::default()),
+            Rc::clone(&reported_panics),
+        )
     };
     let work = start();
     work.maintenance().reported_panics.set(3);

@@ -75,6 +75,14 @@ pub(crate) fn process(
     for row in &rows {
         panics::inject("row", row.id);
     }
+    let (canaries, rows): (Vec<PendingRow>, Vec<PendingRow>) =
+        rows.into_iter().partition(|row| row.canary.is_some());
+    // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
+    let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
+    tx.finish_canaries(&canaries, (options.clock)())?;
+    if rows.is_empty() {
+        return Ok(Some(Processed { rows: canaries.len(), has_more, ..Processed::default() }));
+    }
     let read = |row| Screened::parse_and_screen(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
@@ -82,8 +90,6 @@ pub(crate) fn process(
     let half = |retention: Option<Duration>| retention.map_or(i64::MAX, |age| to_millis(age / 2));
     let own = options.form_retention.iter().map(|(form, age)| (form.as_str(), half(*age))).collect();
     let ages = MaxAges { window: to_millis(options.duplicate_window), lasting: half(options.retention), own };
-    // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
-    let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
     let (forms, networks) = tx.read_rates(&forms, networks)?;
@@ -119,7 +125,7 @@ pub(crate) fn process(
     }
     let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
     Ok(Some(Processed {
-        rows: candidates.len(),
+        rows: candidates.len() + canaries.len(),
         repeats: candidates.len() - new.len(),
         held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
         in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),

@@ -78,6 +78,25 @@ impl Secret {
         self.hash("lesson", [])
     }
 
+    /// The key of the canary's tokens, derived so that tokens reveal nothing about other hashes.
+    pub(super) fn canary_key(&self) -> Secret {
+        let mut key = [0; 32];
+        blake3::Hasher::new_keyed(&self.0).update(b"canary key").finalize_xof().fill(&mut key);
+        Secret(key)
+    }
+
+    /// Signs a token of the canary for one form. `expires_at` is in seconds. The receiver is the key that
+    /// [`Secret::canary_key`] derives.
+    pub(super) fn canary_token(&self, form: &str, nonce: &Hash, expires_at: u32) -> Hash {
+        self.hash("canary token", [form.as_bytes(), nonce, &expires_at.to_be_bytes()])
+    }
+
+    /// The proof that a server with this key received a token. The receiver is as for
+    /// [`Secret::canary_token`].
+    pub(super) fn canary_proof(&self, nonce: &Hash) -> Hash {
+        self.hash("canary proof", [nonce.as_slice()])
+    }
+
     /// Hashes the destination of a channel.
     pub(super) fn target(&self, destination: &str) -> Hash {
         self.hash("target", [destination.as_bytes()])

@@ -5,6 +5,7 @@
 
 pub(super) mod abuse;
 pub(super) mod annotation;
+pub(super) mod canary;
 pub(super) mod channel;
 pub(super) mod claim;
 pub(super) mod collation;

@@ -28,6 +28,7 @@ use frontdesk_screening::Repeats;
 use frontdesk_screening::verdict::{ScreeningVerdict, Signal};
 
 mod batches;
+mod canary;
 mod confirmations;
 mod copy;
 mod definitions;

@@ -275,6 +275,7 @@ mod tests {
                         evidence,
                         channels: 0,
                         lead: None,
+                        canary: None,
                     };
                     // No writer takes the submission, so it waits unless the queue refuses it at once.
                     let accepted = tokio::time::timeout(Duration::ZERO, queue.accept(job)).await;

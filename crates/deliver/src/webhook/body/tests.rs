@@ -58,7 +58,9 @@ fn other_notifications_contain_a_title_and_lines() {
         (Topic::Digest, "digest.created"),
         (Topic::Flood, "flood.created"),
         (Topic::MailLimit, "mail-limit.created"),
-        (Topic::Test, "canary.created"),
+        (Topic::Test, "test.created"),
+        (Topic::Canary, "canary.created"),
+        (Topic::CanaryFault, "canary-fault.created"),
     ] {
         let body: Value =
             serde_json::from_str(&WebhookBody::Standard.render(&sample_notification(about)).unwrap())

@@ -44,7 +44,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 24] = [
+pub(crate) const TABLES: [Table; 25] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table { name: "definition", key: "id", rest: "form, stored_at, json" },
     Table {
@@ -58,9 +58,10 @@ pub(crate) const TABLES: [Table; 24] = [
         name: "intake",
         key: "id",
         rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network, \
-               other_senders, definition, lead",
+               other_senders, definition, lead, canary",
     },
     Table { name: "lesson", key: "submission", rest: "taught_at, teaching, judged, senders, tokens" },
+    Table { name: "canary", key: "nonce", rest: "form, sent_at, accepted_at, processed_at" },
     Table { name: "repeat", key: "id", rest: "submission" },
     Table {
         name: "delivery",

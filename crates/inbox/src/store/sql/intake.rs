@@ -29,7 +29,7 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// The table `intake` with the columns that are written when a submission is accepted.
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
-     channels, content, idempotency_key, network, other_senders, definition, lead)";
+     channels, content, idempotency_key, network, other_senders, definition, lead, canary)";
 
 /// A submission that is about to be appended to the intake.
 pub struct Accepting {
@@ -51,6 +51,8 @@ pub struct Accepting {
     pub channels: usize,
     /// The source of the lead, as JSON. `None` if it is unknown or encrypted with the fields.
     pub lead: Option<String>,
+    /// Marks a test submission of the canary, with the nonce of its token.
+    pub canary: Option<Hash>,
 }
 
 /// A submission whose commit was reported as failed but may have succeeded.
@@ -76,7 +78,8 @@ pub(crate) fn append(
         let key = new.idempotency_key.as_ref();
         [
             Some(secret.source(source)),
-            entry.emails().next().map(|email| secret.sender(email)),
+            // The canary's address is not a visitor's: no search by address finds it.
+            entry.emails().next().filter(|_| new.canary.is_none()).map(|email| secret.sender(email)),
             Some(secret.content(entry)),
             key.map(|key| secret.idempotency_key(entry.form().name, source, key)),
             Some(secret.network(source)),
@@ -84,10 +87,14 @@ pub(crate) fn append(
     };
     let hashes: Vec<[Option<Hash>; 5]> = accepting.iter().map(hashes).collect();
     let other_senders: Vec<Option<Vec<u8>>> =
-        accepting.iter().map(|new| hash_other_senders(secret, &new.entry)).collect();
-    let used = accepting.iter().map(|new| definitions.insert(tx, new.entry.form(), new.received_at));
-    let used = used.collect::<Result<Vec<DefinitionId>, _>>()?;
-    let mut all = Vec::with_capacity(accepting.len() * 16);
+        accepting.iter().map(|new| hash_other_senders(secret, new)).collect();
+    let used = accepting.iter().map(|new| match new.canary {
+        // The table has only definitions that visitors used.
+        Some(_) => Ok(None),
+        None => definitions.insert(tx, new.entry.form(), new.received_at).map(Some),
+    });
+    let used = used.collect::<Result<Vec<Option<DefinitionId>>, _>>()?;
+    let mut all = Vec::with_capacity(accepting.len() * 17);
     let rows = accepting.iter().zip(&hashes).zip(ids).zip(other_senders.iter().zip(&used));
     for (((new, [source, sender, content, key, network]), id), (other_senders, definition)) in rows {
         all.extend([
@@ -107,14 +114,17 @@ pub(crate) fn append(
             other_senders.bind(),
             definition.bind(),
             new.lead.bind(),
+            new.canary.bind(),
         ]);
     }
-    tx.insert(INTAKE, 16, &all)
+    tx.insert(INTAKE, 17, &all)
 }
 
-/// The joined hashes of the e-mail addresses after the first one; `None` if there are none.
-fn hash_other_senders(secret: &Secret, entry: &Entry) -> Option<Vec<u8>> {
-    let hashes = entry.emails().skip(1).map(|email| secret.sender(email));
+/// The joined hashes of the e-mail addresses after the first one; `None` if there are none, and for the
+/// canary.
+fn hash_other_senders(secret: &Secret, new: &Accepting) -> Option<Vec<u8>> {
+    let emails = new.entry.emails().filter(|_| new.canary.is_none());
+    let hashes = emails.skip(1).map(|email| secret.sender(email));
     let joined: Vec<u8> = hashes.flatten().collect();
     (!joined.is_empty()).then_some(joined)
 }
@@ -150,6 +160,8 @@ pub struct PendingRow {
     pub key: Option<Hash>,
     pub content: Hash,
     pub agent: Option<String>,
+    /// The nonce of the token, if this is a test submission of the canary.
+    pub canary: Option<Hash>,
 }
 
 impl PendingRow {
@@ -166,6 +178,7 @@ impl PendingRow {
             key: row.get("idempotency_key")?,
             content: row.get("content")?,
             agent: row.get("agent")?,
+            canary: row.get("canary")?,
             row,
         })
     }
@@ -283,7 +296,7 @@ impl Transaction<'_> {
     ) -> Result<(Vec<PendingRow>, bool), StoreError> {
         let most = size_of_batch(self.sql, most, ids)?;
         let oldest = format!(
-            "SELECT {}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
+            "SELECT {}, content, evidence, network, canary FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
              ORDER BY id LIMIT ?1 {}",
             TAKEN_OVER.join(", "),
             self.sql.dialect().skip_locked_clause()
@@ -505,8 +518,10 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets aside a row that cannot be processed, and stores why. Does nothing if the row has been removed.
+    /// Sets aside a row that cannot be processed, and stores why. Removes it instead if it is the canary's.
+    /// Does nothing if the row has been removed.
     pub fn set_aside(&self, id: Uuid, error: &str) -> Result<(), StoreError> {
+        self.sql.execute("DELETE FROM intake WHERE id = ?1 AND canary IS NOT NULL", values![id])?;
         self.execute_for(id, "UPDATE intake SET error = ?2 WHERE id = ?1", error)
     }
 
@@ -641,7 +656,8 @@ fn newest_with_hashes(
 /// Whether a request with this id was stored, processed or not.
 pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
-        "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
+        "SELECT 1 FROM intake WHERE id = ?1 UNION ALL SELECT 1 FROM submission WHERE id = ?1
+         UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
         values![id],
     )
 }

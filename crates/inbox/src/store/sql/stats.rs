@@ -99,7 +99,7 @@ impl InboxReader {
         let held = self.sql.one_value::<usize>(&held, &[])?.saturating_sub(unconfirmed);
         let unasked = self.sql.one(&unasked, &[])?;
         let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL) AS pending,
-                 min(received_at) FILTER (WHERE error IS NULL) AS since, count(error) AS set_aside FROM intake", &[])?;
+                 min(received_at) FILTER (WHERE error IS NULL) AS since, count(error) AS set_aside FROM intake WHERE canary IS NULL", &[])?;
         Ok(Queue {
             pending: intake.get("pending")?,
             pending_since: intake.get("since")?,

@@ -101,6 +101,11 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         sql.execute("INSERT INTO visitor_rate VALUES (?1, 7)", values![id.as_bytes()]).unwrap();
         let note = "INSERT INTO note (id, submission, at, actor, text) SELECT id, id, 7, 'ada', 'Called' FROM submission LIMIT 1";
         sql.execute(note, &[]).unwrap();
+        sql.execute(
+            "INSERT INTO canary (nonce, form, sent_at) VALUES (?1, 'contact', 7)",
+            values![[7_u8; 16]],
+        )
+        .unwrap();
         sql.execute("INSERT INTO saved_view VALUES ('Mine', 'state=open', 'ada')", &[]).unwrap();
         let lesson = "INSERT INTO lesson (submission, taught_at, teaching, judged, senders, tokens) VALUES (?1, 7, 1, 0, ?2, ?3)";
         sql.execute(lesson, values![id.as_bytes(), Vec::<u8>::new(), vec![3_u8, 1, 2, 3, 4]]).unwrap();

@@ -39,11 +39,24 @@ fn only_held_submissions_are_discarded() {
     let kept = fixture.keep_new(&waitlist("kept@example.com"));
     let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
     assert!(fixture.editor().hold(by_hand, "odd", Timestamp::UNIX_EPOCH).unwrap());
-    assert_eq!(fixture.editor().discard(&[waiting, kept, Uuid::max(), by_hand], Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
+    assert_eq!(
+        fixture
+            .editor()
+            .discard(&[waiting, kept, Uuid::max(), by_hand], Timestamp::UNIX_EPOCH)
+            .unwrap()
+            .submissions,
+        1
+    );
     assert_eq!(fixture.ids(), [screened, kept, waiting]);
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
+    assert_eq!(
+        fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions,
+        1
+    );
     assert_eq!(fixture.ids(), [kept, waiting]);
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 0);
+    assert_eq!(
+        fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions,
+        0
+    );
 }
 
 #[test]
@@ -110,7 +123,10 @@ fn submissions_held_by_a_flood_are_discarded_only_on_request() {
     assert_eq!(found(Some(Signal::Links)), (1, 1, true));
     assert_eq!(found(Some(Signal::Honeypot)), (0, 0, false));
     assert_eq!(found(Some(Signal::FormRate)), (2, 0, true));
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
+    assert_eq!(
+        fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions,
+        1
+    );
     assert_eq!(fixture.ids(), [both, flooded]);
     let filter = HeldFilter { signal: Some(Signal::FormRate), ..HeldFilter::default() };
     assert_eq!(fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap().submissions, 2);
@@ -141,7 +157,10 @@ fn many_are_discarded_in_transactions_of_a_bounded_size() {
     fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap_err();
     assert_eq!(fixture.count("submission"), 50);
     fixture.sql("DROP TABLE guard");
-    assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions, 50);
+    assert_eq!(
+        fixture.editor().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions,
+        50
+    );
 }
 
 #[test]
@@ -151,7 +170,11 @@ fn submissions_are_accepted_while_held_ones_are_discarded() {
     fixture.keep_all(&held);
     let place = fixture.options.url.clone();
     let discard = std::thread::spawn(move || {
-        Editor::open(place).unwrap().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH).unwrap().submissions
+        Editor::open(place)
+            .unwrap()
+            .discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH)
+            .unwrap()
+            .submissions
     });
     let mut accepted = 0;
     while !discard.is_finished() || accepted < 3 {
@@ -175,8 +198,9 @@ fn a_submission_that_another_transaction_has_locked_is_waited_for() {
     other.execute("BEGIN", &[]).unwrap();
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
     let place = fixture.options.url.clone();
-    let discard =
-        std::thread::spawn(move || Editor::open(place).unwrap().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH));
+    let discard = std::thread::spawn(move || {
+        Editor::open(place).unwrap().discard_held(&HeldFilter::default(), Timestamp::UNIX_EPOCH)
+    });
     while fixture.ids() != [locked] {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -78,7 +78,8 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
 fn a_release_teaches_if_screening_held_and_a_discard_survives_the_submission() {
     let fixture = Fixture::new();
     let held = |text: &str| contact(text).held_for(&[(Signal::Links, "4 links")]);
-    let (released, discarded) = (fixture.keep_new(&held(&honest(1))), fixture.keep_new(&held(&dull_offer(1))));
+    let (released, discarded) =
+        (fixture.keep_new(&held(&honest(1))), fixture.keep_new(&held(&dull_offer(1))));
     let by_hand = fixture.keep_new(&fresh(&honest(2)));
     let mut editor = fixture.editor();
     assert!(editor.hold(by_hand, "odd", now()).unwrap());
@@ -114,25 +115,33 @@ fn what_was_taught_marks_but_never_holds_alone() {
     let fixture = Fixture::new();
     let mut editor = fixture.editor();
     for number in 0..8 {
-        let (offer, question) = (fixture.keep_new(&fresh(&dull_offer(number))), fixture.keep_new(&fresh(&honest(number))));
+        let (offer, question) =
+            (fixture.keep_new(&fresh(&dull_offer(number))), fixture.keep_new(&fresh(&honest(number))));
         assert!(!fixture.get(offer).screening.unwrap().suspicious, "the lexicon does not know it");
         editor.set_spam(offer, true, now()).unwrap();
         editor.set_spam(question, false, now()).unwrap();
     }
     // The processor looks for new lessons once a second.
     std::thread::sleep(Duration::from_millis(1100));
-    let like_spam = fixture.get(fixture.keep_new(&fresh("Blue velvet curtains for the stage, sewn in Ghent, with brass rings")));
+    let like_spam = fixture
+        .get(fixture.keep_new(&fresh("Blue velvet curtains for the stage, sewn in Ghent, with brass rings")));
     let screening = like_spam.screening.unwrap();
     assert!(screening.suspicious && like_spam.held.is_none(), "{screening:?}");
     assert!(screening.signals().contains("learned"), "{screening:?}");
-    let like_honest = fixture.get(fixture.keep_new(&fresh("Does the orchestra have a place for my daughter with her flute?"))).screening.unwrap();
+    let like_honest = fixture
+        .get(fixture.keep_new(&fresh("Does the orchestra have a place for my daughter with her flute?")))
+        .screening
+        .unwrap();
     assert!(!like_honest.suspicious, "{like_honest:?}");
     // Another process switches learning off: what was taught is forgotten.
     let mut options = fixture.options.clone();
     options.intake.screening = ScreeningOptions { learn: false, ..ScreeningOptions::default() };
     fixture.store.reconfigure(&options);
     std::thread::sleep(Duration::from_millis(1100));
-    let unlearned = fixture.get(fixture.keep_new(&fresh("Black velvet curtains, sewn in Ghent, with rails"))).screening.unwrap();
+    let unlearned = fixture
+        .get(fixture.keep_new(&fresh("Black velvet curtains, sewn in Ghent, with rails")))
+        .screening
+        .unwrap();
     assert!(!unlearned.suspicious && lessons(&fixture).is_empty());
     editor.set_spam(fixture.keep_new(&fresh(&dull_offer(79))), true, now()).unwrap();
     assert_eq!(lessons(&fixture), []);

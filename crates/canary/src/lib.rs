@@ -1,0 +1,21 @@
+//! Sends test submissions through the public address, and reports which step of their way fails.
+//!
+//! [`Canary`] is the thread that runs at intervals. A run (`run.rs`) returns a [`Report`]; `answer.rs` names
+//! the fault behind each answer.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
+
+mod answer;
+mod mailbox;
+mod options;
+mod ping;
+pub mod report;
+mod run;
+mod runner;
+mod schedule;
+mod status;
+
+pub use options::CanaryOptions;
+pub use report::{Outcome, Report, Step, StepResult};
+pub use runner::Canary;
+pub use status::stored_report;

@@ -1,0 +1,62 @@
+//! The canary's options, and the time limits that follow from them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use frontdesk_fetch::{ExtraRoots, Url};
+use frontdesk_forms::Form;
+
+/// The options of the canary.
+#[derive(Clone, Debug, Default)]
+pub struct CanaryOptions {
+    /// The time between two runs. `None` disables the canary.
+    pub every: Option<Duration>,
+    /// Requested with GET after each success. The path may be secret.
+    pub ping_url: Option<Url>,
+    /// A Maildir on this machine in which the canary's mails arrive.
+    pub mailbox: Option<PathBuf>,
+    /// Certificate authorities that are trusted in addition to the public ones.
+    pub extra_roots: Option<ExtraRoots>,
+    /// The site's public address, without a path.
+    pub base_url: String,
+    /// The forms to which test submissions are sent.
+    pub forms: Vec<&'static Form>,
+}
+
+impl CanaryOptions {
+    /// The host and port of the public address, as messages name the site.
+    pub fn site(&self) -> &str {
+        self.base_url.split_once("://").map_or(&*self.base_url, |(_, rest)| rest)
+    }
+}
+
+/// The time limits of the parts of a run. They are shorter if runs follow each other quickly, so that a run
+/// has ended before the next one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeLimits {
+    /// For each phase of a request to a form.
+    pub request: Duration,
+    /// Until an accepted test submission is processed.
+    pub processing: Duration,
+    /// Until all channels have responded.
+    pub channels: Duration,
+    /// Until the mail has arrived in the mailbox.
+    pub mailbox: Duration,
+}
+
+impl TimeLimits {
+    pub fn of_interval(every: Duration) -> TimeLimits {
+        let seconds = Duration::from_secs;
+        TimeLimits {
+            request: every.clamp(seconds(5), seconds(20)),
+            processing: every.clamp(seconds(8), seconds(60)),
+            channels: every.clamp(seconds(8), seconds(125)),
+            mailbox: (every / 2).clamp(seconds(5), seconds(300)),
+        }
+    }
+
+    /// The limit of a whole run.
+    pub fn run(self) -> Duration {
+        self.request * 5 + self.processing + self.channels + self.mailbox
+    }
+}

@@ -1,0 +1,48 @@
+//! Reports a success to an outside service, which notices when reports stop.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+
+use crate::report::{Outcome, Step, StepResult};
+use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url};
+
+/// The limit of one request.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const ATTEMPTS: usize = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Requests the URL with GET, up to three times. A failure is a warning: submissions still arrive. The result
+/// names only the host, because the path may be secret.
+pub(crate) async fn ping(url: &Url, client: &FetchClient) -> StepResult {
+    let began = Instant::now();
+    let mut text = String::new();
+    let mut outcome = Outcome::Warning;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let sent = tokio::time::timeout(TIMEOUT, client.send(Method::GET, url, [], "")).await;
+        let fault = match sent {
+            Ok(Ok(response)) if response.status.is_success() => {
+                (outcome, text) =
+                    (Outcome::Ok, format!("the success was reported ({})", response.status.as_u16()));
+                break;
+            }
+            Ok(Ok(response)) => format!("it answered {}", response.status.as_u16()),
+            Ok(Err(error)) => error.sentence,
+            Err(_) => format!("no response within {} s", TIMEOUT.as_secs()),
+        };
+        text = format!(
+            "the success could not be reported ({fault}): check `canary.ping_url`, or the service raises an alarm"
+        );
+    }
+    StepResult { step: Step::Ping, subject: url.authority(), outcome, text, took: began.elapsed() }
+}
+
+/// A client for `canary.ping_url`, which may be in a private network.
+pub(crate) fn client(options: &crate::CanaryOptions) -> FetchClient {
+    let part = TIMEOUT / 2;
+    let timeouts = FetchTimeouts { resolve: part, connect: part, tls: part, answer: TIMEOUT, body: part };
+    FetchClient::new(NameResolver::System, true, options.extra_roots.as_ref(), timeouts)
+}

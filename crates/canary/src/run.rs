@@ -1,0 +1,412 @@
+//! One run: a test submission to each form through the public address, and a message through each channel.
+
+#![expect(clippy::disallowed_methods, reason = "a run is timed")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use http::Method;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::answer::{self, Context, Judgment};
+use crate::options::{CanaryOptions, TimeLimits};
+use crate::report::{Outcome, Report, Step, StepResult};
+use crate::{mailbox, ping};
+use frontdesk_deliver::canary::{CanaryLink, ChannelReport, Receivers, message};
+use frontdesk_fetch::url::UrlScheme;
+use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
+use frontdesk_forms::Form;
+use frontdesk_inbox::store::{CanaryKey, CanaryProgress, Hash, Store, StoreError};
+
+/// How often the inbox and the mailbox are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Files in the mailbox may be a little older than the run, if another machine's clock wrote their times.
+const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
+
+/// Everything that a run needs.
+pub(crate) struct Run<'a> {
+    pub options: &'a CanaryOptions,
+    pub store: &'a Store,
+    pub link: &'a Arc<CanaryLink>,
+    pub limits: TimeLimits,
+    pub id: Uuid,
+}
+
+/// A test submission, and what came of it.
+struct Submission {
+    form: &'static Form,
+    nonce: Hash,
+    answer: Option<Result<FetchResponse, FetchError>>,
+    took: Duration,
+}
+
+impl Run<'_> {
+    /// Runs all steps. Fails if the database cannot be used: nothing else can be checked then.
+    pub async fn report(&self) -> Result<Report, StoreError> {
+        let started_at = Timestamp::now();
+        let new = |form| Submission { form, nonce: CanaryKey::nonce(), answer: None, took: Duration::ZERO };
+        let mut submissions: Vec<Submission> = self.options.forms.iter().copied().map(new).collect();
+        let sent: Vec<(Hash, &'static str)> =
+            submissions.iter().map(|submission| (submission.nonce, submission.form.name)).collect();
+        let nonces: Vec<Hash> = sent.iter().map(|(nonce, _)| *nonce).collect();
+        self.store.change(move |tx| tx.begin_canary_run(&sent, started_at)).await?;
+        let mut steps = self.check_public_address(&mut submissions).await?;
+        steps.extend(self.check_channels().await);
+        if let (Some(url), true) = (&self.options.ping_url, is_ok(&steps)) {
+            steps.push(ping::ping(url, &ping::client(self.options)).await);
+        }
+        self.store.change(move |tx| tx.end_canary_run(&nonces)).await?;
+        Ok(Report { started_at, ended_at: Timestamp::now(), steps })
+    }
+
+    /// Sends the test submissions, one after another, and follows them to the inbox.
+    async fn check_public_address(
+        &self,
+        submissions: &mut [Submission],
+    ) -> Result<Vec<StepResult>, StoreError> {
+        let url = match Url::parse_unencrypted(&self.options.base_url) {
+            Ok(url) => url,
+            Err(fault) => {
+                let text = format!("`base_url` cannot be requested: {fault}");
+                return Ok(vec![step(
+                    Step::Dns,
+                    &self.options.base_url,
+                    Outcome::Failed,
+                    text,
+                    Duration::ZERO,
+                )]);
+            }
+        };
+        let mut steps = vec![self.resolve(&url).await];
+        if steps[0].outcome == Outcome::Failed {
+            steps.extend(skipped(&[Step::Connect, Step::Tls], url.scheme(), &url));
+            steps.extend(submissions.iter().map(|submission| not_sent(submission.form)));
+            return Ok(steps);
+        }
+        let (key, client) = (self.store.canary_key().await?, self.client());
+        for submission in &mut *submissions {
+            let began = Instant::now();
+            let answer = self.send(&client, &url, &key, submission).await;
+            submission.took = began.elapsed();
+            let is_unreachable = matches!(&answer, Err(error) if error.phase != FetchPhase::Exchange);
+            submission.answer = Some(answer);
+            if is_unreachable {
+                break;
+            }
+        }
+        let host = url.host().to_string();
+        let judged: Vec<(Judgment, &Submission)> = self.judge_all(submissions, &key, &host).await?;
+        steps.extend(connection_steps(&judged, &url));
+        for (judgment, submission) in judged {
+            let Judgment { step: found, outcome, text } = judgment;
+            let name = submission.form.name;
+            if found != Step::Form {
+                steps.push(not_sent(submission.form));
+                continue;
+            }
+            steps.push(step(Step::Form, name, outcome, text, submission.took));
+            if outcome == Outcome::Ok {
+                steps.push(self.await_processing(submission).await?);
+            }
+        }
+        let unsent = submissions.iter().filter(|submission| submission.answer.is_none());
+        steps.extend(unsent.map(|submission| not_sent(submission.form)));
+        Ok(steps)
+    }
+
+    /// Looks the name of the public address up.
+    async fn resolve(&self, url: &Url) -> StepResult {
+        let (host, began) = (url.host().to_string(), Instant::now());
+        let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
+        let (outcome, text) = match found {
+            Ok(Ok(found)) if !found.is_empty() => {
+                let addresses: Vec<String> = found.iter().take(4).map(ToString::to_string).collect();
+                (Outcome::Ok, format!("the name leads to {}", addresses.join(", ")))
+            }
+            Ok(Ok(_)) => (Outcome::Failed, answer::describe_unresolved(&host, "it has none", false)),
+            Ok(Err(error)) => {
+                (Outcome::Failed, answer::describe_unresolved(&host, &error.to_string(), false))
+            }
+            Err(_) => {
+                let limit = format!("waited {} s", self.limits.request.as_secs());
+                (Outcome::Failed, answer::describe_unresolved(&host, &limit, true))
+            }
+        };
+        step(Step::Dns, &host, outcome, text, began.elapsed())
+    }
+
+    fn client(&self) -> FetchClient {
+        let limit = self.limits.request;
+        let timeouts =
+            FetchTimeouts { resolve: limit, connect: limit, tls: limit, answer: limit, body: limit };
+        // The public address may be a private one, as seen from this machine.
+        FetchClient::new(NameResolver::System, true, self.options.extra_roots.as_ref(), timeouts)
+    }
+
+    /// Sends the form's example values, as a visitor's program would, with the token.
+    async fn send(
+        &self,
+        client: &FetchClient,
+        url: &Url,
+        key: &CanaryKey,
+        submission: &Submission,
+    ) -> Result<FetchResponse, FetchError> {
+        let form = submission.form;
+        let token = key.issue(form.name, &submission.nonce, Timestamp::now());
+        let mut value = HeaderValue::from_str(&token).map_err(|error| error.to_string())?;
+        value.set_sensitive(true);
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (ACCEPT, HeaderValue::from_static("application/json")),
+            (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+            (HeaderName::from_static(CanaryKey::HEADER), value),
+        ];
+        client.send(Method::POST, &url.with_target(form.path), headers, example_body(form, &token)).await
+    }
+
+    /// Judges all answers, with what the inbox knows of each submission.
+    async fn judge_all<'s>(
+        &self,
+        submissions: &'s [Submission],
+        key: &CanaryKey,
+        host: &str,
+    ) -> Result<Vec<(Judgment, &'s Submission)>, StoreError> {
+        let mut judged = Vec::new();
+        for submission in submissions {
+            let judgment = match &submission.answer {
+                Some(Ok(response)) => {
+                    let (path, proof) = (submission.form.path, key.proof(&submission.nonce));
+                    let is_accepted = self.progress(submission).await?.is_accepted;
+                    answer::judge(response, Context { path, proof: &proof, is_accepted })
+                }
+                Some(Err(error)) => answer::judge_error(error, host),
+                None => continue,
+            };
+            judged.push((judgment, submission));
+        }
+        Ok(judged)
+    }
+
+    async fn progress(&self, submission: &Submission) -> Result<CanaryProgress, StoreError> {
+        let nonce = submission.nonce;
+        self.store.change(move |tx| tx.canary_progress(&nonce)).await
+    }
+
+    /// Waits until an accepted submission has been processed.
+    async fn await_processing(&self, submission: &Submission) -> Result<StepResult, StoreError> {
+        let (began, name) = (Instant::now(), submission.form.name);
+        let mut processed = self.store.events().processed.subscribe();
+        loop {
+            if self.progress(submission).await?.is_processed {
+                let text = "the test submission was stored and processed";
+                return Ok(step(Step::Intake, name, Outcome::Ok, text, began.elapsed()));
+            }
+            if began.elapsed() > self.limits.processing {
+                let text = format!(
+                    "the test submission was accepted, but not processed within {} s: see the log for errors of the intake",
+                    self.limits.processing.as_secs()
+                );
+                return Ok(step(Step::Intake, name, Outcome::Failed, text, began.elapsed()));
+            }
+            let _ = timeout(CHECK_INTERVAL, processed.changed()).await;
+        }
+    }
+
+    /// Sends a message through each channel, and waits for the mail in the mailbox.
+    async fn check_channels(&self) -> Vec<StepResult> {
+        let (began, started) = (Instant::now(), SystemTime::now());
+        let notice = message(self.id, self.options.site(), Timestamp::now());
+        let mut reports = self.link.send(notice, Receivers::All);
+        let (mut steps, mut mails) = (Vec::new(), Vec::new());
+        let deadline = tokio::time::Instant::now() + self.limits.channels;
+        let is_stuck = loop {
+            match tokio::time::timeout_at(deadline, reports.recv()).await {
+                Ok(Some(report)) => {
+                    mails.extend((report.is_mail && report.result.is_ok()).then(|| report.name.clone()));
+                    steps.push(self.channel_step(report));
+                }
+                Ok(None) => break false,
+                Err(_) => break true,
+            }
+        };
+        if is_stuck {
+            let text = format!(
+                "not all channels have responded within {} s: if this persists, the delivery worker is stuck; restart the server, and \
+                 report it",
+                self.limits.channels.as_secs()
+            );
+            steps.push(step(Step::Channel, "", Outcome::Failed, text, began.elapsed()));
+        } else if steps.is_empty() {
+            let text = "no channel is configured: submissions stay in the inbox";
+            steps.push(step(Step::Channel, "", Outcome::Skipped, text, Duration::ZERO));
+        }
+        steps.sort_by(|a, b| a.subject.cmp(&b.subject));
+        steps.extend(self.check_mailbox(&mails, started).await);
+        steps
+    }
+
+    fn channel_step(&self, report: ChannelReport) -> StepResult {
+        let ChannelReport { name, is_mail, result, took } = report;
+        let (outcome, text) = match result {
+            Ok(reply) if is_mail && self.options.mailbox.is_none() => (
+                Outcome::Ok,
+                format!(
+                    "the mail server accepted the message ({reply}); without `canary.mailbox`, it is not known whether it arrives"
+                ),
+            ),
+            Ok(reply) => (Outcome::Ok, format!("the message was accepted ({reply})")),
+            Err(fault) => (Outcome::Failed, fault),
+        };
+        step(Step::Channel, &name, outcome, text, took)
+    }
+
+    /// Waits for the run's mail in `canary.mailbox`. `None` if there is no such mailbox.
+    async fn check_mailbox(&self, accepted: &[String], started: SystemTime) -> Option<StepResult> {
+        let path = self.options.mailbox.as_ref()?;
+        let (subject, began) = (path.display().to_string(), Instant::now());
+        if accepted.is_empty() {
+            let text = "no channel has sent a mail";
+            return Some(step(Step::Mailbox, &subject, Outcome::Skipped, text, Duration::ZERO));
+        }
+        let since = started - CLOCK_TOLERANCE;
+        loop {
+            let (path, run) = (path.clone(), self.id);
+            let found = tokio::task::spawn_blocking(move || mailbox::take_mail(&path, run, since)).await;
+            let (outcome, text) = match found {
+                Ok(Ok(true)) => (Outcome::Ok, "the mail arrived".to_owned()),
+                Ok(Err(error)) => (
+                    Outcome::Failed,
+                    format!(
+                        "the mailbox cannot be read ({error}): `canary.mailbox` must be a Maildir that this user can read"
+                    ),
+                ),
+                _ if began.elapsed() > self.limits.mailbox => (
+                    Outcome::Failed,
+                    format!(
+                        "the mail was accepted by the server (channel {}), but did not arrive within {}: check the mail server's log, \
+                         its queue, spam filters and forwarding rules",
+                        accepted.join(", "),
+                        minutes(self.limits.mailbox)
+                    ),
+                ),
+                _ => {
+                    tokio::time::sleep(CHECK_INTERVAL).await;
+                    continue;
+                }
+            };
+            return Some(step(Step::Mailbox, &subject, outcome, text, began.elapsed()));
+        }
+    }
+}
+
+fn step(step: Step, subject: &str, outcome: Outcome, text: impl Into<String>, took: Duration) -> StepResult {
+    StepResult { step, subject: subject.to_owned(), outcome, text: text.into(), took }
+}
+
+fn not_sent(form: &Form) -> StepResult {
+    step(Step::Form, form.name, Outcome::Skipped, "not sent, because of the fault above", Duration::ZERO)
+}
+
+/// The steps of a connection that could not be tried. Without TLS, there is no such step.
+fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
+    let is_tried = |kind: &&Step| **kind != Step::Tls || scheme == UrlScheme::Https;
+    let skip = |kind: &Step| {
+        step(
+            *kind,
+            &url.host_and_port(),
+            Outcome::Skipped,
+            "not tried, because of the fault above",
+            Duration::ZERO,
+        )
+    };
+    steps.iter().filter(is_tried).map(skip).collect()
+}
+
+/// The steps of connection and TLS: failed if a submission failed there, otherwise successful.
+fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepResult> {
+    let subject = url.host_and_port();
+    let mut steps = Vec::new();
+    for (kind, success) in [(Step::Connect, "a connection was made"), (Step::Tls, "the certificate is valid")]
+    {
+        if kind == Step::Tls && url.scheme() == UrlScheme::Http || judged.is_empty() {
+            continue;
+        }
+        if let Some((judgment, submission)) = judged.iter().find(|(judgment, _)| judgment.step == kind) {
+            steps.push(step(kind, &subject, judgment.outcome, judgment.text.clone(), submission.took));
+            if kind == Step::Connect {
+                steps.extend(skipped(&[Step::Tls], url.scheme(), url));
+            }
+            break;
+        }
+        let failed_earlier = judged.iter().find(|(judgment, _)| judgment.step == Step::Dns);
+        if let Some((judgment, submission)) = failed_earlier {
+            steps.push(step(Step::Dns, &subject, judgment.outcome, judgment.text.clone(), submission.took));
+            break;
+        }
+        steps.push(step(kind, &subject, Outcome::Ok, success, Duration::ZERO));
+    }
+    steps
+}
+
+/// The form's example values, and the token.
+fn example_body(form: &Form, token: &str) -> String {
+    let values = form.fields.iter().map(|field| (field.name.to_owned(), json!(field.example_value())));
+    let mut body: Map<String, Value> = values.collect();
+    body.insert(CanaryKey::MEMBER.to_owned(), token.into());
+    Value::Object(body).to_string()
+}
+
+fn is_ok(steps: &[StepResult]) -> bool {
+    steps.iter().all(|step| step.outcome != Outcome::Failed)
+}
+
+fn minutes(limit: Duration) -> String {
+    match limit.as_secs() {
+        seconds if seconds % 60 == 0 && seconds > 60 => format!("{} minutes", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_deliver::canary::CanaryLink;
+    use frontdesk_inbox::testing::inbox::{Options, TestInbox};
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_respond_fails_the_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = TestInbox::open(&Options::new(folder.path().join("inbox.sqlite"))).unwrap();
+        let options = CanaryOptions::default();
+        // Nothing takes the messages of this link.
+        let link = Arc::new(CanaryLink::default());
+        let channels = Duration::from_millis(20);
+        let limits = TimeLimits { channels, ..TimeLimits::of_interval(Duration::from_hours(1)) };
+        let run = Run { options: &options, store: &inbox, link: &link, limits, id: Uuid::nil() };
+        let steps = run.check_channels().await;
+        let [step] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!((step.step, step.outcome), (Step::Channel, Outcome::Failed));
+        assert!(step.text.contains("the delivery worker is stuck"), "{}", step.text);
+        inbox.close();
+    }
+
+    #[test]
+    fn the_body_has_the_example_values_and_the_token() {
+        let body: Value =
+            serde_json::from_str(&example_body(*frontdesk_forms::CONTACT, "the-token")).unwrap();
+        assert_eq!(body["desk_canary"], "the-token");
+        assert!(frontdesk_forms::parse(*frontdesk_forms::CONTACT, body.to_string().as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_run_ends_before_the_next_one_is_due_unless_they_are_close() {
+        for hours in [1, 6, 24] {
+            let every = Duration::from_hours(hours);
+            assert!(TimeLimits::of_interval(every).run() < every / 2, "{hours}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Sends the canary's messages with the delivery worker's own channels, so that a stuck worker or a channel
+//! that fails is noticed. The messages are no submissions, and no delivery is recorded.
+
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::channel::{Channel, ChannelOptions, TransportOptions};
+use super::notification::{Notification, Topic};
+use super::test_message;
+use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_process::panics::{self, Part};
+
+/// The longest time in which one channel may respond.
+pub const CHANNEL_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// The connection between the canary and the delivery worker: messages to send, and whether this process runs
+/// the inbox's maintenance.
+#[derive(Debug)]
+pub struct CanaryLink {
+    requests: Mutex<Vec<CanaryRequest>>,
+    pub(super) added: Notify,
+    leads: watch::Sender<bool>,
+}
+
+impl Default for CanaryLink {
+    fn default() -> CanaryLink {
+        CanaryLink { requests: Mutex::default(), added: Notify::new(), leads: watch::channel(false).0 }
+    }
+}
+
+/// Messages that the worker is to send.
+#[derive(Debug)]
+struct CanaryRequest {
+    notice: Notification,
+    receivers: Receivers,
+    /// Gets a report for each channel that was tried, and is then dropped.
+    reports: mpsc::UnboundedSender<ChannelReport>,
+}
+
+/// The channels that get a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Receivers {
+    All,
+    /// The first channel that accepts it. Those with these names are tried last.
+    FirstWorking {
+        last: Vec<String>,
+    },
+}
+
+/// The response of one channel to the canary's message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelReport {
+    pub name: String,
+    /// Whether the channel sends mail to a server.
+    pub is_mail: bool,
+    /// The receiver's reply. The error says what is wrong and what to check.
+    pub result: Result<String, String>,
+    pub took: Duration,
+}
+
+impl CanaryLink {
+    /// Asks the worker to send a message. The reports arrive as the channels respond, and end when all have.
+    /// Without a running worker, none arrives.
+    pub fn send(&self, notice: Notification, receivers: Receivers) -> mpsc::UnboundedReceiver<ChannelReport> {
+        let (reports, received) = mpsc::unbounded_channel();
+        let request = CanaryRequest { notice, receivers, reports };
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        self.added.notify_one();
+        received
+    }
+
+    /// Whether this process runs the inbox's maintenance, and so also the canary.
+    pub fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
+    }
+
+    /// Marks this process as the one that runs maintenance until the result is dropped.
+    pub(super) fn lead(&self) -> Lead<'_> {
+        self.leads.send_replace(true);
+        Lead(self)
+    }
+
+    /// Starts to send the messages that wait, beside the deliveries.
+    pub(super) fn start(&self, channels: &[OpenChannel], sending: &mut JoinSet<()>) {
+        let waiting = std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
+        for request in waiting {
+            let work = panics::catch_async(Part::Delivery, serve(request, channels.to_vec()));
+            sending.spawn_local(async move {
+                if let Err(panic) = work.await {
+                    tracing::error!("{panic} ended a message of the canary");
+                }
+            });
+        }
+    }
+}
+
+pub(super) struct Lead<'a>(&'a CanaryLink);
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.0.leads.send_replace(false);
+    }
+}
+
+/// The message that checks a channel. `run` is the run's id.
+pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
+    Notification {
+        id: run,
+        topic: Topic::Canary,
+        created_at: now,
+        form: None,
+        definition: None,
+        is_suspicious: false,
+        title: format!("Canary of {site}: deliveries work"),
+        words: vec![
+            format!(
+                "frontdesk at {site} checks regularly that submissions reach you. This message is the last step."
+            ),
+            "It is not a submission. No action is needed, and a filter may file it (docs/pages/canary.md)."
+                .to_owned(),
+        ],
+        fields: Vec::new(),
+        may_be_there: false,
+        lead: frontdesk_forms::LeadSource::default(),
+    }
+}
+
+/// The notification that submissions may be lost. `faults` are sentences.
+pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Timestamp) -> Notification {
+    let mut words = vec![format!(
+        "The canary of {site} failed: submissions may be lost, or may not reach you, until this is fixed."
+    )];
+    words.extend(faults);
+    words.push("You get one message for each outage; `frontdesk doctor` shows the current state.".to_owned());
+    Notification {
+        topic: Topic::CanaryFault,
+        title: format!("{site}: submissions may be lost"),
+        words,
+        ..message(run, site, now)
+    }
+}
+
+/// A channel of the team, as the worker has opened it.
+pub(super) type OpenChannel = (ChannelOptions, Rc<Channel>);
+
+/// Sends the message to the receivers of a request, and reports how each channel responded.
+async fn serve(request: CanaryRequest, mut channels: Vec<OpenChannel>) {
+    let CanaryRequest { notice, receivers, reports } = request;
+    match receivers {
+        Receivers::All => {
+            let mut sending = JoinSet::new();
+            for channel in channels {
+                let (notice, reports) = (notice.clone(), reports.clone());
+                sending.spawn_local(async move {
+                    let _ = reports.send(send(&channel, &notice).await);
+                });
+            }
+            drop(reports);
+            while sending.join_next().await.is_some() {}
+        }
+        Receivers::FirstWorking { last } => {
+            channels.sort_by_key(|(options, _)| last.contains(&options.name));
+            for channel in channels {
+                let report = send(&channel, &notice).await;
+                let is_accepted = report.result.is_ok();
+                let _ = reports.send(report);
+                if is_accepted {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn send((options, channel): &OpenChannel, notice: &Notification) -> ChannelReport {
+    let began = Instant::now();
+    let sent = tokio::time::timeout(CHANNEL_TIMEOUT, channel.send(notice)).await;
+    let outcome = sent.unwrap_or_else(|_| {
+        let limit = CHANNEL_TIMEOUT.as_secs();
+        Outcome::failed(Cause::Channel, format!("no reply within {limit} s; deliveries wait longer"))
+    });
+    let result = match outcome {
+        Outcome::Delivered(reply) => Ok(reply),
+        Outcome::Failed(failure) => Err(test_message::describe_failure(&options.kind, &failure)),
+    };
+    let is_mail = matches!(options.kind, TransportOptions::Smtp(_));
+    ChannelReport { name: options.name.clone(), is_mail, result, took: began.elapsed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mail::MailAddresses;
+    use crate::maildir::MaildirOptions;
+    use frontdesk_inbox::submission::delivery::Condition;
+    use std::path::Path;
+    use tokio::task::LocalSet;
+
+    #[tokio::test]
+    async fn every_channel_gets_the_message_and_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let channels =
+            [maildir("box", &folder.path().join("box")), maildir("gone", Path::new("/dev/null/x"))];
+        let mut reports = sent(&channels, Receivers::All).await;
+        reports.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(
+            reports.iter().map(|it| (&*it.name, it.result.is_ok())).collect::<Vec<_>>(),
+            [("box", true), ("gone", false)]
+        );
+        assert!(reports.iter().all(|report| !report.is_mail));
+        assert_eq!(files(&folder.path().join("box")).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_notification_goes_to_the_first_working_channel_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        let channels = [maildir("gone", Path::new("/dev/null/x")), maildir("a", &a), maildir("b", &b)];
+        let send = |last: &[&str]| {
+            let last = last.iter().map(|name| (*name).to_owned()).collect();
+            sent(&channels, Receivers::FirstWorking { last })
+        };
+        let names = |reports: Vec<ChannelReport>| reports.into_iter().map(|it| it.name).collect::<Vec<_>>();
+        assert_eq!(names(send(&[]).await), ["gone", "a"]);
+        assert_eq!(names(send(&["gone", "a"]).await), ["b"]);
+    }
+
+    #[tokio::test]
+    async fn a_maildir_keeps_only_the_message_of_the_last_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("box");
+        let channels = [maildir("box", &path)];
+        send_run(&channels, 1, Receivers::All).await;
+        let first = files(&path);
+        // A mail reader has moved it, and another message must stay.
+        std::fs::rename(path.join("new").join(&first[0]), path.join("cur").join(format!("{}:2,S", first[0])))
+            .unwrap();
+        std::fs::write(path.join("new/1.x-submission.example.com"), "").unwrap();
+        send_run(&channels, 2, Receivers::All).await;
+        let kept = files(&path);
+        assert_eq!(kept.len(), 2, "{kept:?}");
+        assert!(
+            kept.iter().any(|name| name.contains(&format!("{}-canary.", Uuid::from_u128(2)))),
+            "{kept:?}"
+        );
+        assert_eq!(std::fs::read_dir(path.join("cur")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_without_a_worker_gets_no_report() {
+        let link = CanaryLink::default();
+        let mut reports =
+            link.send(message(Uuid::nil(), "example.com", Timestamp::UNIX_EPOCH), Receivers::All);
+        assert!(reports.try_recv().is_err());
+        assert!(!*link.leads().borrow());
+        let lead = link.lead();
+        assert!(*link.leads().borrow());
+        drop(lead);
+        assert!(!*link.leads().borrow());
+    }
+
+    #[test]
+    fn a_chat_shows_the_message_without_a_sound() {
+        let notice = message(Uuid::nil(), "example.com", Timestamp::UNIX_EPOCH);
+        assert!(notice.is_quiet() && !notice.is_suspicious);
+        assert!(
+            !fault_notification(Uuid::nil(), "example.com", Vec::new(), Timestamp::UNIX_EPOCH).is_quiet()
+        );
+    }
+
+    async fn sent(channels: &[ChannelOptions], receivers: Receivers) -> Vec<ChannelReport> {
+        send_run(channels, 1, receivers).await
+    }
+
+    async fn send_run(channels: &[ChannelOptions], run: u128, receivers: Receivers) -> Vec<ChannelReport> {
+        let open = |options: &ChannelOptions| (options.clone(), Rc::new(Channel::open(&options.kind)));
+        let channels: Vec<OpenChannel> = channels.iter().map(open).collect();
+        let link = CanaryLink::default();
+        let notice = message(Uuid::from_u128(run), "example.com", Timestamp::UNIX_EPOCH);
+        let mut reports = link.send(notice, receivers);
+        LocalSet::new()
+            .run_until(async {
+                let mut sending = JoinSet::new();
+                link.start(&channels, &mut sending);
+                let mut found = Vec::new();
+                while let Some(report) = reports.recv().await {
+                    found.push(report);
+                }
+                found
+            })
+            .await
+    }
+
+    fn maildir(name: &str, path: &Path) -> ChannelOptions {
+        let addresses = MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap();
+        ChannelOptions {
+            name: name.to_owned(),
+            forms: Vec::new(),
+            when: Condition::default(),
+            concurrency: 1,
+            has_daily_quota: false,
+            kind: TransportOptions::Maildir(MaildirOptions { path: path.to_owned(), addresses }),
+        }
+    }
+
+    /// The names of the messages in `new/` and `cur/`.
+    fn files(maildir: &Path) -> Vec<String> {
+        let list = |part| std::fs::read_dir(maildir.join(part)).into_iter().flatten().flatten();
+        list("new").chain(list("cur")).map(|entry| entry.file_name().into_string().unwrap()).collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! The canary: its test submissions (table `canary`, and marked rows of `intake`) and the result of its last
+//! run (in `meta`).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::intake::PendingRow;
+use super::read::InboxReader;
+use super::transaction::Transaction;
+use super::{Sql, values};
+use crate::store::error::StoreError;
+use crate::store::fingerprint::Hash;
+
+/// The key of `meta` with the [`CanaryStatus`].
+const STATUS: &str = "canary status";
+/// The key of `meta` with the time when the last run began.
+const LAST_RUN: &str = "canary run";
+
+/// The result of the canary's last run, for commands, the web interface, metrics and the digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CanaryStatus {
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
+    pub is_ok: bool,
+    /// The configured time between two runs, in seconds.
+    pub every: u64,
+    /// When the last run without a failure ended.
+    pub last_success_at: Option<Timestamp>,
+    /// When the first run of the current outage ended; `None` if the last run succeeded.
+    pub failing_since: Option<Timestamp>,
+    /// Whether the team has been notified of the current outage.
+    pub is_notified: bool,
+    /// One sentence for operators.
+    pub summary: String,
+    /// All steps, in the format of `frontdesk-canary`.
+    pub report: serde_json::Value,
+}
+
+impl CanaryStatus {
+    /// Whether the next run should have ended by now: the last one is older than twice the time between two
+    /// runs.
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.ended_at).as_secs();
+        u64::try_from(age).is_ok_and(|age| age > self.every.saturating_mul(2))
+    }
+}
+
+/// How far a test submission has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CanaryProgress {
+    pub is_accepted: bool,
+    pub is_processed: bool,
+}
+
+impl Transaction<'_> {
+    /// When the last run began.
+    pub fn last_canary_run(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.stored_time(LAST_RUN)
+    }
+
+    /// Records that a run begins, and the test submissions that it will send: pairs of a nonce and a form.
+    pub fn begin_canary_run(&self, sent: &[(Hash, &str)], now: Timestamp) -> Result<(), StoreError> {
+        self.store_time(LAST_RUN, now)?;
+        for (nonce, form) in sent {
+            let insert = "INSERT INTO canary (nonce, form, sent_at) VALUES (?1, ?2, ?3)";
+            self.sql.execute(insert, values![nonce, form, now])?;
+        }
+        Ok(())
+    }
+
+    /// Uses up a token. Returns false if it was used before, or if its run has ended: it then marks nothing.
+    pub fn use_canary(&self, nonce: &Hash, form: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let accept =
+            "UPDATE canary SET accepted_at = ?3 WHERE nonce = ?1 AND form = ?2 AND accepted_at IS NULL";
+        Ok(self.sql.execute(accept, values![nonce, form, now])? == 1)
+    }
+
+    /// Removes processed rows of the canary from the intake, and records that they were processed.
+    pub(crate) fn finish_canaries(&self, rows: &[PendingRow], now: Timestamp) -> Result<(), StoreError> {
+        for row in rows {
+            let processed = "UPDATE canary SET processed_at = ?2 WHERE nonce = ?1";
+            self.sql.execute(processed, values![row.canary, now])?;
+            self.sql.execute("DELETE FROM intake WHERE id = ?1", values![row.id])?;
+        }
+        Ok(())
+    }
+
+    /// How far a test submission has come. It has not begun if its run has ended.
+    pub fn canary_progress(&self, nonce: &Hash) -> Result<CanaryProgress, StoreError> {
+        let columns = "accepted_at IS NOT NULL AS is_accepted, processed_at IS NOT NULL AS is_processed";
+        let row = self.sql.row(&format!("SELECT {columns} FROM canary WHERE nonce = ?1"), values![nonce])?;
+        let Some(row) = row else { return Ok(CanaryProgress::default()) };
+        Ok(CanaryProgress { is_accepted: row.get("is_accepted")?, is_processed: row.get("is_processed")? })
+    }
+
+    /// Removes test submissions that were sent before this time, wherever they are.
+    pub fn remove_canaries(&self, before: Timestamp) -> Result<(), StoreError> {
+        let waiting = "DELETE FROM intake WHERE canary IS NOT NULL AND received_at < ?1";
+        self.sql.execute(waiting, values![before])?;
+        self.sql.execute("DELETE FROM canary WHERE sent_at < ?1", values![before]).map(drop)
+    }
+
+    /// Removes the test submissions of a run that has ended.
+    pub fn end_canary_run(&self, nonces: &[Hash]) -> Result<(), StoreError> {
+        for nonce in nonces {
+            self.sql.execute("DELETE FROM intake WHERE canary = ?1", values![nonce])?;
+            self.sql.execute("DELETE FROM canary WHERE nonce = ?1", values![nonce])?;
+        }
+        Ok(())
+    }
+
+    pub fn canary_status(&self) -> Result<Option<CanaryStatus>, StoreError> {
+        status(self.sql)
+    }
+
+    pub fn remove_canary_status(&self) -> Result<(), StoreError> {
+        self.sql.execute("DELETE FROM meta WHERE name = ?1", values![STATUS]).map(drop)
+    }
+
+    pub fn store_canary_status(&self, status: &CanaryStatus) -> Result<(), StoreError> {
+        let json = serde_json::to_vec(status).map_err(|_| {
+            StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned())
+        })?;
+        let store =
+            "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
+        self.sql.execute(store, values![STATUS, json]).map(drop)
+    }
+}
+
+impl InboxReader {
+    /// The result of the canary's last run; `None` before the first one has ended.
+    pub fn canary_status(&self) -> Result<Option<CanaryStatus>, StoreError> {
+        status(&*self.sql)
+    }
+}
+
+/// Reads the stored status. One that another version has written in another format counts as none.
+fn status(sql: &dyn Sql) -> Result<Option<CanaryStatus>, StoreError> {
+    let json: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![STATUS])?;
+    Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
+}
