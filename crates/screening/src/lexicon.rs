@@ -628,7 +628,7 @@ says = "asks for a call"
                 "[phrases]\ncalls = [\"a\"]",
                 "2: `calls` is no feature: declare it in features.toml, or use one of call, topic-money",
             ),
-            ("[words]\n", "1: unknown field `words`, expected `phrases`"),
+            ("[words]\n", "1: unknown field `words`, expected `common` or `phrases`"),
         ] {
             assert_eq!(lexicon(phrases).map(|_| ()), Err(expected.to_owned()), "{phrases}");
         }

@@ -264,15 +264,122 @@ fn shorteners_and_markup_add_up() {
 }
 
 #[test]
-fn words_of_offers_count_once_there_are_several() {
-    for (message, points) in [
-        ("How good is it for SEO?", 0),
-        ("Our backlinks were lost in the move.", 41),
-        ("Backlinks, backlinks, backlinks.", 41),
-        ("We sell backlinks and guest posts on a casino blog.", 80),
-        ("Backlinks. Guest. Posts.", 41),
+fn an_offer_is_what_the_writer_does_and_not_a_word() {
+    for (message, is_marked) in [
+        ("How good is it for SEO?", false),
+        ("Our backlinks were lost in the move. When will the new shop be open?", false),
+        ("Is the casino far from the hotel? We arrive on Saturday with two children.", false),
+        (
+            "I came across your website and noticed that it does not rank on Google. Would you be open to a quick call?",
+            true,
+        ),
+        ("We sell backlinks and guest posts on a casino blog.", true),
+        (
+            "Ich bin auf Ihre Website gestoßen. Wir helfen Unternehmen, mehr Kunden zu gewinnen. Wann hätten Sie 15 Minuten Zeit?",
+            true,
+        ),
+        (
+            "Wann haben Sie geöffnet? Meine Tochter hat am Samstag Geburtstag und möchte mit zehn Kindern kommen.",
+            false,
+        ),
+        (
+            "Nous aidons les entreprises comme la vôtre à obtenir plus de clients. Êtes-vous disponible pour un appel de 15 minutes ?",
+            true,
+        ),
+        ("Bonjour, ma commande 4711 est arrivée cassée. Comment faire pour être remboursé ?", false),
+        ("贵公司您好，我们是一家专业的网站优化公司，可以帮助企业提升排名，免费诊断，加微信详谈。", true),
+        ("请问周末几点开门？我们有两个大人和一个孩子。", false),
     ] {
-        assert_eq!(points_of(message, Signal::Offer), points, "{message}");
+        let verdict = with_message(message);
+        assert_eq!(verdict.suspicious || verdict.hold, is_marked, "{message}: {}", verdict.because());
+    }
+}
+
+#[test]
+fn the_subject_of_an_offer_does_not_count_if_it_is_the_sites_own_trade() {
+    let lexicon = Lexicon::built_in();
+    let harbor = "The harbor has forty berths with water and power. Visitors pay by the length of the boat. The slipway is open from April.";
+    let agency = "We build websites: web design, website redesign, WordPress, web development and hosting for your new website and landing pages.";
+    let message =
+        "We have an old website in WordPress and look for web design, website development and hosting.";
+    let points = |pages: [&str; 3]| {
+        let profile = SiteProfile::read(&lexicon, pages);
+        let options = ScreeningOptions { profile: Arc::new(profile), ..ScreeningOptions::default() };
+        let body = json!({"name": "Ada", "email": "ada@example.com", "message": message}).to_string();
+        let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
+        let text = TokenizedText::new(&entry);
+        screen(&text, &Extras::default(), &RequestSignals::default(), &options).score
+    };
+    assert!(points([harbor; 3]) > points([agency; 3]), "{} {}", points([harbor; 3]), points([agency; 3]));
+    assert_eq!(points([harbor, harbor, agency]), points([harbor; 3]), "one page does not make a trade");
+}
+
+#[test]
+fn a_reason_says_what_the_writer_does() {
+    let verdict = with_message(
+        "I came across your website. We help companies like yours to get more customers. Would you be open to a 15 minute call?",
+    );
+    let offer = verdict.reasons.iter().find(|reason| reason.signal == Signal::Offer).unwrap();
+    assert!(offer.detail.starts_with("an offer that you did not ask for: "), "{}", offer.detail);
+    assert!(offer.detail.contains("says how it found the site"), "{}", offer.detail);
+}
+
+/// Lessons from texts of the corpora, as the operator would teach them.
+fn teach<'a>(rows: impl IntoIterator<Item = (&'a Value, learned::Teaching)>) -> Learned {
+    let key = [7; 16];
+    let lexicon = Lexicon::built_in();
+    let lesson = |(row, teaching): (&Value, _)| {
+        let entry = parse_with_extras(&CONTACT, row.to_string().as_bytes()).unwrap().entry;
+        let text = TokenizedText::new(&entry);
+        let fresh =
+            screen(&text, &Extras::default(), &RequestSignals::default(), &ScreeningOptions::default());
+        let tokens = lesson_tokens(&text, fresh.text_points(), &lexicon, &key)?;
+        Some(learned::Lesson { teaching, age: Duration::ZERO, tokens })
+    };
+    let lessons: Vec<_> = rows.into_iter().filter_map(lesson).collect();
+    Learned { model: LearnedModel::new(&lessons, 50), key }
+}
+
+fn judge_with(row: &Value, learned: &Learned) -> ScreeningVerdict {
+    let entry = parse_with_extras(&CONTACT, row.to_string().as_bytes()).unwrap().entry;
+    let text = TokenizedText::new(&entry);
+    let (extras, signals) = (Extras::default(), RequestSignals::default());
+    screen_with(&text, &extras, &signals, Some(learned), &ScreeningOptions::default())
+}
+
+/// The attacker's texts consist of the words of honest enquiries, and the operator calls all of them spam.
+#[test]
+fn a_thousand_poisoned_lessons_hold_no_honest_message() {
+    let honest = rows("unseen-ham");
+    let words: Vec<&str> =
+        honest.iter().flat_map(|row| row["message"].as_str().unwrap().split_whitespace()).collect();
+    let poison: Vec<Value> = (0..1000)
+        .map(|number| {
+            let message: Vec<&str> =
+                (0..40).map(|at| words[(number * 37 + at * (1 + number % 11)) % words.len()]).collect();
+            json!({"name": "Ada", "email": "a@example.com", "message": message.join(" ")})
+        })
+        .collect();
+    let (taught, others) = honest.split_at(honest.len() / 2);
+    let lessons = poison.iter().map(|row| (row, learned::Teaching::Spam));
+    let learned = teach(lessons.chain(taught.iter().map(|row| (row, learned::Teaching::Honest))));
+    let mut marked = 0;
+    for row in others {
+        let verdict = judge_with(row, &learned);
+        assert!(!verdict.hold, "{row}: {}", verdict.because());
+        marked += usize::from(verdict.suspicious);
+    }
+    assert!(marked * 4 <= others.len(), "{marked} of {} are marked", others.len());
+}
+
+/// Without honest lessons, or with few of any kind, nothing was learned.
+#[test]
+fn few_lessons_say_nothing() {
+    let (ham, spam) = (rows("unseen-ham"), rows("unseen-spam"));
+    let spam_only = teach(spam.iter().map(|row| (row, learned::Teaching::Spam)));
+    for row in ham.iter().chain(&spam) {
+        let fresh = judge_with(row, &teach([]));
+        assert_eq!(judge_with(row, &spam_only), fresh);
     }
 }
 
@@ -282,7 +389,7 @@ fn a_messenger_is_a_lure_only_with_money_or_an_offer() {
         ("I prefer WhatsApp, please. It is about my order.", 0),
         ("Earn money from your phone, write to me on WhatsApp.", 35),
         ("Earn money from your phone: https://wa.me/15550100", 35),
-        ("We sell backlinks, ask on Telegram.", 17),
+        ("We sell backlinks and guest posts on a casino blog, ask on Telegram.", 35),
         ("Earn money from your phone.", 0),
     ] {
         assert_eq!(points_of(message, Signal::Lure), points, "{message}");
@@ -406,6 +513,12 @@ const CAUGHT: [(&str, IsCaught); 2] =
 fn caught(corpus: &[(Value, ScreeningVerdict)], is_caught: IsCaught) -> Vec<String> {
     let caught = corpus.iter().filter(|(_, verdict)| is_caught(verdict));
     caught.map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because())).collect()
+}
+
+fn rows(name: &str) -> Vec<Value> {
+    let path = format!("{}/../../tests/data/screening/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn corpus(name: &str) -> Vec<(Value, ScreeningVerdict)> {
