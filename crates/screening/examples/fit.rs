@@ -23,7 +23,7 @@ const POINTS_PER_UNIT: f64 = 20.0;
 /// A text is marked from this number of points on.
 const MARKED: f64 = 50.0;
 /// The share of honest texts that may be marked when the points are fitted.
-const MAX_WRONG: f64 = 0.045;
+const MAX_WRONG: f64 = 0.05;
 /// How strongly weights are drawn towards their priors, in texts.
 const STRENGTH: f64 = 4.0;
 /// How strongly the weights of letter sequences are drawn towards zero, in texts.

@@ -189,6 +189,9 @@ impl TextScan {
             }
         }
         scan.look_up_web_addresses(text.entry, blocked);
+        if scan.words == 0 {
+            return scan;
+        }
         // A single word with digits may be a model number, so only three such words count as one disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
         let mut weights = Weights::new(words.weigh_phrases());
@@ -276,8 +279,8 @@ impl TextScan {
 /// The odds of the wording of the long texts, in hundredths; 0 if they are too short to say.
 fn wording_odds(entry: &Entry) -> i32 {
     let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
-    let texts: Vec<&str> = entry.texts().filter(|(name, _)| is_long(name)).map(|(_, text)| text).collect();
-    wording::odds(&wording::sequences(&texts.join("\n"))).unwrap_or_default()
+    let texts = entry.texts().filter(|(name, _)| is_long(name)).map(|(_, text)| text);
+    wording::odds(texts).unwrap_or_default()
 }
 
 /// Counts of a text's long words.

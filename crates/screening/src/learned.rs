@@ -30,7 +30,7 @@ const WORDS_SHARE: f64 = 0.6;
 /// Words count only if at least this many lessons have them.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that may be marked, and how many honest lessons a certain calibration takes.
-const MAX_WRONG: f64 = 0.02;
+const MAX_WRONG: f64 = 0.03;
 /// Maximum number of points that the model adds and subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -40;
@@ -181,7 +181,7 @@ impl LearnedModel {
         totals.sort_unstable_by(|a, b| b.total_cmp(a));
         let allowed = (totals.len() as f64 * MAX_WRONG) as usize;
         // Few lessons show only a part of what honest messages are like.
-        let margin = 60.0 / (totals.len() as f64).sqrt();
+        let margin = 20.0 / (totals.len() as f64).sqrt();
         (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)] - margin).min(marked_from / 2.0)
     }
 

@@ -75,6 +75,8 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
+    /// The phrase's languages.
+    languages: u32,
     /// The mask of the words in the second step ([`id_mask`]). Rules out most phrases early.
     near: u64,
 }
@@ -363,7 +365,7 @@ impl Builder {
                 && phrase.weight > DEFAULT_WEIGHT
                 && matches!(kind, FeatureKind::Topic | FeatureKind::Vice);
             for id in &phrase.steps[0].words {
-                first[usize::from(*id)].push(Lead { phrase: number, near });
+                first[usize::from(*id)].push(Lead { phrase: number, languages: phrase.languages, near });
                 telling[usize::from(*id)] |= is_telling;
             }
         }
@@ -497,15 +499,12 @@ impl Words<'_> {
             let following = &self.ids[at + 1..];
             let around = id_mask(ALWAYS_NEAR, following.iter().take(GAP + 1));
             for lead in &lexicon.first[usize::from(*id)] {
-                if lead.near & around == 0 {
+                if lead.near & around == 0 || lead.languages & languages == 0 {
                     continue;
                 }
                 let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
-                if phrase.languages & languages != 0
-                    && !found[number]
-                    && begins_with_steps(&phrase.steps[1..], following)
-                {
+                if !found[number] && begins_with_steps(&phrase.steps[1..], following) {
                     found[number] = true;
                     let weight: &mut u8 = &mut weights[phrase.feature];
                     *weight = FULL_WEIGHT.min(*weight + phrase.weight);

@@ -8,6 +8,9 @@ use super::profile::SiteProfile;
 pub(super) const MAX_POINTS: u32 = 80;
 /// Fewer points say too little.
 const MIN_POINTS: i32 = 25;
+/// A text without a part of an offer that has so many points, or a wording with such odds, is none by its shape alone.
+const TELLING_POINTS: i32 = 5;
+const TELLING_ODDS: i32 = 100;
 /// Only so many subjects count: a company that lists all its services is no worse than one with few.
 const MAX_TOPICS: usize = 2;
 /// From this number of steps on, a text is a pitch.
@@ -96,7 +99,13 @@ impl Weights {
         topics.sort_unstable_by(|a, b| b.cmp(a));
         counted.extend(topics.into_iter().take(MAX_TOPICS));
         let sum = lexicon.features.base + counted.iter().map(|(points, _)| points).sum::<i32>();
-        if sum < MIN_POINTS {
+        let is_about_offer = |feature: &FeatureId| {
+            let kind = lexicon.features.get(*feature).kind;
+            matches!(kind, FeatureKind::Pitch | FeatureKind::Topic | FeatureKind::Vice)
+        };
+        let has_offer = wording >= TELLING_ODDS
+            || counted.iter().any(|(points, feature)| *points >= TELLING_POINTS && is_about_offer(feature));
+        if sum < MIN_POINTS || !has_offer {
             return Offer::default();
         }
         counted.sort_unstable_by(|a, b| b.cmp(a));

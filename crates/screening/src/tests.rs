@@ -10,6 +10,8 @@ use frontdesk_forms::definition::FormFile;
 use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
 use frontdesk_forms::{CONTACT, WAITLIST};
 
+mod corpora;
+
 #[test]
 fn a_plain_submission_of_a_program_has_no_points() {
     for body in [
@@ -324,65 +326,6 @@ fn a_reason_says_what_the_writer_does() {
     assert!(offer.detail.contains("says how it found the site"), "{}", offer.detail);
 }
 
-/// Lessons from texts of the corpora, as the operator would teach them.
-fn teach<'a>(rows: impl IntoIterator<Item = (&'a Value, learned::Teaching)>) -> Learned {
-    let key = [7; 16];
-    let lexicon = Lexicon::built_in();
-    let lesson = |(row, teaching): (&Value, _)| {
-        let entry = parse_with_extras(&CONTACT, row.to_string().as_bytes()).unwrap().entry;
-        let text = TokenizedText::new(&entry);
-        let fresh =
-            screen(&text, &Extras::default(), &RequestSignals::default(), &ScreeningOptions::default());
-        let tokens = lesson_tokens(&text, fresh.text_points(), &lexicon, &key)?;
-        Some(learned::Lesson { teaching, age: Duration::ZERO, tokens })
-    };
-    let lessons: Vec<_> = rows.into_iter().filter_map(lesson).collect();
-    Learned { model: LearnedModel::new(&lessons, 50), key }
-}
-
-fn judge_with(row: &Value, learned: &Learned) -> ScreeningVerdict {
-    let entry = parse_with_extras(&CONTACT, row.to_string().as_bytes()).unwrap().entry;
-    let text = TokenizedText::new(&entry);
-    let (extras, signals) = (Extras::default(), RequestSignals::default());
-    screen_with(&text, &extras, &signals, Some(learned), &ScreeningOptions::default())
-}
-
-/// The attacker's texts consist of the words of honest enquiries, and the operator calls all of them spam.
-#[test]
-fn a_thousand_poisoned_lessons_hold_no_honest_message() {
-    let honest = rows("unseen-ham");
-    let words: Vec<&str> =
-        honest.iter().flat_map(|row| row["message"].as_str().unwrap().split_whitespace()).collect();
-    let poison: Vec<Value> = (0..1000)
-        .map(|number| {
-            let message: Vec<&str> =
-                (0..40).map(|at| words[(number * 37 + at * (1 + number % 11)) % words.len()]).collect();
-            json!({"name": "Ada", "email": "a@example.com", "message": message.join(" ")})
-        })
-        .collect();
-    let (taught, others) = honest.split_at(honest.len() / 2);
-    let lessons = poison.iter().map(|row| (row, learned::Teaching::Spam));
-    let learned = teach(lessons.chain(taught.iter().map(|row| (row, learned::Teaching::Honest))));
-    let mut marked = 0;
-    for row in others {
-        let verdict = judge_with(row, &learned);
-        assert!(!verdict.hold, "{row}: {}", verdict.because());
-        marked += usize::from(verdict.suspicious);
-    }
-    assert!(marked * 4 <= others.len(), "{marked} of {} are marked", others.len());
-}
-
-/// Without honest lessons, or with few of any kind, nothing was learned.
-#[test]
-fn few_lessons_say_nothing() {
-    let (ham, spam) = (rows("unseen-ham"), rows("unseen-spam"));
-    let spam_only = teach(spam.iter().map(|row| (row, learned::Teaching::Spam)));
-    for row in ham.iter().chain(&spam) {
-        let fresh = judge_with(row, &teach([]));
-        assert_eq!(judge_with(row, &spam_only), fresh);
-    }
-}
-
 #[test]
 fn a_messenger_is_a_lure_only_with_money_or_an_offer() {
     for (message, points) in [
@@ -468,75 +411,6 @@ fn reasons_come_by_their_points_and_quote_nobody() {
     assert!(verdict.reasons.len() > 5 && verdict.hold, "{verdict:?}");
     assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
     assert!(!verdict.because().to_lowercase().contains("sesame"), "{}", verdict.because());
-}
-
-/// Hardly any enquiries may be marked or held, and most spam must be marked for its content alone. The test
-/// prints the counts for both thresholds (docs/pages/screening.md).
-#[test]
-fn hardly_any_enquiry_is_marked_and_most_spam_is() {
-    // Part, minimum number of texts, minimum percentage of spam marked, and maximum number of enquiries that
-    // are [marked or held, held].
-    let parts = [
-        ("tuned", 190, 90, [0, 0]),
-        ("held-out", 190, 80, [0, 0]),
-        ("other-hand", 80, 90, [0, 0]),
-        ("unseen", 79, 40, [0, 0]),
-        ("fresh", 160, 50, [6, 1]),
-    ];
-    for (part, texts, least, most_wrong) in parts {
-        let ham = corpus(&format!("{part}-ham"));
-        let spam = corpus(&format!("{part}-spam"));
-        assert!(ham.len() >= texts && spam.len() >= texts, "{part}");
-        for ((what, is_caught), most_wrong) in CAUGHT.into_iter().zip(most_wrong) {
-            let (wrong, caught) = (caught(&ham, is_caught), caught(&spam, is_caught));
-            let counts = format!(
-                "{} of {} spam, {} of {} enquiries",
-                caught.len(),
-                spam.len(),
-                wrong.len(),
-                ham.len()
-            );
-            println!("{part}, {what}: {counts}");
-            assert!(wrong.len() <= most_wrong, "enquiries of {part} that are {what}:\n{}", wrong.concat());
-        }
-        let marked = caught(&spam, CAUGHT[0].1).len();
-        assert!(marked * 100 >= least * spam.len(), "{marked} of {} in {part}", spam.len());
-    }
-}
-
-type IsCaught = fn(&ScreeningVerdict) -> bool;
-
-/// For each threshold: the name of its result, and whether a verdict has that result.
-const CAUGHT: [(&str, IsCaught); 2] =
-    [("marked or held", |verdict| verdict.suspicious || verdict.hold), ("held", |verdict| verdict.hold)];
-
-fn caught(corpus: &[(Value, ScreeningVerdict)], is_caught: IsCaught) -> Vec<String> {
-    let caught = corpus.iter().filter(|(_, verdict)| is_caught(verdict));
-    caught.map(|(row, verdict)| format!("{}: {}\n", row["message"], verdict.because())).collect()
-}
-
-fn rows(name: &str) -> Vec<Value> {
-    let path = format!("{}/../../tests/data/screening/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn corpus(name: &str) -> Vec<(Value, ScreeningVerdict)> {
-    let path = format!("{}/../../tests/data/screening/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines()
-        .map(|line| {
-            let row: Value = serde_json::from_str(line).unwrap();
-            let parsed = parse_with_extras(&CONTACT, line.as_bytes()).unwrap();
-            let verdict = screen(
-                &TokenizedText::new(&parsed.entry),
-                &parsed.extras,
-                &RequestSignals::default(),
-                &ScreeningOptions::default(),
-            );
-            (row, verdict)
-        })
-        .collect()
 }
 
 /// Generates texts from pieces that trigger signals and from arbitrary text.

@@ -4,9 +4,10 @@
 /// The binary logarithm of the number of weights.
 const BITS: u32 = 15;
 /// The lengths of the sequences, in characters, within a word with a space on both sides.
-const LENGTHS: std::ops::RangeInclusive<usize> = 3..=5;
+const MIN_LENGTH: usize = 3;
+const MAX_LENGTH: usize = 5;
 /// Texts with fewer distinct sequences say too little.
-const MIN_SEQUENCES: usize = 60;
+const MIN_SEQUENCES: u64 = 60;
 /// Maximum length of a text that is read, in bytes: the beginning says how it is worded, and the work is bounded.
 const MAX_TEXT: usize = 8_000;
 
@@ -15,42 +16,91 @@ static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
 /// How many of these make a unit of the logarithm of the odds.
 pub const WEIGHT_UNIT: f64 = 16.0;
 
-/// The hashes of the distinct sequences of a text, sorted; each is below 2^15.
+/// The hashes of the distinct sequences of a text, each below 2^15, in the order of their first occurrence.
 pub fn sequences(text: &str) -> Vec<u16> {
-    let text = &text[..text.floor_char_boundary(MAX_TEXT)];
-    let mut found = Vec::with_capacity(text.len() * 3);
-    let mut word: Vec<u32> = Vec::new();
-    for part in text.split_whitespace() {
-        word.clear();
-        word.push(u32::from(' '));
-        for c in part.chars().flat_map(char::to_lowercase) {
-            word.push(u32::from(if c.is_numeric() { '0' } else { c }));
+    let mut found = Vec::new();
+    visit([text], |sequence| found.push(sequence));
+    found
+}
+
+/// Calls `see` with the hash of each distinct sequence of the texts.
+fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16)) {
+    let mut seen = [0u64; (1 << BITS) / 64];
+    let mut budget = MAX_TEXT;
+    // The characters of the last places, with their position in the word.
+    for text in texts {
+        let text = &text[..text.floor_char_boundary(budget)];
+        budget -= text.len();
+        let mut word = Word::default();
+        for c in text.chars() {
+            if c.is_whitespace() {
+                word.end(&mut seen, &mut see);
+                continue;
+            }
+            match c {
+                c if c.is_ascii_digit() => word.push('0', &mut seen, &mut see),
+                c if c.is_ascii() => word.push(c.to_ascii_lowercase(), &mut seen, &mut see),
+                c if c.is_numeric() => word.push('0', &mut seen, &mut see),
+                c => c.to_lowercase().for_each(|c| word.push(c, &mut seen, &mut see)),
+            }
         }
-        word.push(u32::from(' '));
-        for start in 0..word.len() {
-            let mut hash = 0u32;
-            for (at, c) in word[start..].iter().take(*LENGTHS.end()).enumerate() {
-                hash = (hash.rotate_left(5) ^ c).wrapping_mul(0x9e37_79b1);
-                let is_whole = word.len() < *LENGTHS.start() && at + 1 == word.len();
-                if LENGTHS.contains(&(at + 1)) || is_whole {
-                    found.push(u16::try_from(hash >> (u32::BITS - BITS)).unwrap_or_default());
+        word.end(&mut seen, &mut see);
+    }
+}
+
+/// The hashes of the sequences that end at the last character of a word, by their start.
+#[derive(Default)]
+struct Word {
+    /// The running hashes of the sequences that began 0 to 4 characters ago, the newest first.
+    hashes: [u32; MAX_LENGTH],
+    length: usize,
+}
+
+impl Word {
+    fn push(&mut self, c: char, seen: &mut [u64], see: &mut impl FnMut(u16)) {
+        if self.length == 0 {
+            self.add(' ', seen, see);
+        }
+        self.add(c, seen, see);
+    }
+
+    fn end(&mut self, seen: &mut [u64], see: &mut impl FnMut(u16)) {
+        if self.length > 0 {
+            self.add(' ', seen, see);
+            self.length = 0;
+        }
+    }
+
+    fn add(&mut self, c: char, seen: &mut [u64], see: &mut impl FnMut(u16)) {
+        self.hashes.copy_within(..MAX_LENGTH - 1, 1);
+        self.hashes[0] = 0;
+        self.length += 1;
+        for (at, hash) in self.hashes.iter_mut().enumerate().take(self.length) {
+            *hash = (hash.rotate_left(5) ^ u32::from(c)).wrapping_mul(0x9e37_79b1);
+            if at + 1 >= MIN_LENGTH {
+                let sequence = *hash >> (u32::BITS - BITS);
+                let (place, bit) = (sequence as usize / 64, 1 << (sequence % 64));
+                if seen[place] & bit == 0 {
+                    seen[place] |= bit;
+                    see(sequence as u16);
                 }
             }
         }
     }
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
-/// The logarithm of the odds that a text with these sequences is an offer, in hundredths; `None` if the text is too
-/// short to say. Integers give the same result on every machine.
-pub(super) fn odds(sequences: &[u16]) -> Option<i32> {
-    if sequences.len() < MIN_SEQUENCES {
+/// The logarithm of the odds that these texts are an offer, in hundredths; `None` if they are too short to say. Integers give
+/// the same result on every machine.
+pub(super) fn odds<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> {
+    let (mut count, mut sum) = (0u64, 0i64);
+    visit(texts, |sequence| {
+        count += 1;
+        sum += i64::from(WEIGHTS[usize::from(sequence)].cast_signed());
+    });
+    if count < MIN_SEQUENCES {
         return None;
     }
-    let sum: i64 = sequences.iter().map(|at| i64::from(WEIGHTS[usize::from(*at)].cast_signed())).sum();
-    let root = i64::try_from((sequences.len() as u64 * 10_000).isqrt()).unwrap_or(i64::MAX);
+    let root = i64::try_from((count * 10_000).isqrt()).unwrap_or(i64::MAX);
     // A weight of 16 is a unit, and the root is in hundredths.
     i32::try_from(sum * 100 * 100 / 16 / root).ok()
 }

@@ -1,0 +1,171 @@
+//! The results on labelled texts in `tests/data/screening/`, a folder for each author: fresh, after lessons, and under
+//! attack.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::learned::{Lesson, Teaching};
+
+/// A labelled text, and the options of the site that it was written to.
+struct Text {
+    is_spam: bool,
+    row: Value,
+    options: ScreeningOptions,
+}
+
+impl Text {
+    fn judge(&self, learned: Option<&Learned>) -> ScreeningVerdict {
+        let entry = self.entry();
+        let (extras, signals) = (Extras::default(), RequestSignals::default());
+        screen_with(&TokenizedText::new(&entry), &extras, &signals, learned, &self.options)
+    }
+
+    fn entry(&self) -> Entry {
+        parse_with_extras(&CONTACT, self.row.to_string().as_bytes()).unwrap().entry
+    }
+
+    /// The lesson as the operator teaches it after the text was screened without learned evidence.
+    fn lesson(&self, teaching: Teaching) -> Option<Lesson> {
+        let entry = self.entry();
+        let points = self.judge(None).text_points();
+        let tokens = lesson_tokens(&TokenizedText::new(&entry), points, &self.options.lexicon, &KEY)?;
+        Some(Lesson { teaching, age: Duration::ZERO, tokens })
+    }
+}
+
+const KEY: TokenKey = [7; 16];
+
+fn lines(name: &str) -> Vec<Value> {
+    let path = format!("{}/../../tests/data/screening/{name}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The texts of an author.
+fn texts(author: &str) -> Vec<Text> {
+    let lexicon = Lexicon::built_in();
+    let mut profiles: HashMap<String, Arc<SiteProfile>> = HashMap::new();
+    for company in lines(&format!("{author}/companies.jsonl")) {
+        let pages = company["pages"].as_array().unwrap();
+        let pages = pages.iter().map(|page| page["text"].as_str().unwrap());
+        profiles.insert(company["company"].to_string(), Arc::new(SiteProfile::read(&lexicon, pages)));
+    }
+    let text = |row: Value| {
+        let profile = profiles.get(&row["company"].to_string()).cloned().unwrap_or_default();
+        let options = ScreeningOptions { profile, ..ScreeningOptions::default() };
+        let body = json!({"name": row["name"], "email": row["email"], "message": row["message"], "firstname": row["firstname"],
+                          "lastname": row["lastname"], "company": row.get("firstname").map(|_| row["company"].clone())});
+        let fields: serde_json::Map<String, Value> =
+            body.as_object().unwrap().clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+        Text { is_spam: row["label"] == "spam", row: Value::Object(fields), options }
+    };
+    let texts: Vec<Text> = lines(&format!("{author}/texts.jsonl")).into_iter().map(text).collect();
+    assert!(texts.len() > 90, "{author} has {} texts", texts.len());
+    texts
+}
+
+/// How many texts are [honest, honest and marked or held, honest and held, spam, spam and marked or held].
+fn count(texts: &[&Text], learned: Option<&Learned>) -> [usize; 5] {
+    let mut counts = [0; 5];
+    for text in texts {
+        let verdict = text.judge(learned);
+        let is_caught = usize::from(verdict.suspicious || verdict.hold);
+        if text.is_spam {
+            counts[3] += 1;
+            counts[4] += is_caught;
+        } else {
+            counts[0] += 1;
+            counts[1] += is_caught;
+            counts[2] += usize::from(verdict.hold);
+        }
+    }
+    counts
+}
+
+/// The authors of `exam-…` had no part in the lexicon and its points: their shares are in docs/pages/screening.md. Those of the
+/// others are too optimistic, and notice a change for the worse.
+#[test]
+fn hardly_any_enquiry_is_marked_and_most_spam_is() {
+    // The author, the greatest share of honest texts that may be marked, and the least share of spam, in percent.
+    for (author, most_wrong, least) in [
+        ("tuned", 4, 90),
+        ("held-out", 6, 90),
+        ("other-hand", 5, 80),
+        ("unseen", 6, 80),
+        ("fresh", 9, 75),
+        ("companies-1", 5, 75),
+        ("companies-2", 5, 65),
+        ("exam-1", 5, 70),
+        ("exam-2", 5, 55),
+    ] {
+        let texts = texts(author);
+        let [honest, wrong, held, spam, caught] = count(&texts.iter().collect::<Vec<_>>(), None);
+        println!(
+            "{author}: {wrong} of {honest} honest texts are marked or held, {held} held; {caught} of {spam} spam"
+        );
+        assert!(wrong * 100 <= most_wrong * honest, "{author}: {wrong} of {honest} honest texts");
+        assert!(held * 100 <= honest, "{author}: {held} of {honest} honest texts are held");
+        assert!(caught * 100 >= least * spam, "{author}: {caught} of {spam} spam");
+    }
+}
+
+/// Half of the texts are taught, each in turn.
+#[test]
+fn lessons_keep_honest_messages_out_and_catch_most_spam() {
+    let texts: Vec<Text> = ["exam-1", "exam-2"].into_iter().flat_map(texts).collect();
+    let mut sums = [0; 5];
+    for turn in 0..2 {
+        let (taught, others): (Vec<_>, Vec<_>) = texts.iter().enumerate().partition(|(at, _)| at % 2 == turn);
+        let lessons: Vec<Lesson> =
+            taught.iter().filter_map(|(_, text)| text.lesson(decision(text))).collect();
+        let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
+        let others: Vec<&Text> = others.into_iter().map(|(_, text)| text).collect();
+        sums.iter_mut().zip(count(&others, Some(&learned))).for_each(|(sum, count)| *sum += count);
+    }
+    let [honest, wrong, held, spam, caught] = sums;
+    println!(
+        "after lessons: {wrong} of {honest} honest texts are marked or held, {held} held; {caught} of {spam} spam"
+    );
+    assert!(wrong * 100 <= 5 * honest && held * 100 <= honest, "{wrong} and {held} of {honest}");
+    assert!(caught * 100 >= 75 * spam, "{caught} of {spam}");
+}
+
+fn decision(text: &Text) -> Teaching {
+    if text.is_spam { Teaching::Spam } else { Teaching::Honest }
+}
+
+/// The attacker's texts consist of the words of honest enquiries, and the operator calls all of them spam.
+#[test]
+fn a_thousand_poisoned_lessons_hold_no_honest_message() {
+    let all = texts("unseen");
+    let honest: Vec<&Text> = all.iter().filter(|text| !text.is_spam).collect();
+    let words: Vec<&str> =
+        honest.iter().flat_map(|text| text.row["message"].as_str().unwrap().split_whitespace()).collect();
+    let poison = (0..1000).filter_map(|number| {
+        let message: Vec<&str> =
+            (0..40).map(|at| words[(number * 37 + at * (1 + number % 11)) % words.len()]).collect();
+        let row = json!({"name": "Ada", "email": "a@example.com", "message": message.join(" ")});
+        Text { is_spam: true, row, options: ScreeningOptions::default() }.lesson(Teaching::Spam)
+    });
+    let (taught, others) = honest.split_at(honest.len() / 2);
+    let lessons: Vec<Lesson> =
+        poison.chain(taught.iter().filter_map(|text| text.lesson(Teaching::Honest))).collect();
+    assert!(lessons.len() > 1000);
+    let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
+    let [honest, marked, held, ..] = count(others, Some(&learned));
+    assert_eq!(held, 0);
+    assert!(marked * 4 <= honest, "{marked} of {honest} are marked");
+}
+
+/// With lessons of one kind only, nothing was learned.
+#[test]
+fn lessons_of_one_kind_say_nothing() {
+    let texts = texts("unseen");
+    let spam = texts.iter().filter(|text| text.is_spam);
+    let lessons: Vec<Lesson> = spam.filter_map(|text| text.lesson(Teaching::Spam)).collect();
+    let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
+    for text in &texts {
+        assert_eq!(text.judge(Some(&learned)), text.judge(None));
+    }
+}
