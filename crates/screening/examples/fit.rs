@@ -23,7 +23,7 @@ const POINTS_PER_UNIT: f64 = 20.0;
 /// A text is marked from this number of points on.
 const MARKED: f64 = 50.0;
 /// The share of honest texts that may be marked when the points are fitted.
-const MAX_WRONG: f64 = 0.05;
+const MAX_WRONG: f64 = 0.06;
 /// How strongly weights are drawn towards their priors, in texts.
 const STRENGTH: f64 = 4.0;
 /// How strongly the weights of letter sequences are drawn towards zero, in texts.
@@ -48,8 +48,10 @@ struct Model {
 }
 
 /// A feature's prior weight, and the bounds of its weight.
-fn prior(kind: FeatureKind) -> (f64, f64, f64) {
+fn prior(name: &str, kind: FeatureKind) -> (f64, f64, f64) {
     match kind {
+        // A link never makes a text look more honest.
+        FeatureKind::Shape if name.ends_with("link") => (0.0, 0.0, 2.0),
         FeatureKind::Pitch => (1.2, 0.0, 3.5),
         FeatureKind::Topic => (1.2, 0.4, 3.0),
         FeatureKind::Vice => (2.5, 1.0, 4.0),
@@ -173,7 +175,7 @@ fn main() {
         lexicon.features().map(|(name, kind)| (name.to_owned(), kind)).collect();
     let names: HashMap<String, usize> =
         features.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
-    let priors: Vec<(f64, f64, f64)> = features.iter().map(|(_, kind)| prior(*kind)).collect();
+    let priors: Vec<(f64, f64, f64)> = features.iter().map(|(name, kind)| prior(name, *kind)).collect();
     let folders: Vec<String> = std::env::args().skip(1).collect();
     let texts: Vec<Text> = folders
         .iter()

@@ -218,12 +218,18 @@ impl TextScan {
                 .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None });
             links.into_iter().any(|link| link.eq_ignore_ascii_case(domain))
         };
-        let asks = entry.texts().any(|(_, text)| text.contains(['?', '？', '؟']));
+        // A question mark in a link is followed by a letter or a digit.
+        let is_question = |text: &str| {
+            let mut ends = text.match_indices(['?', '？', '؟', '\u{37e}']);
+            ends.any(|(at, mark)| !text[at + mark.len()..].starts_with(char::is_alphanumeric))
+        };
+        let asks = entry.texts().any(|(_, text)| is_question(text));
         let companies: Vec<&str> = domains.into_iter().filter(is_company).collect();
         let has_digits =
             text.tokens.iter().any(|token| matches!(token, Token::Word(word) if word.digits > 0));
         let shapes = [
             (Shape::CompanyAddress, !companies.is_empty()),
+            (Shape::Link, self.links > 0),
             (Shape::OwnLink, companies.iter().any(links_to)),
             (Shape::NoQuestion, !asks),
             (Shape::Long, self.words >= MANY_WORDS),

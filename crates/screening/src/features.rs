@@ -36,6 +36,8 @@ named_enum! {
     /// The features that the code computes instead of finding phrases.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Shape {
+        /// The text has a link.
+        Link = "link",
         /// A link leads to the domain of the sender's e-mail address.
         OwnLink = "own-link",
         /// The e-mail address is neither at a free mail provider nor at the site's own domain.

@@ -30,7 +30,7 @@ const WORDS_SHARE: f64 = 0.6;
 /// Words count only if at least this many lessons have them.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that may be marked, and how many honest lessons a certain calibration takes.
-const MAX_WRONG: f64 = 0.03;
+const MAX_WRONG: f64 = 0.04;
 /// Maximum number of points that the model adds and subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -40;

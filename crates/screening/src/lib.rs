@@ -276,7 +276,7 @@ pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Ve
 }
 
 /// Converts findings to points, and compares their sum with the thresholds: to hold a submission, without
-/// those of [`Signal::Rate`], and only if it is suspicious without those of [`Signal::Learned`]. Drops findings that add no points.
+/// those of [`Signal::Rate`], and only if it has more than halfway to it without those of [`Signal::Learned`]. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -293,8 +293,9 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
     let of = |signal| reasons.iter().find(|reason| reason.signal == signal).map_or(0, |reason| reason.points);
     let (counted, marked_from) = (score - of(Signal::Rate), options.suspicious_threshold.max(1));
-    // What was learned holds nothing that would not be marked without it: one wrong decision may have taught it.
-    let hold = counted >= threshold && counted - of(Signal::Learned) >= marked_from.min(threshold);
+    // What was learned holds nothing that is not strongly suspicious without it: a wrong decision may have taught it.
+    let strong = marked_from.midpoint(threshold).min(threshold);
+    let hold = counted >= threshold && counted - of(Signal::Learned) >= strong;
     let suspicious = !hold && score >= marked_from;
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }

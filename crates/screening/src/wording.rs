@@ -27,24 +27,24 @@ pub fn sequences(text: &str) -> Vec<u16> {
 fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16)) {
     let mut seen = [0u64; (1 << BITS) / 64];
     let mut budget = MAX_TEXT;
-    // The characters of the last places, with their position in the word.
     for text in texts {
         let text = &text[..text.floor_char_boundary(budget)];
         budget -= text.len();
-        let mut word = Word::default();
-        for c in text.chars() {
-            if c.is_whitespace() {
-                word.end(&mut seen, &mut see);
-                continue;
+        // Links are a feature of their own.
+        for part in text.split_whitespace().filter(|part| !part.contains("://") && !part.starts_with("www."))
+        {
+            let mut word = Word::default();
+            word.add(' ', &mut seen, &mut see);
+            for c in part.chars() {
+                match c {
+                    c if c.is_ascii_digit() => word.add('0', &mut seen, &mut see),
+                    c if c.is_ascii() => word.add(c.to_ascii_lowercase(), &mut seen, &mut see),
+                    c if c.is_numeric() => word.add('0', &mut seen, &mut see),
+                    c => c.to_lowercase().for_each(|c| word.add(c, &mut seen, &mut see)),
+                }
             }
-            match c {
-                c if c.is_ascii_digit() => word.push('0', &mut seen, &mut see),
-                c if c.is_ascii() => word.push(c.to_ascii_lowercase(), &mut seen, &mut see),
-                c if c.is_numeric() => word.push('0', &mut seen, &mut see),
-                c => c.to_lowercase().for_each(|c| word.push(c, &mut seen, &mut see)),
-            }
+            word.add(' ', &mut seen, &mut see);
         }
-        word.end(&mut seen, &mut see);
     }
 }
 
@@ -57,20 +57,6 @@ struct Word {
 }
 
 impl Word {
-    fn push(&mut self, c: char, seen: &mut [u64], see: &mut impl FnMut(u16)) {
-        if self.length == 0 {
-            self.add(' ', seen, see);
-        }
-        self.add(c, seen, see);
-    }
-
-    fn end(&mut self, seen: &mut [u64], see: &mut impl FnMut(u16)) {
-        if self.length > 0 {
-            self.add(' ', seen, see);
-            self.length = 0;
-        }
-    }
-
     fn add(&mut self, c: char, seen: &mut [u64], see: &mut impl FnMut(u16)) {
         self.hashes.copy_within(..MAX_LENGTH - 1, 1);
         self.hashes[0] = 0;
