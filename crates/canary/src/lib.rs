@@ -6,8 +6,12 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
 mod answer;
+mod certificate;
+mod clock;
 mod mailbox;
 mod options;
+mod page;
+mod page_check;
 mod ping;
 pub mod report;
 mod run;
@@ -15,7 +19,8 @@ mod runner;
 mod schedule;
 mod status;
 
-pub use options::CanaryOptions;
+pub use options::{CanaryOptions, LocalChecks};
+pub use page::FormPage;
 pub use report::{Outcome, Report, Step, StepResult};
 pub use runner::Canary;
 pub use status::stored_report;

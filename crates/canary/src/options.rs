@@ -1,8 +1,12 @@
 //! The canary's options, and the time limits that follow from them.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::page::FormPage;
+use crate::report::StepResult;
 use frontdesk_fetch::{ExtraRoots, Url};
 use frontdesk_forms::Form;
 
@@ -21,6 +25,20 @@ pub struct CanaryOptions {
     pub base_url: String,
     /// The forms to which test submissions are sent.
     pub forms: Vec<&'static Form>,
+    /// Pages that show a form: the first ones.
+    pub pages: Vec<FormPage>,
+    /// What this machine can check without a request.
+    pub local: LocalChecks,
+}
+
+/// Checks of this machine, such as the free space of its disk. They may take some seconds.
+#[derive(Clone, Default)]
+pub struct LocalChecks(pub Option<Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>>);
+
+impl fmt::Debug for LocalChecks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "LocalChecks" } else { "none" })
+    }
 }
 
 impl CanaryOptions {
@@ -57,6 +75,6 @@ impl TimeLimits {
 
     /// The limit of a whole run.
     pub fn run(self) -> Duration {
-        self.request * 5 + self.processing + self.channels + self.mailbox
+        self.request * 15 + self.processing + self.channels + self.mailbox
     }
 }

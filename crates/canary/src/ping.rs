@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use http::Method;
+use jiff::Timestamp;
 
+use crate::clock;
 use crate::report::{Outcome, Step, StepResult};
 use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url};
 
@@ -13,11 +15,12 @@ const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Requests the URL with GET, up to three times. A failure is a warning: submissions still arrive. The result
-/// names only the host, because the path may be secret.
-pub(crate) async fn ping(url: &Url, client: &FetchClient) -> StepResult {
+/// names only the host, because the path may be secret. Also compares this machine's clock with that of the service.
+pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option<StepResult>) {
     let began = Instant::now();
     let mut text = String::new();
     let mut outcome = Outcome::Warning;
+    let mut clock = None;
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
             tokio::time::sleep(PAUSE).await;
@@ -27,6 +30,7 @@ pub(crate) async fn ping(url: &Url, client: &FetchClient) -> StepResult {
             Ok(Ok(response)) if response.status.is_success() => {
                 (outcome, text) =
                     (Outcome::Ok, format!("the success was reported ({})", response.status.as_u16()));
+                clock = clock::compare(&response.headers, &url.authority(), Timestamp::now());
                 break;
             }
             Ok(Ok(response)) => format!("it answered {}", response.status.as_u16()),
@@ -37,7 +41,7 @@ pub(crate) async fn ping(url: &Url, client: &FetchClient) -> StepResult {
             "the success could not be reported ({fault}): check `canary.ping_url`, or the service raises an alarm"
         );
     }
-    StepResult { step: Step::Ping, subject: url.authority(), outcome, text, took: began.elapsed() }
+    (StepResult { step: Step::Ping, subject: url.authority(), outcome, text, took: began.elapsed() }, clock)
 }
 
 /// A client for `canary.ping_url`, which may be in a private network.

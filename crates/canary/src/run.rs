@@ -14,8 +14,9 @@ use uuid::Uuid;
 
 use crate::answer::{self, Context, Judgment};
 use crate::options::{CanaryOptions, TimeLimits};
+use crate::page_check::{self, PageCheck};
 use crate::report::{Outcome, Report, Step, StepResult};
-use crate::{mailbox, ping};
+use crate::{certificate, mailbox, ping};
 use frontdesk_deliver::canary::{CanaryLink, ChannelReport, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
@@ -34,6 +35,8 @@ pub(crate) struct Run<'a> {
     pub link: &'a Arc<CanaryLink>,
     pub limits: TimeLimits,
     pub id: Uuid,
+    /// The report of the last run.
+    pub previous: Option<&'a Report>,
 }
 
 /// A test submission, and what came of it.
@@ -55,9 +58,13 @@ impl Run<'_> {
         let nonces: Vec<Hash> = sent.iter().map(|(nonce, _)| *nonce).collect();
         self.store.change(move |tx| tx.begin_canary_run(&sent, started_at)).await?;
         let mut steps = self.check_public_address(&mut submissions).await?;
+        steps.extend(self.check_pages(&steps).await);
         steps.extend(self.check_channels().await);
+        steps.extend(self.check_machine().await);
         if let (Some(url), true) = (&self.options.ping_url, is_ok(&steps)) {
-            steps.push(ping::ping(url, &ping::client(self.options)).await);
+            let (pinged, clock) = ping::ping(url, &ping::client(self.options)).await;
+            steps.push(pinged);
+            steps.extend(clock);
         }
         self.store.change(move |tx| tx.end_canary_run(&nonces)).await?;
         Ok(Report { started_at, ended_at: Timestamp::now(), steps })
@@ -116,6 +123,47 @@ impl Run<'_> {
         let unsent = submissions.iter().filter(|submission| submission.answer.is_none());
         steps.extend(unsent.map(|submission| not_sent(submission.form)));
         Ok(steps)
+    }
+
+    /// Compares the pages that show a form, and looks at the certificate, unless the public address cannot be reached.
+    async fn check_pages(&self, earlier: &[StepResult]) -> Vec<StepResult> {
+        let Ok(url) = Url::parse_unencrypted(&self.options.base_url) else { return Vec::new() };
+        let is_unreachable = |step: &StepResult| {
+            matches!(step.step, Step::Dns | Step::Connect | Step::Tls) && step.outcome == Outcome::Failed
+        };
+        if earlier.iter().any(is_unreachable) {
+            return page_check::not_tried(&self.options.pages);
+        }
+        let client = self.client().with_max_body(page_check::MAX_PAGE_BYTES);
+        let mut steps: Vec<StepResult> = self.check_certificate(&client, &url).await.into_iter().collect();
+        let check = PageCheck {
+            client: &client,
+            url: &url,
+            origin: &self.options.base_url,
+            forms: &self.options.forms,
+            previous: self.previous,
+        };
+        steps.extend(check.run(&self.options.pages).await);
+        steps
+    }
+
+    /// Judges how long the certificate that visitors get is still valid. `None` without TLS; a handshake that fails is
+    /// another step's fault.
+    async fn check_certificate(&self, client: &FetchClient, url: &Url) -> Option<StepResult> {
+        let began = Instant::now();
+        let not_after = certificate::expiry(&client.certificate(url).await.ok()??)?;
+        let (outcome, text) = certificate::judge(not_after, Timestamp::now());
+        Some(step(Step::Certificate, &url.host_and_port(), outcome, text, began.elapsed()))
+    }
+
+    /// Checks this machine. A check that panics or takes too long is left out.
+    async fn check_machine(&self) -> Vec<StepResult> {
+        let Some(check) = self.options.local.0.clone() else { return Vec::new() };
+        let checked = tokio::task::spawn_blocking(move || check());
+        match timeout(self.limits.request, checked).await {
+            Ok(Ok(steps)) => steps,
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        }
     }
 
     /// Looks the name of the public address up.
@@ -386,7 +434,8 @@ mod tests {
         let link = Arc::new(CanaryLink::default());
         let channels = Duration::from_millis(20);
         let limits = TimeLimits { channels, ..TimeLimits::of_interval(Duration::from_hours(1)) };
-        let run = Run { options: &options, store: &inbox, link: &link, limits, id: Uuid::nil() };
+        let run =
+            Run { options: &options, store: &inbox, link: &link, limits, id: Uuid::nil(), previous: None };
         let steps = run.check_channels().await;
         let [step] = &steps[..] else { panic!("{steps:?}") };
         assert_eq!((step.step, step.outcome), (Step::Channel, Outcome::Failed));

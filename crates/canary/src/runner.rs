@@ -128,7 +128,11 @@ impl Runner {
             return Ok(wait);
         }
         let limits = TimeLimits::of_interval(every);
-        let run = Run { options, store: &self.store, link: &self.link, limits, id: Uuid::now_v7() };
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
+        let previous = self.store.change(|tx| tx.canary_status()).await?;
+        let previous = previous.as_ref().and_then(status::stored_report);
+        let (id, previous) = (Uuid::now_v7(), previous.as_ref());
+        let run = Run { options, store: &self.store, link: &self.link, limits, id, previous };
         let started_at = Timestamp::now();
         let report = match tokio::time::timeout(limits.run(), run.report()).await {
             Ok(report) => report?,

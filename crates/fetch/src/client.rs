@@ -202,6 +202,17 @@ impl FetchClient {
         Ok(selected.map(|name| String::from_utf8_lossy(name).into_owned()))
     }
 
+    /// The server's certificate in DER, after a successful handshake. `None` for an `http` URL. Sends no request.
+    pub async fn certificate(&self, url: &Url) -> Result<Option<Vec<u8>>, FetchError> {
+        if url.scheme() == UrlScheme::Http {
+            return Ok(None);
+        }
+        let stream = self.connect(url).await?;
+        let stream = self.start_tls(url, stream, self.tls.clone()?).await?;
+        let chain = stream.get_ref().1.peer_certificates();
+        Ok(chain.and_then(<[_]>::first).map(|certificate| certificate.to_vec()))
+    }
+
     /// Sends one request on a new connection, and reads the response. Adds `Host`, `Connection`, for a body
     /// `Content-Length`, and unless `headers` has one, `User-Agent`. A redirect or an error status is a
     /// response like others.

@@ -71,6 +71,7 @@ pub use sql::session::{
 };
 pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, MAX_LEADS, Queue};
 pub use sql::transaction::Transaction;
+pub use sql::triage::Unread;
 pub use sql::views::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
 };

@@ -29,8 +29,10 @@ const POINTS_PER_UNIT: f64 = 9.0;
 const WORDS_SHARE: f64 = 0.6;
 /// Words count only if at least this many lessons have them.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
-/// The share of honest lessons that may be marked, and how many honest lessons a certain calibration takes.
-const MAX_WRONG: f64 = 0.04;
+/// The share of honest lessons that may be marked.
+const MAX_WRONG: f64 = 0.03;
+/// With so many honest lessons, the calibration counts half.
+const CERTAIN: f64 = 20.0;
 /// Maximum number of points that the model adds and subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -40;
@@ -180,9 +182,8 @@ impl LearnedModel {
             .collect();
         totals.sort_unstable_by(|a, b| b.total_cmp(a));
         let allowed = (totals.len() as f64 * MAX_WRONG) as usize;
-        // Few lessons show only a part of what honest messages are like.
-        let margin = 20.0 / (totals.len() as f64).sqrt();
-        (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)] - margin).min(marked_from / 2.0)
+        let shift = (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)]).min(marked_from / 2.0);
+        shift * totals.len() as f64 / (totals.len() as f64 + CERTAIN)
     }
 
     /// The averaged logarithm of the odds that a text is spam. `own` is the lesson to leave out, with its weight.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::canary;
 use super::log::log_fault;
 use super::notify::ServiceManager;
 use super::options::ServeOptions;
@@ -237,6 +238,7 @@ impl Reloader {
 
         let screening = &mut config.intake.screening;
         screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
+        canary::complete(&mut config, &site);
 
         // The steps below cannot fail.
         for key in waiting {
