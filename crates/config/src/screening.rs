@@ -46,7 +46,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
             requests("screening.learn"),
             "true",
             "Screening learns from what you call spam, release, discard, answer and finish: docs/pages/screening.md. It \
-             stores keyed hashes of words. `false` forgets everything learned.",
+             stores keyed hashes of words.",
             value::parse_bool,
         ),
         disposable: read_domains(

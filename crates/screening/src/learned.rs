@@ -30,7 +30,7 @@ const WORDS_SHARE: f64 = 0.6;
 /// Words count only if at least this many lessons have them.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that may be marked.
-const MAX_WRONG: f64 = 0.03;
+const MAX_WRONG: f64 = 0.02;
 /// With so many honest lessons, the calibration counts half.
 const CERTAIN: f64 = 20.0;
 /// Maximum number of points that the model adds and subtracts.
@@ -217,7 +217,10 @@ impl LearnedModel {
         if !self.is_ready() {
             return None;
         }
-        let points = (POINTS_PER_UNIT * self.odds(tokens, None) + self.shift).round();
+        let resemblance = POINTS_PER_UNIT * self.odds(tokens, None);
+        // The shift only takes back points for spam. After many lessons with the words of honest messages it is strongly
+        // negative, and must not hide spam that the phrases find.
+        let points = (resemblance + self.shift).max(resemblance.min(0.0)).round();
         let points = (points as i32).clamp(MIN_POINTS, MAX_POINTS);
         let (spam_lessons, honest_lessons) = self.lessons;
         (points != 0).then_some(Resemblance { points, spam_lessons, honest_lessons })

@@ -14,7 +14,8 @@ use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The files that are part of the binary, with their names.
-pub(super) const BUILT_IN: [(&str, &str); 16] = [
+pub(super) const BUILT_IN: [(&str, &str); 18] = [
+    ("cs.toml", include_str!("../lexicon/cs.toml")),
     ("da.toml", include_str!("../lexicon/da.toml")),
     ("de.toml", include_str!("../lexicon/de.toml")),
     ("en.toml", include_str!("../lexicon/en.toml")),
@@ -30,6 +31,7 @@ pub(super) const BUILT_IN: [(&str, &str); 16] = [
     ("ro.toml", include_str!("../lexicon/ro.toml")),
     ("ru.toml", include_str!("../lexicon/ru.toml")),
     ("sv.toml", include_str!("../lexicon/sv.toml")),
+    ("tr.toml", include_str!("../lexicon/tr.toml")),
     ("zh.toml", include_str!("../lexicon/zh.toml")),
 ];
 

@@ -255,7 +255,8 @@ fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
     let Resemblance { points, spam_lessons, honest_lessons } = resemblance;
     if points > 0 {
         let most = Signal::Learned.points().unwrap_or_default();
-        let percent = points.unsigned_abs() * 100 / most;
+        // Rounded up, so that no point is lost when the percentage is applied.
+        let percent = (points.unsigned_abs() * 100).div_ceil(most);
         findings.add(Signal::Learned, percent, || {
             format!("resembles the {spam_lessons} messages that you called spam more than the {honest_lessons} honest ones")
         });

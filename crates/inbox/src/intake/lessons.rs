@@ -20,7 +20,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_hours(24);
 #[derive(Default)]
 pub(super) struct LessonReader {
     /// The version of the lessons that the screener has.
-    version: Option<u64>,
+    version: Option<u128>,
     /// The threshold with which the model was made.
     marked_from: u32,
     /// What the database says about learning, if this process has stored it.

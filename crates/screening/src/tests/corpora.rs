@@ -90,14 +90,16 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
     // The author, the greatest share of honest texts that may be marked, and the least share of spam, in percent.
     for (author, most_wrong, least) in [
         ("tuned", 4, 90),
-        ("held-out", 6, 90),
-        ("other-hand", 5, 80),
-        ("unseen", 6, 80),
-        ("fresh", 9, 75),
-        ("companies-1", 5, 75),
-        ("companies-2", 5, 65),
+        ("held-out", 5, 90),
+        ("other-hand", 4, 85),
+        ("unseen", 4, 85),
+        ("fresh", 6, 80),
+        ("companies-1", 3, 75),
+        ("companies-2", 3, 70),
+        ("trades-1", 3, 70),
         ("exam-1", 5, 70),
-        ("exam-2", 5, 55),
+        ("exam-2", 5, 60),
+        ("exam-3", 5, 70),
     ] {
         let texts = texts(author);
         let [honest, wrong, held, spam, caught] = count(&texts.iter().collect::<Vec<_>>(), None);
@@ -113,7 +115,7 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
 /// Half of the texts are taught, each in turn.
 #[test]
 fn lessons_keep_honest_messages_out_and_catch_most_spam() {
-    let texts: Vec<Text> = ["exam-1", "exam-2"].into_iter().flat_map(texts).collect();
+    let texts: Vec<Text> = ["exam-1", "exam-2", "exam-3"].into_iter().flat_map(texts).collect();
     let mut sums = [0; 5];
     for turn in 0..2 {
         let (taught, others): (Vec<_>, Vec<_>) = texts.iter().enumerate().partition(|(at, _)| at % 2 == turn);
@@ -128,7 +130,7 @@ fn lessons_keep_honest_messages_out_and_catch_most_spam() {
         "after lessons: {wrong} of {honest} honest texts are marked or held, {held} held; {caught} of {spam} spam"
     );
     assert!(wrong * 100 <= 5 * honest && held * 100 <= honest, "{wrong} and {held} of {honest}");
-    assert!(caught * 100 >= 75 * spam, "{caught} of {spam}");
+    assert!(caught * 100 >= 80 * spam, "{caught} of {spam}");
 }
 
 fn decision(text: &Text) -> Teaching {
@@ -156,6 +158,28 @@ fn a_thousand_poisoned_lessons_hold_no_honest_message() {
     let [honest, marked, held, ..] = count(others, Some(&learned));
     assert_eq!(held, 0);
     assert!(marked * 4 <= honest, "{marked} of {honest} are marked");
+}
+
+/// The attacker's texts must not hide spam, either, that the operator had taught before.
+#[test]
+fn a_thousand_poisoned_lessons_hide_no_offer() {
+    let all = texts("unseen");
+    let (spam, honest): (Vec<&Text>, Vec<&Text>) = all.iter().partition(|text| text.is_spam);
+    let words: Vec<&str> =
+        honest.iter().flat_map(|text| text.row["message"].as_str().unwrap().split_whitespace()).collect();
+    let poison = (0..1000).filter_map(|number| {
+        let message: Vec<&str> =
+            (0..40).map(|at| words[(number * 31 + at * (1 + number % 13)) % words.len()]).collect();
+        let row = json!({"name": "Ada", "email": "a@example.com", "message": message.join(" ")});
+        Text { is_spam: true, row, options: ScreeningOptions::default() }.lesson(Teaching::Spam)
+    });
+    let lessons: Vec<Lesson> = poison
+        .chain(honest.iter().take(12).filter_map(|text| text.lesson(Teaching::Honest)))
+        .chain(spam.iter().take(6).filter_map(|text| text.lesson(Teaching::Spam)))
+        .collect();
+    let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
+    let (fresh, after) = (count(&spam, None)[4], count(&spam, Some(&learned))[4]);
+    assert!(after * 100 >= fresh * 90, "{after} instead of {fresh} of {} are marked", spam.len());
 }
 
 /// With lessons of one kind only, nothing was learned.

@@ -19,9 +19,9 @@ use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
 
 /// Maximum number of lessons that one transaction of a discard teaches: a flood is one lesson more than once.
 const MAX_DISCARDED: usize = 20;
-/// The names in `meta` of the setting `screening.learn`, and of the number of changes of lessons.
+/// The names in `meta` of the setting `screening.learn`, and of the version of the lessons.
 const LEARNS: &str = "screening.learn";
-const CHANGES: &str = "lessons";
+const VERSION: &str = "lessons";
 
 /// The number by which a lesson's `teaching` is stored.
 fn number(teaching: Teaching) -> i64 {
@@ -45,58 +45,57 @@ pub(super) fn learns(sql: &dyn Sql) -> Result<bool, StoreError> {
     Ok(stored.is_none_or(|value| value != b"0"))
 }
 
-/// Stores whether operators' decisions teach, for all processes that change the inbox. Without learning, removes all
-/// lessons.
+/// Stores whether operators' decisions teach, for all processes that change the inbox. Earlier lessons stay.
 fn set_learns(tx: &dyn Sql, learns: bool) -> Result<(), StoreError> {
     if self::learns(tx)? == learns {
         return Ok(());
     }
     let set = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.execute(set, values![LEARNS, if learns { b"1".to_vec() } else { b"0".to_vec() }])?;
-    if !learns {
-        tx.execute("DELETE FROM lesson", &[])?;
-    }
-    note_change(tx)
+    tx.execute(set, values![LEARNS, if learns { b"1".to_vec() } else { b"0".to_vec() }]).map(drop)
 }
 
-/// The number of changes of lessons since the database was created.
-fn changes(sql: &dyn Sql) -> Result<u64, StoreError> {
-    let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![CHANGES])?;
+/// The version of the lessons: a random value that each change replaces. Zero before the first change.
+fn version(sql: &dyn Sql) -> Result<u128, StoreError> {
+    let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![VERSION])?;
     let bytes = stored.and_then(|value| value.try_into().ok()).unwrap_or_default();
-    Ok(u64::from_be_bytes(bytes))
+    Ok(u128::from_be_bytes(bytes))
 }
 
 fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
-    let next = (changes(tx)? + 1).to_be_bytes().to_vec();
     let set = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.execute(set, values![CHANGES, next]).map(drop)
+    tx.execute(set, values![VERSION, Uuid::now_v7().into_bytes().to_vec()]).map(drop)
 }
 
 /// Teaches a decision about a processed submission, in place of an earlier one; `None` takes an earlier one back. An encrypted
-/// submission, and one with hardly any text, teaches nothing. Does nothing if learning is switched off.
+/// submission, and one with hardly any text, teaches nothing. Does nothing if learning is switched off. Returns whether a
+/// lesson changed.
 pub(super) fn teach(
     tx: &dyn Sql,
     secret: &Secret,
     id: Uuid,
     taught: Option<Teaching>,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     if !learns(tx)? {
-        return Ok(());
+        return Ok(false);
     }
     let Some(taught) = taught else {
         let removed = tx.execute("DELETE FROM lesson WHERE submission = ?1", values![id])?;
-        return if removed > 0 { note_change(tx) } else { Ok(()) };
+        if removed > 0 {
+            note_change(tx)?;
+        }
+        return Ok(removed > 0);
     };
     let find = "SELECT id, form, definition, fields, reasons, sender, other_senders, suspicious + 2 * withheld AS judged
          FROM submission
          WHERE id = ?1 AND sealed IS NULL";
-    let Some(row) = tx.row(find, values![id])? else { return Ok(()) };
-    if insert(tx, secret, &row, taught, now)? {
+    let Some(row) = tx.row(find, values![id])? else { return Ok(false) };
+    let is_taught = insert(tx, secret, &row, taught, now)?;
+    if is_taught {
         limit(tx)?;
         note_change(tx)?;
     }
-    Ok(())
+    Ok(is_taught)
 }
 
 /// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was taught; or takes
@@ -112,7 +111,7 @@ pub(super) fn teach_weakly(
     if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
         return Ok(());
     }
-    teach(tx, secret, id, is_honest.then_some(Teaching::WeakHonest), now)
+    teach(tx, secret, id, is_honest.then_some(Teaching::WeakHonest), now).map(drop)
 }
 
 /// Teaches that a released submission is honest, if screening had held it.
@@ -251,15 +250,15 @@ impl Transaction<'_> {
 #[derive(Clone, Debug)]
 pub struct Lessons {
     /// Differs after each change.
-    pub version: u64,
+    pub version: u128,
     pub lessons: Vec<Lesson>,
     pub key: TokenKey,
 }
 
 impl InboxReader {
     /// All lessons, the newest first, unless their version is `known`.
-    pub fn lessons(&self, known: Option<u64>, now: Timestamp) -> Result<Option<Lessons>, StoreError> {
-        let version = changes(&*self.sql)?;
+    pub fn lessons(&self, known: Option<u128>, now: Timestamp) -> Result<Option<Lessons>, StoreError> {
+        let version = version(&*self.sql)?;
         if known == Some(version) {
             return Ok(None);
         }

@@ -33,7 +33,11 @@ impl Editor {
                  WHERE id = ?1 AND (spam_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             let changed = tx.execute(set, values![id, at])?;
             let taught = if is_spam { Teaching::Spam } else { Teaching::Honest };
-            lesson::teach(tx, self.secret(), id, Some(taught), now)?;
+            let is_taught = lesson::teach(tx, self.secret(), id, Some(taught), now)?;
+            if changed == 0 && is_taught {
+                // Nothing else changed, so the caller does not log it.
+                self.log_entry(action).about(id).add(tx, 1)?;
+            }
             Ok(changed)
         })
     }

@@ -133,7 +133,7 @@ fn what_was_taught_marks_but_never_holds_alone() {
         .screening
         .unwrap();
     assert!(!like_honest.suspicious, "{like_honest:?}");
-    // Another process switches learning off: what was taught is forgotten.
+    // Learning is switched off: what was taught does not count, and nothing is taught.
     let mut options = fixture.options.clone();
     options.intake.screening = ScreeningOptions { learn: false, ..ScreeningOptions::default() };
     fixture.store.reconfigure(&options);
@@ -142,9 +142,9 @@ fn what_was_taught_marks_but_never_holds_alone() {
         .get(fixture.keep_new(&fresh("Black velvet curtains, sewn in Ghent, with rails")))
         .screening
         .unwrap();
-    assert!(!unlearned.suspicious && lessons(&fixture).is_empty());
+    assert!(!unlearned.suspicious);
     editor.set_spam(fixture.keep_new(&fresh(&dull_offer(79))), true, now()).unwrap();
-    assert_eq!(lessons(&fixture), []);
+    assert_eq!(lessons(&fixture).len(), 16);
 }
 
 #[test]
