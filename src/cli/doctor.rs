@@ -147,11 +147,11 @@ fn test_channels(
 }
 
 /// The results for a domain's records, by the name servers of this machine; `None` if it has none.
-pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckResult); 3]> {
+pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckResult); 4]> {
     Resolver::of_this_machine().map(|resolver| mail_domain::check_records(&resolver, domain, None))
 }
 
-/// Checks the SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each domain.
+/// Checks the MX, SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each domain.
 /// Prints a note if that is not possible: the sender is at an IP address, or no name server is known.
 fn check_domains(
     channels: &[&ChannelOptions],

@@ -63,7 +63,12 @@ impl CertificateValidity {
         } else {
             return (Outcome::Ok, format!("the certificate is valid for {left}"));
         };
-        (outcome, format!("the certificate expires in {left} and was not renewed: check the program that renews it"))
+        (
+            outcome,
+            format!(
+                "the certificate expires in {left} and was not renewed: check the program that renews it"
+            ),
+        )
     }
 
     /// The step of a certificate. `subject` is a host or a file.
@@ -82,7 +87,8 @@ mod tests {
     fn check(days: i64, hours: i64, outcome: Outcome, expected: &str) {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let not_after = now + SignedDuration::from_hours(hours);
-        let validity = CertificateValidity { not_before: not_after - SignedDuration::from_hours(24 * days), not_after };
+        let validity =
+            CertificateValidity { not_before: not_after - SignedDuration::from_hours(24 * days), not_after };
         let (found, text) = validity.judge(now);
         assert!(found == outcome && text.contains(expected), "{days} {hours}: {found:?} {text}");
     }

@@ -25,7 +25,9 @@ pub(crate) async fn check(client: &FetchClient, url: &Url) -> Option<StepResult>
     Some(match client.certificate(url).await {
         Ok(None) => return None,
         Ok(Some(der)) => match CertificateValidity::of(&der) {
-            Some(validity) => StepResult { took: began.elapsed(), ..validity.step(&subject, Timestamp::now()) },
+            Some(validity) => {
+                StepResult { took: began.elapsed(), ..validity.step(&subject, Timestamp::now()) }
+            }
             None => step(Outcome::Skipped, "the certificate cannot be read".to_owned()),
         },
         Err(error) if error.phase == FetchPhase::Tls => {

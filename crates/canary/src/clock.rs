@@ -56,7 +56,9 @@ pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) ->
             (agreeing.server.clone(), Outcome::Ok, "the clock agrees with that of another server".to_owned())
         }
         (_, None) => match is_synchronized {
-            Some(true) => (String::new(), Outcome::Ok, "a time service has synchronized the clock".to_owned()),
+            Some(true) => {
+                (String::new(), Outcome::Ok, "a time service has synchronized the clock".to_owned())
+            }
             _ => {
                 let text = "not compared, because no other server has told its time: webhooks and `canary.ping_url` do";
                 (String::new(), Outcome::Skipped, text.to_owned())
@@ -116,9 +118,19 @@ mod tests {
     #[test]
     fn the_majority_of_servers_decides() {
         let (good, other, bad) = (reading("a", 1), reading("b", 2), reading("c", 900));
-        check(&[good.clone(), bad.clone()], None, Outcome::Ok, "the clock agrees with that of a; that of c seems");
+        check(
+            &[good.clone(), bad.clone()],
+            None,
+            Outcome::Ok,
+            "the clock agrees with that of a; that of c seems",
+        );
         check(&[bad.clone(), good.clone(), other], None, Outcome::Ok, "the clock agrees with that of a");
-        check(&[bad.clone(), good, reading("d", 950)], None, Outcome::Failed, "this machine's clock is 15 minutes");
+        check(
+            &[bad.clone(), good, reading("d", 950)],
+            None,
+            Outcome::Failed,
+            "this machine's clock is 15 minutes",
+        );
         check(&[bad], Some(true), Outcome::Failed, "this machine's clock is 15 minutes ahead of that of c");
     }
 }

@@ -45,8 +45,12 @@ pub(crate) async fn run(checks: &[LocalCheck], limit: Duration) -> Vec<StepResul
         };
         steps.extend(match work.await {
             Ok(Ok(Ok(Ok(found)))) => found,
-            Ok(Err(_)) => vec![skipped(format!("not known, because this took more than {} s", limit.as_secs()))],
-            Ok(Ok(Ok(Err(panic)))) => vec![skipped(format!("not known, because of a defect in frontdesk: {panic}"))],
+            Ok(Err(_)) => {
+                vec![skipped(format!("not known, because this took more than {} s", limit.as_secs()))]
+            }
+            Ok(Ok(Ok(Err(panic)))) => {
+                vec![skipped(format!("not known, because of a defect in frontdesk: {panic}"))]
+            }
             Ok(Ok(Err(_))) | Err(_) => vec![skipped("not known, because the check was ended".to_owned())],
         });
     }
@@ -90,10 +94,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(300));
         let found: Vec<(&str, Outcome)> =
             steps.iter().map(|step| (step.subject.as_str(), step.outcome)).collect();
-        assert_eq!(
-            found,
-            [("slow", Outcome::Skipped), ("broken", Outcome::Skipped), ("good", Outcome::Ok)]
-        );
+        assert_eq!(found, [("slow", Outcome::Skipped), ("broken", Outcome::Skipped), ("good", Outcome::Ok)]);
         assert!(steps[0].text.contains("took more than"), "{}", steps[0].text);
         assert!(steps[1].text.contains("a defect in frontdesk"), "{}", steps[1].text);
     }

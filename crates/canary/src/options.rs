@@ -25,7 +25,7 @@ pub struct CanaryOptions {
     /// The forms to which test submissions are sent.
     pub forms: Vec<&'static Form>,
     /// The address of the inbox's own domain, if it has one, such as `https://desk.example.com`.
-    pub inbox_url: Option<Url>,
+    pub inbox_url: Option<String>,
     /// The pages and scripts of the site that is served.
     pub site: Arc<SiteContent>,
     /// Checks of this machine and of the records of senders' domains.

@@ -31,7 +31,8 @@ impl FormSenders {
 
     /// Whether a page has a script that sends forms.
     fn are_on(&self, page: &PageContent) -> bool {
-        self.scripts.iter().any(|script| page.scripts.contains(script)) || self.is_sender(&page.inline_scripts)
+        self.scripts.iter().any(|script| page.scripts.contains(script))
+            || self.is_sender(&page.inline_scripts)
     }
 }
 
@@ -51,9 +52,10 @@ pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders)
     let Some(shown) = shown else { return judge_missing(own, page) };
     let mut found: Vec<(Outcome, String)> = Vec::new();
     if own.shown.attribute.is_some() && shown.attribute != own.shown.attribute {
-        let change = shown.attribute.as_ref().map_or("has lost it".to_owned(), |name| {
-            format!("says \"{}\"", quoted(name))
-        });
+        let change = shown
+            .attribute
+            .as_ref()
+            .map_or("has lost it".to_owned(), |name| format!("says \"{}\"", quoted(name)));
         found.push(failed(format!(
             "the form of this server's page has `data-frontdesk=\"{}\"`, but that which visitors get {change}: purge caches, and check \
              the proxy that changes the page",
@@ -133,7 +135,10 @@ fn judge_address(
         FormAction::Path(address) | FormAction::Elsewhere(address) => {
             let outcome = by_author(shown.action == own.shown.action);
             let consequence = if outcome == Outcome::Warning { " without JavaScript" } else { "" };
-            return Some((outcome, format!("the form is sent to {}{consequence}: {required}", quoted(address))));
+            return Some((
+                outcome,
+                format!("the form is sent to {}{consequence}: {required}", quoted(address)),
+            ));
         }
         FormAction::Missing if own.shown.action != FormAction::Missing => {
             return Some(failed(format!("visitors get the form without an address (`action`): {required}")));
@@ -156,7 +161,11 @@ fn judge_address(
     }
     (!shown.is_post).then(|| {
         let outcome = by_author(!own.shown.is_post);
-        (outcome, "the form has the method GET, which puts what visitors write into the address: it must be POST".to_owned())
+        (
+            outcome,
+            "the form has the method GET, which puts what visitors write into the address: it must be POST"
+                .to_owned(),
+        )
     })
 }
 
@@ -175,7 +184,10 @@ fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)
     let lost: Vec<&str> = lost.map(String::as_str).collect();
     if !lost.is_empty() {
         let purpose = if lost.contains(&HONEYPOT) { ", which programs that send spam fill in" } else { "" };
-        let text = format!("visitors get the form without {}{purpose}: a proxy or a cache changes the page", names(&lost));
+        let text = format!(
+            "visitors get the form without {}{purpose}: a proxy or a cache changes the page",
+            names(&lost)
+        );
         return Some((Outcome::Warning, text));
     }
     let unknown = shown.unknown_required(form);

@@ -17,6 +17,7 @@ use frontdesk_convert::parse_url;
 use frontdesk_fetch::{FetchClient, FetchResponse, Url};
 use frontdesk_forms::Form;
 use frontdesk_forms::text::{cut, visible};
+use frontdesk_process::panics::{self, Part};
 
 /// Maximum number of pages, and of scripts, that are fetched in a run.
 const MAX_FETCHED: usize = 20;
@@ -48,17 +49,18 @@ impl PageCheck<'_> {
         let mut scripts: BTreeMap<&str, &str> = BTreeMap::new();
         for (page, content) in own.pages.iter().take(MAX_FETCHED) {
             if Instant::now() > self.deadline {
-                steps.extend(self.skip(&page.path, content, "not tried, because the time of this check was over"));
+                steps.extend(self.skip(
+                    &page.path,
+                    content,
+                    "not tried, because the time of this check was over",
+                ));
                 continue;
             }
             let began = Instant::now();
             let fetched = self.fetch_page(&page.path).await;
             for form in SiteForms::on(content, self.forms) {
                 let (outcome, text) = match &fetched {
-                    Ok(html) => {
-                        let visitors = PageContent::read(html, self.origin, &page.path);
-                        page::judge(form, &visitors, &own.senders)
-                    }
+                    Ok(html) => self.judge(form, html, &page.path, own),
                     Err(fault) => (Outcome::Failed, fault.clone()),
                 };
                 let subject = subject(&page.path, form.form);
@@ -74,6 +76,14 @@ impl PageCheck<'_> {
             }
         }
         steps
+    }
+
+    /// Judges a page that visitors get.
+    fn judge(&self, form: page::OwnForm<'_>, html: &str, path: &str, own: &SiteForms) -> (Outcome, String) {
+        let judge = || page::judge(form, &PageContent::read(html, self.origin, path), &own.senders);
+        panics::catch(Part::Background, judge).unwrap_or_else(|panic| {
+            (Outcome::Skipped, format!("not known, because of a defect in frontdesk: {panic}"))
+        })
     }
 
     /// The steps of a page that is not fetched.
@@ -92,7 +102,9 @@ impl PageCheck<'_> {
     pub fn skip_all(&self, own: &SiteForms) -> Vec<StepResult> {
         let pages = own.pages.iter().take(MAX_FETCHED);
         pages
-            .flat_map(|(page, content)| self.skip(&page.path, content, "not tried, because of the fault above"))
+            .flat_map(|(page, content)| {
+                self.skip(&page.path, content, "not tried, because of the fault above")
+            })
             .collect()
     }
 
@@ -104,7 +116,10 @@ impl PageCheck<'_> {
             return Err(format!("visitors get `{}` instead of a page in HTML", quoted(&media_type)));
         }
         if !response.is_whole {
-            return Err("visitors get only a part of the page: check the proxy, and its limits of size and time".to_owned());
+            return Err(
+                "visitors get only a part of the page: check the proxy, and its limits of size and time"
+                    .to_owned(),
+            );
         }
         Ok(String::from_utf8_lossy(&response.body).into_owned())
     }
@@ -117,7 +132,8 @@ impl PageCheck<'_> {
             Ok(response) => {
                 let media_type = media_type(&response.headers);
                 if !media_type.contains("javascript") && !media_type.contains("ecmascript") {
-                    let text = format!("visitors get `{}` for it, which browsers do not run", quoted(&media_type));
+                    let text =
+                        format!("visitors get `{}` for it, which browsers do not run", quoted(&media_type));
                     Some((Outcome::Failed, text))
                 } else if response.body != **own {
                     let text = "visitors get another version than this server's: purge caches, and let no proxy change scripts";
@@ -146,16 +162,16 @@ impl PageCheck<'_> {
                 (USER_AGENT, HeaderValue::from_static(AGENT)),
             ];
             let sent = self.client.send(Method::GET, &self.url.with_target(&target), headers, "").await;
-            let response = sent.map_err(|error| {
-                format!("visitors do not get it: {}", quoted(&error.sentence))
-            })?;
+            let response =
+                sent.map_err(|error| format!("visitors do not get it: {}", quoted(&error.sentence)))?;
             if response.status.is_success() {
                 return Ok(response);
             }
             if !response.status.is_redirection() {
                 return Err(format!("visitors get {} instead", response.status));
             }
-            let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let location =
+                response.headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
             target = self.follow(&target, location).ok_or_else(|| {
                 format!(
                     "visitors are redirected to {} ({}): set `base_url` to the address that they use in the end",

@@ -32,8 +32,11 @@ pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option
                 (outcome, text) =
                     (Outcome::Ok, format!("the success was reported ({})", response.status.as_u16()));
                 let server = url.authority();
-                clock = stated_time(&response.headers)
-                    .map(|theirs| ClockReading { server, theirs, ours: Timestamp::now() });
+                clock = stated_time(&response.headers).map(|theirs| ClockReading {
+                    server,
+                    theirs,
+                    ours: Timestamp::now(),
+                });
                 break;
             }
             Ok(Ok(response)) => format!("it answered {}", response.status.as_u16()),

@@ -137,7 +137,8 @@ impl Run<'_> {
         let origin = self.options.base_url.clone();
         let known = self.previous.map(|report| report.form_pages.clone()).unwrap_or_default();
         let kept = known.clone();
-        let find = move || panics::catch(Part::Background, || SiteForms::find(&site, &forms, &origin, &known));
+        let find =
+            move || panics::catch(Part::Background, || SiteForms::find(&site, &forms, &origin, &known));
         match tokio::task::spawn_blocking(find).await {
             Ok(Ok(found)) => found,
             _ => SiteForms { known: kept, ..SiteForms::default() },
@@ -169,8 +170,9 @@ impl Run<'_> {
             steps.extend(check.run(own).await);
         }
         steps.extend(own.faults.iter().cloned());
-        if let Some(url) = &self.options.inbox_url {
-            steps.extend(certificate_check::check(&client, url).await);
+        let inbox_url = self.options.inbox_url.as_ref().and_then(|url| Url::parse(url).ok());
+        if let Some(url) = inbox_url {
+            steps.extend(certificate_check::check(&client, &url).await);
         }
         steps
     }

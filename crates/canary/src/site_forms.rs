@@ -73,7 +73,8 @@ impl SiteForms {
             accepts_posts: site.accepts_posts,
             ..FormSenders::default()
         };
-        let sending = site.scripts.iter().filter(|(_, body)| senders.is_sender(&String::from_utf8_lossy(body)));
+        let sending =
+            site.scripts.iter().filter(|(_, body)| senders.is_sender(&String::from_utf8_lossy(body)));
         senders.scripts = sending.map(|(path, _)| path.clone()).collect();
         let mut found = SiteForms { senders, ..SiteForms::default() };
         let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
@@ -83,7 +84,8 @@ impl SiteForms {
             .iter()
             .filter_map(|page| {
                 let is_first = is_known(page) || is_marked(page, forms);
-                (has(page, "<form") && (is_first || may_look_like_one(page, forms))).then_some((!is_first, page))
+                (has(page, "<form") && (is_first || may_look_like_one(page, forms)))
+                    .then_some((!is_first, page))
             })
             .collect();
         candidates.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
@@ -148,7 +150,9 @@ fn is_marked(page: &SitePage, forms: &[&Form]) -> bool {
 
 /// Whether the names of all fields that a form requires are on the page.
 fn may_look_like_one(page: &SitePage, forms: &[&Form]) -> bool {
-    forms.iter().any(|form| form.fields.iter().filter(|field| field.required).all(|field| has(page, field.name)))
+    forms
+        .iter()
+        .any(|form| form.fields.iter().filter(|field| field.required).all(|field| has(page, field.name)))
 }
 
 #[cfg(test)]
@@ -188,7 +192,8 @@ mod tests {
 
     #[test]
     fn pages_with_forms_and_the_scripts_that_send_them_are_found() {
-        let found = find(&[("/b/", FORM), ("/", "<p>none</p>"), ("/a/", FORM), ("/c/", "<form></form>")], &[]);
+        let found =
+            find(&[("/b/", FORM), ("/", "<p>none</p>"), ("/a/", FORM), ("/c/", "<form></form>")], &[]);
         let paths: Vec<&str> = found.pages.iter().map(|(page, _)| page.path.as_str()).collect();
         assert_eq!(paths, ["/a/", "/b/"]);
         assert_eq!(found.known, ["/a/ contact", "/b/ contact"]);

@@ -105,7 +105,8 @@ mod tests {
             text: "a sentence".to_owned(),
             took: Duration::ZERO,
         };
-        let report = Report { started_at: at(-5), ended_at: at(0), steps: vec![step], form_pages: Vec::new() };
+        let report =
+            Report { started_at: at(-5), ended_at: at(0), steps: vec![step], form_pages: Vec::new() };
         CanaryStatus {
             started_at: at(-5),
             ended_at: at(0),

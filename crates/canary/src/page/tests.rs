@@ -71,7 +71,12 @@ fn a_page_without_the_form_is_named() {
 fn a_changed_attribute_or_address_is_named() {
     use Outcome::{Failed, Warning};
     let elsewhere = THEME.replace("/api/contact?page=/contact/", "https://old.example/send");
-    check(THEME, &elsewhere, Failed, "the form is sent to https://old.example/send: it must be `/api/contact`");
+    check(
+        THEME,
+        &elsewhere,
+        Failed,
+        "the form is sent to https://old.example/send: it must be `/api/contact`",
+    );
     check_own(&elsewhere, Warning, "sent to https://old.example/send without JavaScript");
     let without = elsewhere.replace(" data-frontdesk=\"contact\"", "");
     check(THEME, &without, Failed, "it is sent to https://old.example/send");
@@ -91,7 +96,12 @@ fn missing_and_unknown_fields_are_named() {
     check(THEME, &renamed, Failed, "it lacks `email`, which its definition requires");
     check_own(&renamed, Failed, "it lacks `email`");
     check(THEME, &THEME.replace("<input name=\"company\">", ""), Warning, "without `company`");
-    check(THEME, &THEME.replace("<input name=\"desk_note\">", ""), Warning, "`desk_note`, which programs that send spam");
+    check(
+        THEME,
+        &THEME.replace("<input name=\"desk_note\">", ""),
+        Warning,
+        "`desk_note`, which programs that send spam",
+    );
     let more = BUILT.replace("<textarea", "<input name=budget required><textarea");
     check_own(&more, Warning, "requires `budget`, which its definition does not have");
     check_own(&more.replace("name=budget required", "name=budget"), Outcome::Ok, "");
@@ -106,12 +116,19 @@ fn a_page_without_its_script_is_named() {
     check(THEME, &without(THEME), Warning, "without the script that sends the form");
     check_own(&without(THEME), Outcome::Ok, "");
     check_own(&without(BUILT), Warning, "nothing sends the form");
-    check_own(&BUILT.replace("<script src=\"/_frontdesk/forms.js\" defer></script>", ""), Failed, "nothing sends the form");
+    check_own(
+        &BUILT.replace("<script src=\"/_frontdesk/forms.js\" defer></script>", ""),
+        Failed,
+        "nothing sends the form",
+    );
 }
 
 #[test]
 fn a_failure_precedes_a_warning() {
-    let both = THEME.replace("<input name=\"company\">", "").replace("forms.js", "x.js").replace("method=\"post\"", "");
+    let both = THEME
+        .replace("<input name=\"company\">", "")
+        .replace("forms.js", "x.js")
+        .replace("method=\"post\"", "");
     check(THEME, &both, Outcome::Failed, "the method GET");
 }
 
