@@ -7,6 +7,7 @@ mod canary;
 mod dns;
 mod mail_domain;
 mod routing;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -45,6 +46,9 @@ pub(super) struct DoctorOptions {
     /// Name server to query, instead of this machine's own
     #[arg(long, value_name = "ADDR:PORT")]
     resolver: Option<SocketAddr>,
+    /// Show the state of the inbox, the channels and the canary until Ctrl-C, and send nothing
+    #[arg(long, conflicts_with_all = ["channel", "dkim_selector", "resolver"])]
+    watch: bool,
 }
 
 /// Prints the errors of the configuration, sends a test message through each selected channel, runs the other
@@ -53,6 +57,13 @@ pub(super) struct DoctorOptions {
 pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
     print_faults(&warnings);
+    if options.watch {
+        if errors.iter().any(|fault| needs::STORE.is_prevented_by(fault)) {
+            print_faults(&errors);
+            bail!("the inbox cannot be read, because of the faults above");
+        }
+        return watch::run(&config.with_base_url(None));
+    }
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
     for error in &errors {
         report.print_fault(error)?;
@@ -92,6 +103,10 @@ fn check(
             report.print_result("inbox", finding)?;
         }
         for (subject, finding) in examine_canary(config)? {
+            // The checks above have just asked the name servers.
+            if subject.starts_with("canary mail-domain") {
+                continue;
+            }
             report.print_result(&subject, finding)?;
         }
     }
@@ -147,11 +162,11 @@ fn test_channels(
 }
 
 /// The results for a domain's records, by the name servers of this machine; `None` if it has none.
-pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckResult); 3]> {
+pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckResult); 4]> {
     Resolver::of_this_machine().map(|resolver| mail_domain::check_records(&resolver, domain, None))
 }
 
-/// Checks the SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each domain.
+/// Checks the MX, SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each domain.
 /// Prints a note if that is not possible: the sender is at an IP address, or no name server is known.
 fn check_domains(
     channels: &[&ChannelOptions],

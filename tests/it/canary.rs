@@ -1,7 +1,7 @@
 //! The canary: test submissions through the public address, the faults that it names, and that it counts for
 //! nothing.
 
-mod faults;
+pub(crate) mod faults;
 mod tokens;
 
 use std::path::Path;
@@ -16,31 +16,36 @@ use super::support::smtp_peer::{Script, SmtpPeer};
 use super::support::{TestServer, frontdesk, store_of};
 
 /// The shortest permitted time between two runs.
-const EVERY: (&str, &str) = ("FRONTDESK_CANARY__EVERY", "10s");
+pub(crate) const EVERY: (&str, &str) = ("FRONTDESK_CANARY__EVERY", "10s");
 
 /// A server with a canary.
-struct CanarySite {
-    server: TestServer,
+pub(crate) struct CanarySite {
+    pub(crate) server: TestServer,
     _folder: tempfile::TempDir,
 }
 
 impl CanarySite {
     /// Starts a server with these channels. The public address is that of the server unless `environment`
     /// sets another.
-    fn open(channels: &str, environment: &[(&str, &str)]) -> CanarySite {
+    pub(crate) fn open(channels: &str, environment: &[(&str, &str)]) -> CanarySite {
         let mut all = vec![EVERY];
         all.extend(environment);
         CanarySite::with(channels, &all)
     }
 
     /// Starts a server with these channels and this environment.
-    fn with(channels: &str, environment: &[(&str, &str)]) -> CanarySite {
+    pub(crate) fn with(channels: &str, environment: &[(&str, &str)]) -> CanarySite {
         let folder = tempfile::tempdir().expect("a folder");
         let site = write_site(folder.path(), channels);
         CanarySite { server: TestServer::with(&site, environment), _folder: folder }
     }
 
-    fn reader(&self) -> InboxReader {
+    /// A running server.
+    pub(crate) fn of(server: TestServer) -> CanarySite {
+        CanarySite { server, _folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    pub(crate) fn reader(&self) -> InboxReader {
         let data = self.server.data_dir();
         let place = match store_of(&data) {
             Some((_, url)) => DatabaseUrl::Postgres(Server::parse(&url).expect("a URL")),
@@ -50,18 +55,18 @@ impl CanarySite {
     }
 
     /// Waits for a run that ends after the one with `earlier`, and returns its result.
-    fn next(&self, earlier: Option<&CanaryStatus>) -> CanaryStatus {
+    pub(crate) fn next(&self, earlier: Option<&CanaryStatus>) -> CanaryStatus {
         let is_later =
             |found: &CanaryStatus| earlier.is_none_or(|earlier| found.started_at > earlier.started_at);
         until(|| self.reader().canary_status().expect("it can be read").filter(is_later))
             .unwrap_or_else(|| panic!("no run has ended: {}", self.server.log()))
     }
 
-    fn first(&self) -> CanaryStatus {
+    pub(crate) fn first(&self) -> CanaryStatus {
         self.next(None)
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let output = frontdesk()
             .args(arguments)
             .arg("--site")
@@ -74,13 +79,13 @@ impl CanarySite {
         output.expect("the command runs")
     }
 
-    fn text(&self, arguments: &[&str]) -> String {
+    pub(crate) fn text(&self, arguments: &[&str]) -> String {
         String::from_utf8(self.run(arguments).stdout).expect("it is UTF-8")
     }
 }
 
 /// The outcome and the text of the only step of this kind with this subject.
-fn step(status: &CanaryStatus, kind: &str, subject: &str) -> (String, String) {
+pub(crate) fn step(status: &CanaryStatus, kind: &str, subject: &str) -> (String, String) {
     let steps = status.report["steps"].as_array().expect("steps");
     let is_it = |step: &&Value| step["step"] == kind && step["subject"] == subject;
     let found: Vec<&Value> = steps.iter().filter(is_it).collect();
@@ -90,7 +95,7 @@ fn step(status: &CanaryStatus, kind: &str, subject: &str) -> (String, String) {
 }
 
 /// Checks that a step failed with a text that contains `expected`.
-fn assert_failed(status: &CanaryStatus, kind: &str, subject: &str, expected: &str) {
+pub(crate) fn assert_failed(status: &CanaryStatus, kind: &str, subject: &str, expected: &str) {
     let (outcome, text) = step(status, kind, subject);
     assert!(outcome == "failed" && text.contains(expected), "{kind} {subject}: {outcome}: {text}");
     assert!(!status.is_ok);

@@ -11,6 +11,7 @@ mod backup;
 mod balance;
 mod caches;
 mod canary;
+mod canary_checks;
 mod channels;
 mod cli;
 mod connections;

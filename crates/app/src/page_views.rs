@@ -221,12 +221,15 @@ impl PageViews {
         Self { shared, own }
     }
 
-    /// Counts a view, and the site that referred to it. Allocates memory only for values that the worker has
+    /// Counts a view, and the site that referred to it, unless the client is the canary. Allocates memory only for values that the worker has
     /// not seen recently. Waits only while the counts are being collected.
     pub(super) fn record(&self, view: &PageView<'_>) {
         let own = &mut *lock(&self.own);
         let agent =
             view.user_agent.map_or(AgentIndex::UNKNOWN, |name| own.clients.get(name, user_agent::classify));
+        if agent == AgentIndex::UNCOUNTED {
+            return;
+        }
         let kind = Kind::new(view.representation, agent);
         let key = OwnKey { address: Arc::as_ptr(view.page).addr(), kind };
         match own.pages.get_mut(&key) {

@@ -1,60 +1,128 @@
-//! How long the certificate of the public address is still valid.
+//! How long a certificate is still valid.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
+use x509_cert::time::Time;
 
-use crate::report::Outcome;
+use crate::report::{Outcome, Step, StepResult};
 
-/// Programs that renew certificates do so a month or a third of the lifetime before they expire.
-const WARNING_DAYS: i64 = 14;
-const FAILURE_DAYS: i64 = 3;
+/// Programs that renew certificates do so earlier, a month or a third of the lifetime before the end.
+const WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
+const FAILURE: SignedDuration = SignedDuration::from_hours(3 * 24);
 
-/// When a certificate in DER expires; `None` if it cannot be read.
-pub(crate) fn expiry(der: &[u8]) -> Option<Timestamp> {
-    let certificate = Certificate::from_der(der).ok()?;
-    let seconds = certificate.tbs_certificate.validity.not_after.to_unix_duration().as_secs();
-    Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
+/// The first and the last second in which a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateValidity {
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
 }
 
-/// Judges the time that is left. A certificate of six days renews within its last two.
-pub(crate) fn judge(not_after: Timestamp, now: Timestamp) -> (Outcome, String) {
-    let hours = not_after.duration_since(now).as_hours();
-    let days = hours / 24;
-    let left = if days >= 2 { format!("{days} days") } else { format!("{} hours", hours.max(0)) };
-    let outcome = match days {
-        days if days < FAILURE_DAYS => Outcome::Failed,
-        days if days < WARNING_DAYS => Outcome::Warning,
-        _ => Outcome::Ok,
-    };
-    if outcome == Outcome::Ok {
-        return (outcome, format!("the certificate is valid for {left}"));
+impl CertificateValidity {
+    /// Reads a certificate in DER; `None` if it cannot be read.
+    pub(crate) fn of(der: &[u8]) -> Option<CertificateValidity> {
+        let validity = Certificate::from_der(der).ok()?.tbs_certificate.validity;
+        // The end of 9999 means no expiry date (RFC 5280 §4.1.2.5).
+        let time = |time: Time| {
+            let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok();
+            seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX)
+        };
+        Some(CertificateValidity {
+            not_before: time(validity.not_before),
+            not_after: time(validity.not_after),
+        })
     }
-    (
-        outcome,
-        format!("the certificate expires in {left} and was not renewed: check the program that renews it"),
-    )
+
+    /// Judges the time that is left: less than 14 days is a warning and less than 3 days a failure. For
+    /// certificates with a lifetime of less than 56 days, a quarter of it is a warning, and of less than 24
+    /// days, an eighth a failure: those of six days are renewed in their last two or three.
+    pub fn judge(self, now: Timestamp) -> (Outcome, String) {
+        if now < self.not_before {
+            return (
+                Outcome::Failed,
+                format!(
+                    "the certificate is not valid before {:.0}: check the clock of this machine, which may be behind",
+                    self.not_before
+                ),
+            );
+        }
+        if now > self.not_after {
+            let text = format!("the certificate expired at {:.0}: renew it", self.not_after);
+            return (Outcome::Failed, text);
+        }
+        let lifetime = self.not_after.duration_since(self.not_before);
+        let hours = self.not_after.duration_since(now).as_hours();
+        let left = if hours >= 48 { format!("{} days", hours / 24) } else { format!("{hours} hours") };
+        let rest = self.not_after.duration_since(now);
+        let outcome = if rest < FAILURE.min(lifetime / 8) {
+            Outcome::Failed
+        } else if rest < WARNING.min(lifetime / 4) {
+            Outcome::Warning
+        } else {
+            return (Outcome::Ok, format!("the certificate is valid for {left}"));
+        };
+        (
+            outcome,
+            format!(
+                "the certificate expires in {left} and was not renewed: check the program that renews it"
+            ),
+        )
+    }
+
+    /// The step of a certificate. `subject` is a host or a file.
+    pub fn step(self, subject: &str, now: Timestamp) -> StepResult {
+        let (outcome, text) = self.judge(now);
+        let subject = subject.to_owned();
+        StepResult { step: Step::Certificate, subject, outcome, text, took: Duration::ZERO }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Judges a certificate with this lifetime in days, and this number of hours left.
+    fn check(days: i64, hours: i64, outcome: Outcome, expected: &str) {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let not_after = now + SignedDuration::from_hours(hours);
+        let validity =
+            CertificateValidity { not_before: not_after - SignedDuration::from_hours(24 * days), not_after };
+        let (found, text) = validity.judge(now);
+        assert!(found == outcome && text.contains(expected), "{days} {hours}: {found:?} {text}");
+    }
+
     #[test]
     fn a_certificate_warns_two_weeks_and_fails_three_days_before_it_expires() {
-        let now = Timestamp::from_second(1_800_000_000).unwrap();
-        for (hours, outcome, expected) in [
-            (24 * 60, Outcome::Ok, "valid for 60 days"),
-            (24 * 14, Outcome::Ok, "valid for 14 days"),
-            (24 * 14 - 1, Outcome::Warning, "expires in 13 days"),
-            (24 * 3, Outcome::Warning, "expires in 3 days"),
-            (24 * 3 - 1, Outcome::Failed, "expires in 2 days"),
-            (5, Outcome::Failed, "expires in 5 hours"),
-        ] {
-            let (found, text) = judge(now + jiff::SignedDuration::from_hours(hours), now);
-            assert_eq!(found, outcome, "{hours}: {text}");
-            assert!(text.contains(expected), "{hours}: {text}");
-        }
-        assert_eq!(expiry(b"no certificate"), None);
+        check(90, 24 * 60, Outcome::Ok, "valid for 60 days");
+        check(90, 24 * 14, Outcome::Ok, "valid for 14 days");
+        check(90, 24 * 14 - 1, Outcome::Warning, "expires in 13 days");
+        check(90, 24 * 3, Outcome::Warning, "expires in 3 days");
+        check(90, 24 * 3 - 1, Outcome::Failed, "expires in 2 days");
+        check(90, 5, Outcome::Failed, "expires in 5 hours");
+        check(90, -1, Outcome::Failed, "the certificate expired at 2027-01-15T07:00:00Z");
+        check(90, 24 * 91, Outcome::Failed, "is not valid before");
+    }
+
+    #[test]
+    fn short_certificates_may_be_renewed_late() {
+        check(6, 48, Outcome::Ok, "valid for 2 days");
+        check(6, 35, Outcome::Warning, "expires in 35 hours");
+        check(6, 17, Outcome::Failed, "expires in 17 hours");
+        check(47, 24 * 13, Outcome::Ok, "valid for 13 days");
+    }
+
+    #[test]
+    fn the_validity_is_read_from_the_certificate() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut parameters = rcgen::CertificateParams::new(vec!["www.example.com".to_owned()]).unwrap();
+        parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2026, 4, 1);
+        let certificate = parameters.self_signed(&key).unwrap();
+        let validity = CertificateValidity::of(certificate.der()).unwrap();
+        assert_eq!(validity.not_before.to_string(), "2026-01-01T00:00:00Z");
+        assert_eq!(validity.not_after.to_string(), "2026-04-01T00:00:00Z");
+        assert_eq!(CertificateValidity::of(b"no certificate"), None);
     }
 }

@@ -1,57 +1,136 @@
-//! Compares this machine's clock with that of another server.
+//! Compares this machine's clock with those of other servers.
 
 use std::time::Duration;
 
-use http::HeaderMap;
-use http::header::DATE;
-use jiff::Timestamp;
-use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::report::{Outcome, Step, StepResult};
 
-/// Beyond this difference in seconds, receivers of webhooks refuse signatures, and certificates may not be valid yet.
+/// Beyond this difference in seconds, receivers of webhooks refuse signatures, and certificates may not be
+/// valid yet.
 const MAX_SECONDS: i64 = 60;
 
-/// Judges the difference from the time in a response's `Date` (RFC 9110 §6.6.1). `None` without a valid one.
-pub(crate) fn compare(headers: &HeaderMap, server: &str, now: Timestamp) -> Option<StepResult> {
-    let date = headers.get(DATE)?.to_str().ok()?;
-    let theirs = rfc2822::DateTimeParser::new().parse_timestamp(date).ok()?;
-    let ahead = now.duration_since(theirs).as_secs();
-    let (outcome, text) = if ahead.abs() <= MAX_SECONDS {
-        (Outcome::Ok, "the clock agrees with that of another server".to_owned())
-    } else {
-        let direction = if ahead > 0 { "ahead" } else { "behind" };
-        let text = format!(
-            "this machine's clock is {} s {direction} of that of {server}: receivers refuse signatures, and certificates may not be \
-             valid; synchronize it (NTP)",
-            ahead.abs()
-        );
-        (Outcome::Failed, text)
+/// The time that another server stated in a response, and this machine's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClockReading {
+    /// A channel or a host.
+    pub server: String,
+    pub theirs: Timestamp,
+    pub ours: Timestamp,
+}
+
+impl ClockReading {
+    fn ahead(&self) -> SignedDuration {
+        self.ours.duration_since(self.theirs)
+    }
+
+    fn differs(&self) -> bool {
+        self.ahead().as_secs().abs() > MAX_SECONDS
+    }
+}
+
+/// Judges the clock. If more servers agree with it than differ, those that differ are wrong. `is_synchronized`
+/// says whether a time service of this machine has synchronized the clock; `None` if that is not known.
+pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) -> StepResult {
+    let (differing, agreeing): (Vec<&ClockReading>, Vec<&ClockReading>) =
+        readings.iter().partition(|reading| reading.differs());
+    let (subject, outcome, text) = match (differing.first(), agreeing.first()) {
+        (Some(differing), _) if agreeing.len() < readings.len() - agreeing.len() || agreeing.is_empty() => {
+            let text = format!(
+                "this machine's clock is {} that of {}: receivers refuse signatures, and certificates may not be valid; synchronize \
+                 it with NTP{}",
+                describe_difference(differing.ahead()),
+                differing.server,
+                if is_synchronized == Some(true) { ", unless the other server is wrong" } else { "" }
+            );
+            (differing.server.clone(), Outcome::Failed, text)
+        }
+        (Some(differing), Some(agreeing)) => {
+            let text = format!(
+                "the clock agrees with that of {}; that of {} seems to be wrong",
+                agreeing.server, differing.server
+            );
+            (agreeing.server.clone(), Outcome::Ok, text)
+        }
+        (None, Some(agreeing)) => {
+            (agreeing.server.clone(), Outcome::Ok, "the clock agrees with that of another server".to_owned())
+        }
+        (_, None) => match is_synchronized {
+            Some(true) => {
+                (String::new(), Outcome::Ok, "a time service has synchronized the clock".to_owned())
+            }
+            _ => {
+                let text = "not compared, because no other server has told its time: webhooks and `canary.ping_url` do";
+                (String::new(), Outcome::Skipped, text.to_owned())
+            }
+        },
     };
-    Some(StepResult { step: Step::Clock, subject: server.to_owned(), outcome, text, took: Duration::ZERO })
+    StepResult { step: Step::Clock, subject, outcome, text, took: Duration::ZERO }
+}
+
+/// Such as `120 s ahead of` or `3 h behind`.
+fn describe_difference(ahead: SignedDuration) -> String {
+    let seconds = ahead.as_secs().abs();
+    let amount = match seconds {
+        0..600 => format!("{seconds} s"),
+        600..7200 => format!("{} minutes", seconds / 60),
+        7200..172_800 => format!("{} hours", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    };
+    format!("{amount} {}", if ahead.is_positive() { "ahead of" } else { "behind" })
+}
+
+/// Whether systemd's time service has synchronized the clock since the start; `None` without that service.
+pub(crate) fn is_synchronized() -> Option<bool> {
+    let state = std::path::Path::new("/run/systemd/timesync");
+    state.is_dir().then(|| state.join("synchronized").exists())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+
+    /// A server whose clock is this many seconds behind.
+    fn reading(server: &str, ahead: i64) -> ClockReading {
+        let ours: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        ClockReading { server: server.to_owned(), theirs: ours - SignedDuration::from_secs(ahead), ours }
+    }
+
+    fn check(readings: &[ClockReading], synchronized: Option<bool>, outcome: Outcome, expected: &str) {
+        let step = judge(readings, synchronized);
+        assert!(step.outcome == outcome && step.text.starts_with(expected), "{readings:?}: {step:?}");
+    }
 
     #[test]
     fn a_minute_of_difference_is_tolerated() {
-        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        let judge = |date: &'static str| {
-            let headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static(date))]);
-            compare(&headers, "ping.example.com", now).map(|step| (step.outcome, step.text))
-        };
-        assert_eq!(judge("Fri, 20 Nov 2026 12:00:59 GMT").unwrap().0, Outcome::Ok);
-        let (outcome, text) = judge("Fri, 20 Nov 2026 11:58:00 GMT").unwrap();
-        assert_eq!(outcome, Outcome::Failed);
-        assert!(
-            text.starts_with("this machine's clock is 120 s ahead of that of ping.example.com"),
-            "{text}"
+        use Outcome::{Failed, Ok, Skipped};
+        check(&[reading("crm", 60)], None, Ok, "the clock agrees");
+        check(&[reading("crm", -60)], None, Ok, "the clock agrees");
+        check(&[reading("crm", 61)], None, Failed, "this machine's clock is 61 s ahead of that of crm");
+        check(&[reading("crm", -120)], None, Failed, "this machine's clock is 120 s behind that of crm");
+        check(&[reading("crm", 7200)], None, Failed, "this machine's clock is 2 hours ahead");
+        check(&[reading("crm", -900)], None, Failed, "this machine's clock is 15 minutes behind");
+        check(&[], None, Skipped, "not compared");
+        check(&[], Some(false), Skipped, "not compared");
+        check(&[], Some(true), Ok, "a time service has synchronized");
+    }
+
+    #[test]
+    fn the_majority_of_servers_decides() {
+        let (good, other, bad) = (reading("a", 1), reading("b", 2), reading("c", 900));
+        check(
+            &[good.clone(), bad.clone()],
+            None,
+            Outcome::Ok,
+            "the clock agrees with that of a; that of c seems",
         );
-        assert!(judge("Fri, 20 Nov 2026 12:02:00 GMT").unwrap().1.contains("120 s behind"));
-        assert_eq!(judge("yesterday"), None);
-        assert_eq!(compare(&HeaderMap::new(), "ping.example.com", now), None);
+        check(&[bad.clone(), good.clone(), other], None, Outcome::Ok, "the clock agrees with that of a");
+        check(
+            &[bad.clone(), good, reading("d", 950)],
+            None,
+            Outcome::Failed,
+            "this machine's clock is 15 minutes",
+        );
+        check(&[bad], Some(true), Outcome::Failed, "this machine's clock is 15 minutes ahead of that of c");
     }
 }

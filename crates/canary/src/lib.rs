@@ -5,9 +5,12 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
+mod address;
 mod answer;
 mod certificate;
+mod certificate_check;
 mod clock;
+mod machine;
 mod mailbox;
 mod options;
 mod page;
@@ -17,10 +20,14 @@ pub mod report;
 mod run;
 mod runner;
 mod schedule;
+mod shown_form;
+mod site_forms;
 mod status;
 
-pub use options::{CanaryOptions, LocalChecks};
-pub use page::FormPage;
+pub use certificate::CertificateValidity;
+pub use machine::LocalCheck;
+pub use options::CanaryOptions;
 pub use report::{Outcome, Report, Step, StepResult};
 pub use runner::Canary;
+pub use site_forms::{SiteContent, SitePage};
 pub use status::stored_report;

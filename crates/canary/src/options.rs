@@ -1,12 +1,11 @@
 //! The canary's options, and the time limits that follow from them.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::page::FormPage;
-use crate::report::StepResult;
+use crate::machine::LocalCheck;
+use crate::site_forms::SiteContent;
 use frontdesk_fetch::{ExtraRoots, Url};
 use frontdesk_forms::Form;
 
@@ -25,20 +24,12 @@ pub struct CanaryOptions {
     pub base_url: String,
     /// The forms to which test submissions are sent.
     pub forms: Vec<&'static Form>,
-    /// Pages that show a form: the first ones.
-    pub pages: Vec<FormPage>,
-    /// What this machine can check without a request.
-    pub local: LocalChecks,
-}
-
-/// Checks of this machine, such as the free space of its disk. They may take some seconds.
-#[derive(Clone, Default)]
-pub struct LocalChecks(pub Option<Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>>);
-
-impl fmt::Debug for LocalChecks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "LocalChecks" } else { "none" })
-    }
+    /// The address of the inbox's own domain, if it has one, such as `https://desk.example.com`.
+    pub inbox_url: Option<String>,
+    /// The pages and scripts of the site that is served.
+    pub site: Arc<SiteContent>,
+    /// Checks of this machine and of the records of senders' domains.
+    pub local: Vec<LocalCheck>,
 }
 
 impl CanaryOptions {
@@ -52,8 +43,10 @@ impl CanaryOptions {
 /// has ended before the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimits {
-    /// For each phase of a request to a form.
+    /// For each phase of a request to a form, and for each check of this machine.
     pub request: Duration,
+    /// For fetching all pages and scripts.
+    pub pages: Duration,
     /// Until an accepted test submission is processed.
     pub processing: Duration,
     /// Until all channels have responded.
@@ -67,6 +60,7 @@ impl TimeLimits {
         let seconds = Duration::from_secs;
         TimeLimits {
             request: every.clamp(seconds(5), seconds(20)),
+            pages: every.clamp(seconds(10), seconds(90)),
             processing: every.clamp(seconds(8), seconds(60)),
             channels: every.clamp(seconds(8), seconds(125)),
             mailbox: (every / 2).clamp(seconds(5), seconds(300)),
@@ -75,6 +69,6 @@ impl TimeLimits {
 
     /// The limit of a whole run.
     pub fn run(self) -> Duration {
-        self.request * 15 + self.processing + self.channels + self.mailbox
+        self.request * 9 + self.pages + self.processing + self.channels + self.mailbox
     }
 }

@@ -1,140 +1,264 @@
-//! Compares the forms on a page, as visitors get it, with those of the same page in this server: pure functions.
+//! Compares the forms on a page, as visitors get it, with their definitions and with the same page on this
+//! server: pure functions.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use bytes::Bytes;
 
 use crate::report::Outcome;
-use frontdesk_convert::{HtmlElement, HtmlTree, Selector};
+use crate::shown_form::{FormAction, PageContent, ShownForm};
 use frontdesk_forms::Form;
+use frontdesk_forms::parse::HONEYPOT;
 use frontdesk_forms::text::{cut, visible};
 
-/// Maximum length of a quoted address.
+/// Maximum length of a quoted address or title.
 const MAX_QUOTED_CHARS: usize = 120;
 
-/// A page of this server that shows a form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FormPage {
-    /// Percent-encoded.
-    pub path: String,
-    /// The page as this server sends it.
-    pub html: Bytes,
+/// The ways in which this site sends forms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FormSenders {
+    /// The paths of the site's scripts that send forms.
+    pub scripts: BTreeSet<String>,
+    /// The paths of the forms' endpoints.
+    pub endpoints: Vec<String>,
+    /// Whether endpoints accept what a browser sends without a script (`forms.html_posts`).
+    pub accepts_posts: bool,
 }
 
-/// A form on a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShownForm {
-    /// The address that it is sent to, without the site's own origin; empty if it names none.
-    action: String,
-    is_post: bool,
-    /// The name in `data-frontdesk`.
-    attribute: Option<String>,
-    /// The names of its controls.
-    controls: BTreeSet<String>,
-}
+impl FormSenders {
+    /// Whether this text of a script sends forms: it uses the attribute, or an endpoint.
+    pub(crate) fn is_sender(&self, script: &str) -> bool {
+        script.contains("data-frontdesk") || self.endpoints.iter().any(|path| script.contains(&**path))
+    }
 
-static FORM: LazyLock<Selector> = LazyLock::new(|| selector("form"));
-static CONTROL: LazyLock<Selector> = LazyLock::new(|| selector("input, textarea, select"));
-static SCRIPT: LazyLock<Selector> = LazyLock::new(|| selector("script"));
-
-fn selector(text: &str) -> Selector {
-    Selector::parse(text).unwrap_or_else(|_| panic!("`{text}` is a selector"))
-}
-
-/// The forms on a page at `origin`, such as `https://www.example.com`.
-pub(crate) fn forms_on(html: &str, origin: &str) -> Vec<ShownForm> {
-    let tree = HtmlTree::parse(html);
-    tree.all(&FORM).into_iter().map(|form| read_form(form, origin)).collect()
-}
-
-fn read_form(form: HtmlElement<'_>, origin: &str) -> ShownForm {
-    let action = form.attribute("action").unwrap_or_default().trim();
-    let controls = form.all(&CONTROL).into_iter().filter_map(|control| control.attribute("name"));
-    ShownForm {
-        action: action.strip_prefix(origin).unwrap_or(action).to_owned(),
-        is_post: form.attribute("method").is_some_and(|method| method.eq_ignore_ascii_case("post")),
-        attribute: form.attribute("data-frontdesk").map(str::to_owned),
-        controls: controls.map(str::to_owned).collect(),
+    /// Whether a page has a script that sends forms.
+    fn are_on(&self, page: &PageContent) -> bool {
+        self.scripts.iter().any(|script| page.scripts.contains(script))
+            || self.is_sender(&page.inline_scripts)
     }
 }
 
-/// The paths of the site's own scripts on a page, without queries.
-pub(crate) fn scripts_on(html: &str, origin: &str) -> BTreeSet<String> {
-    let tree = HtmlTree::parse(html);
-    let own = |script: HtmlElement<'_>| {
-        let source = script.attribute("src")?.trim();
-        let path = source.strip_prefix(origin).unwrap_or(source);
-        let is_path = path.starts_with('/') && !path.starts_with("//");
-        is_path.then(|| path.split(['?', '#']).next().unwrap_or_default().to_owned())
-    };
-    tree.all(&SCRIPT).into_iter().filter_map(own).collect()
+/// A form on a page of this server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnForm<'a> {
+    pub form: &'a Form,
+    pub shown: &'a ShownForm,
+    pub page: &'a PageContent,
 }
 
-impl ShownForm {
-    /// Whether the form is sent to this form's endpoint.
-    pub(crate) fn sends_to(&self, form: &Form) -> bool {
-        self.action.split(['?', '#']).next() == Some(form.path)
+/// Compares the page that visitors get with that of this server. Returns the most severe difference.
+pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders) -> (Outcome, String) {
+    let form = own.form;
+    let marked = page.forms.iter().find(|shown| shown.is_marked_as(form));
+    let shown = marked.or_else(|| page.forms.iter().find(|shown| shown.sends_to(form)));
+    let Some(shown) = shown else { return judge_missing(own, page) };
+    let mut found: Vec<(Outcome, String)> = Vec::new();
+    if own.shown.attribute.is_some() && shown.attribute != own.shown.attribute {
+        let change = shown
+            .attribute
+            .as_ref()
+            .map_or("has lost it".to_owned(), |name| format!("says \"{}\"", quoted(name)));
+        found.push(failed(format!(
+            "the form of this server's page has `data-frontdesk=\"{}\"`, but that which visitors get {change}: purge caches, and check \
+             the proxy that changes the page",
+            form.name
+        )));
     }
-
-    /// Whether the form has all controls that this form requires.
-    fn looks_like(&self, form: &Form) -> bool {
-        let required = form.fields.iter().filter(|field| field.required);
-        let names: Vec<&str> = required.map(|field| field.name).collect();
-        !names.is_empty() && names.iter().all(|name| self.controls.contains(*name))
-    }
-}
-
-/// Compares the form that visitors get (`found`) with that on this server's page (`own`).
-pub(crate) fn compare(form: &Form, own: &ShownForm, found: &[ShownForm]) -> (Outcome, String) {
-    let Some(shown) = found.iter().find(|found| found.sends_to(form)) else {
-        let Some(other) = found.iter().find(|found| found.looks_like(form)) else {
-            let text = format!(
-                "visitors get a page without the form that this server's page has: a cache or another server sends another \
-                 version; purge it, or forward the page to this server (form {})",
-                form.name
-            );
-            return (Outcome::Failed, text);
+    let is_scripted = senders.are_on(page);
+    found.extend(judge_address(own, shown, is_scripted, senders));
+    found.extend(judge_fields(own, shown));
+    if senders.are_on(own.page) && !is_scripted {
+        let outcome = if senders.accepts_posts && shown.is_post && shown.sends_to(form) {
+            Outcome::Warning
+        } else {
+            Outcome::Failed
         };
-        let action = if other.action.is_empty() { "its own page".to_owned() } else { quoted(&other.action) };
-        let text = format!("the form is sent to {action}, and must be sent to `{}`", form.path);
-        return (Outcome::Failed, text);
-    };
-    let missing: Vec<&str> = own.controls.difference(&shown.controls).map(String::as_str).collect();
-    let required = |name: &&str| form.field(name).is_some_and(|field| field.required);
-    if !missing.is_empty() {
-        let is_needed = missing.iter().any(required);
-        let outcome = if is_needed { Outcome::Failed } else { Outcome::Warning };
-        let fields = missing.iter().map(|name| format!("`{}`", quoted(name))).collect::<Vec<_>>().join(", ");
-        return (
+        let script = senders.scripts.iter().find(|script| own.page.scripts.contains(*script));
+        let script = script.map_or("in the page".to_owned(), |script| format!("`{script}`"));
+        found.push((
             outcome,
-            format!("visitors get the form without {fields}: a proxy or a cache changes the page"),
-        );
+            format!("visitors get the page without the script that sends the form ({script}): purge caches, and check the proxy that \
+             changes the page"),
+        ));
     }
-    if own.is_post && !shown.is_post {
-        return (
-            Outcome::Failed,
-            "visitors get the form with the method GET, and it must be POST".to_owned(),
-        );
+    let worst = found.iter().position(|(outcome, _)| *outcome == Outcome::Failed).unwrap_or(0);
+    if found.is_empty() {
+        return (Outcome::Ok, "the form has its address, its fields and its script".to_owned());
     }
-    (Outcome::Ok, "the form has its address and its fields".to_owned())
+    found.swap_remove(worst)
 }
 
-/// Judges a page that showed a form at the last run, and that no longer shows it on this server. `None` if the form was
-/// taken away: nothing on the page looks like it.
-pub(crate) fn judge_lost(form: &Form, found: &[ShownForm]) -> Option<(Outcome, String)> {
-    let lost = found.iter().find(|found| found.looks_like(form) && !found.sends_to(form))?;
-    let text = match &lost.attribute {
-        Some(name) => {
-            format!("the form says `data-frontdesk=\"{}\"`, and must say \"{}\"", quoted(name), form.name)
+/// Judges a page that visitors get without the form.
+fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
+    let form = own.form;
+    let Some(other) = page.forms.iter().find(|shown| shown.has_required_fields_of(form)) else {
+        let title = &page.title;
+        let title = if *title == own.page.title || title.is_empty() {
+            String::new()
+        } else {
+            format!(" (\"{}\")", quoted(title))
+        };
+        return failed(format!(
+            "visitors get a page{title} without the form that this server's page has: purge caches, or forward the page to this \
+             server"
+        ));
+    };
+    let difference = match (&own.shown.attribute, &other.attribute, &other.action) {
+        (_, Some(name), _) => format!("`data-frontdesk` says \"{}\"", quoted(name)),
+        (_, None, FormAction::Path(address) | FormAction::Elsewhere(address)) => {
+            format!("it is sent to {}, and must be sent to `{}`", quoted(address), form.path)
         }
-        None => format!(
-            "the form has lost its attribute `data-frontdesk=\"{}\"`, so what visitors send does not arrive: add it to the \
+        (Some(_), None, FormAction::Missing) => "it has lost `data-frontdesk`".to_owned(),
+        (None, None, FormAction::Missing) => {
+            format!("it is sent to its own page, and must be sent to `{}`", form.path)
+        }
+    };
+    failed(format!(
+        "visitors get another form than that of this server's page: {difference}; purge caches, and check the proxy that changes the \
+         page"
+    ))
+}
+
+/// Judges the address and the method. What the page on this server has as well is a decision of its author,
+/// and only fails if no script sends the form.
+fn judge_address(
+    own: OwnForm<'_>,
+    shown: &ShownForm,
+    is_scripted: bool,
+    senders: &FormSenders,
+) -> Option<(Outcome, String)> {
+    let form = own.form;
+    let by_author = |is_same: bool| {
+        if is_same && is_scripted { Outcome::Warning } else { Outcome::Failed }
+    };
+    let required = format!("it must be `{}`", form.path);
+    match &shown.action {
+        FormAction::Path(path) if path == form.path => {}
+        FormAction::Path(address) | FormAction::Elsewhere(address) => {
+            let outcome = by_author(shown.action == own.shown.action);
+            let consequence = if outcome == Outcome::Warning { " without JavaScript" } else { "" };
+            return Some((
+                outcome,
+                format!("the form is sent to {}{consequence}: {required}", quoted(address)),
+            ));
+        }
+        FormAction::Missing if own.shown.action != FormAction::Missing => {
+            return Some(failed(format!("visitors get the form without an address (`action`): {required}")));
+        }
+        FormAction::Missing if !is_scripted && !senders.are_on(own.page) => {
+            let outcome = if own.page.has_foreign_scripts || !own.page.scripts.is_empty() {
+                // A bundle of the site's generator may send the form in a way that this check cannot see.
+                Outcome::Warning
+            } else {
+                Outcome::Failed
+            };
+            return Some((
+                outcome,
+                "nothing sends the form: the page has neither a script that does, such as `/_frontdesk/forms.js`, nor an address \
+                 (`action`)"
+                    .to_owned(),
+            ));
+        }
+        FormAction::Missing => return None,
+    }
+    (!shown.is_post).then(|| {
+        let outcome = by_author(!own.shown.is_post);
+        (
+            outcome,
+            "the form has the method GET, which puts what visitors write into the address: it must be POST"
+                .to_owned(),
+        )
+    })
+}
+
+/// Judges the names of the controls.
+fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)> {
+    let form = own.form;
+    let required = form.fields.iter().filter(|field| field.required).map(|field| field.name);
+    let missing: Vec<&str> = required.filter(|name| !shown.controls.contains_key(*name)).collect();
+    if !missing.is_empty() {
+        return Some(failed(format!(
+            "the form is refused, because it lacks {}, which its definition requires",
+            names(&missing)
+        )));
+    }
+    let lost = own.shown.controls.keys().filter(|name| !shown.controls.contains_key(*name));
+    let lost: Vec<&str> = lost.map(String::as_str).collect();
+    if !lost.is_empty() {
+        let purpose = if lost.contains(&HONEYPOT) { ", which programs that send spam fill in" } else { "" };
+        let text = format!(
+            "visitors get the form without {}{purpose}: a proxy or a cache changes the page",
+            names(&lost)
+        );
+        return Some((Outcome::Warning, text));
+    }
+    let unknown = shown.unknown_required(form);
+    (!unknown.is_empty()).then(|| {
+        let text = format!(
+            "the form requires {}, which its definition does not have, so that what visitors write there is dropped: add it to \
+             `forms/{}.toml`",
+            names(&unknown),
+            form.name
+        );
+        (Outcome::Warning, text)
+    })
+}
+
+/// Judges a page of this server that showed a form at an earlier run and does not show it now. `None` if the
+/// form was taken away: nothing on the page looks like it.
+pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
+    let lost = page.forms.iter().find(|shown| shown.has_required_fields_of(form))?;
+    match (&lost.attribute, &lost.action) {
+        (Some(name), _) => Some(failed(format!(
+            "the form had `data-frontdesk=\"{}\"`, and now says \"{}\": what visitors send does not arrive",
+            form.name,
+            quoted(name)
+        ))),
+        (None, FormAction::Elsewhere(address)) => {
+            let text = format!("the form was sent to this inbox, and is now sent to {}", quoted(address));
+            Some((Outcome::Warning, text))
+        }
+        (None, _) => Some(failed(format!(
+            "the form has lost its attribute `data-frontdesk=\"{}\"`, so that what visitors send does not arrive: add it to the \
              template of the site's generator",
             form.name
-        ),
+        ))),
+    }
+}
+
+/// Judges a form that no run has seen before, and that has exactly the fields of this form but neither an
+/// attribute nor an address. Only a warning, because a script of another service may send it.
+pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
+    let is_unmarked = |shown: &&ShownForm| {
+        shown.attribute.is_none()
+            && shown.action == FormAction::Missing
+            && shown.has_required_fields_of(form)
+            && shown.has_only_fields_of(form)
     };
-    Some((Outcome::Failed, text))
+    page.forms.iter().find(is_unmarked)?;
+    let text = format!(
+        "a form has the fields of `{0}`, but neither `data-frontdesk=\"{0}\"` nor an address (`action`): add the attribute, or the \
+         address of the program that gets it",
+        form.name
+    );
+    Some((Outcome::Warning, text))
+}
+
+/// Judges forms whose attribute names no form: the endpoint that the script uses does not exist.
+pub(crate) fn judge_unknown_names(forms: &[&Form], page: &PageContent) -> Option<(Outcome, String)> {
+    let is_known = |name: &str| forms.iter().any(|form| form.name == name);
+    let mut names = page.forms.iter().filter_map(|shown| shown.attribute.as_deref());
+    let unknown = names.find(|name| !is_known(name))?;
+    Some(failed(format!(
+        "there is no form `{0}`, which `data-frontdesk=\"{0}\"` names, so that what visitors send does not arrive",
+        quoted(unknown)
+    )))
+}
+
+fn failed(text: String) -> (Outcome, String) {
+    (Outcome::Failed, text)
+}
+
+fn names(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{}`", quoted(name))).collect::<Vec<_>>().join(", ")
 }
 
 fn quoted(text: &str) -> String {
@@ -142,65 +266,4 @@ fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use frontdesk_forms::CONTACT;
-
-    const ORIGIN: &str = "https://www.example.com";
-    const OWN: &str = r#"<form action="/api/contact" method="post" data-frontdesk="contact"><input name="name"><input name="email">
-        <textarea name="message"></textarea><input name="desk_note"></form><script src="/assets/forms.js?v=1"></script>"#;
-
-    fn judge(html: &str) -> (Outcome, String) {
-        compare(&CONTACT, &forms_on(OWN, ORIGIN)[0], &forms_on(html, ORIGIN))
-    }
-
-    #[test]
-    fn a_form_as_it_should_be_is_fine() {
-        assert_eq!(judge(OWN).0, Outcome::Ok);
-        assert_eq!(
-            judge(&OWN.replace("action=\"/api", "action=\"https://www.example.com/api")).0,
-            Outcome::Ok
-        );
-        assert_eq!(scripts_on(OWN, ORIGIN), BTreeSet::from(["/assets/forms.js".to_owned()]));
-        assert_eq!(
-            scripts_on("<script src=//cdn.example/x.js></script><script>1</script>", ORIGIN),
-            BTreeSet::new()
-        );
-    }
-
-    #[test]
-    fn each_difference_is_named() {
-        for (html, outcome, expected) in [
-            ("<p>Down for maintenance</p>".to_owned(), Outcome::Failed, "without the form"),
-            (format!("<!-- {} -->", OWN.replace("-->", "")), Outcome::Failed, "without the form"),
-            (format!("<template>{OWN}</template>"), Outcome::Failed, "without the form"),
-            (
-                OWN.replace("/api/contact", "https://old.example/send"),
-                Outcome::Failed,
-                "is sent to https://old.example/send",
-            ),
-            (OWN.replace("action=\"/api/contact\"", ""), Outcome::Failed, "is sent to its own page"),
-            (OWN.replace("name=\"email\"", "name=\"mail\""), Outcome::Failed, "without `email`"),
-            (OWN.replace("<input name=\"desk_note\">", ""), Outcome::Warning, "without `desk_note`"),
-            (OWN.replace("method=\"post\"", ""), Outcome::Failed, "the method GET"),
-        ] {
-            let (found, text) = judge(&html);
-            assert_eq!(found, outcome, "{html}: {text}");
-            assert!(text.contains(expected), "{html}: {text}");
-        }
-    }
-
-    #[test]
-    fn a_form_that_lost_its_attribute_is_told_from_one_that_was_taken_away() {
-        let lost =
-            OWN.replace(" data-frontdesk=\"contact\"", "").replace("action=\"/api/contact\"", "action=\"\"");
-        let (outcome, text) = judge_lost(&CONTACT, &forms_on(&lost, ORIGIN)).unwrap();
-        assert_eq!(outcome, Outcome::Failed);
-        assert!(text.starts_with("the form has lost its attribute `data-frontdesk=\"contact\"`"), "{text}");
-        let renamed = lost.replace("<form", "<form data-frontdesk=\"contcat\"");
-        assert!(judge_lost(&CONTACT, &forms_on(&renamed, ORIGIN)).unwrap().1.contains("\"contcat\""));
-        for gone in ["<p>No form</p>", "<form action=/search><input name=q></form>"] {
-            assert_eq!(judge_lost(&CONTACT, &forms_on(gone, ORIGIN)), None, "{gone}");
-        }
-    }
-}
+mod tests;

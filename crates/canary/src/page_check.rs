@@ -1,22 +1,34 @@
-//! Fetches the pages that show a form, as a browser would, and compares them.
+//! Fetches the pages that show a form and the scripts that send it, as a browser would, and compares them.
 
 #![expect(clippy::disallowed_methods, reason = "steps are timed")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use http::Method;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderValue, LOCATION, USER_AGENT};
+use http::{HeaderMap, Method};
 
-use crate::page::{self, FormPage, ShownForm};
-use crate::report::{Outcome, Report, Step, StepResult};
+use crate::page;
+use crate::report::{Outcome, Step, StepResult};
+use crate::shown_form::PageContent;
+use crate::site_forms::{SiteContent, SiteForms, subject};
+use frontdesk_convert::parse_url;
 use frontdesk_fetch::{FetchClient, FetchResponse, Url};
 use frontdesk_forms::Form;
+use frontdesk_forms::text::{cut, visible};
+use frontdesk_process::panics::{self, Part};
 
-/// Maximum number of pages that are fetched in a run.
-pub(crate) const MAX_PAGES: usize = 20;
-/// Maximum number of bytes of a page.
-pub(crate) const MAX_PAGE_BYTES: usize = 2 << 20;
+/// Maximum number of pages, and of scripts, that are fetched in a run.
+const MAX_FETCHED: usize = 20;
+/// Maximum number of bytes of a page or a script.
+pub(crate) const MAX_BYTES: usize = 2 << 20;
+/// Maximum number of redirects that are followed.
+const MAX_REDIRECTS: usize = 3;
+/// Maximum length of a quoted address.
+const MAX_QUOTED_CHARS: usize = 120;
+/// The name that the pages' server sees. It does not count views of this client.
+const AGENT: &str = concat!("Mozilla/5.0 (compatible; frontdesk-canary/", env!("CARGO_PKG_VERSION"), ")");
 
 /// What is compared with what.
 pub(crate) struct PageCheck<'a> {
@@ -25,121 +37,167 @@ pub(crate) struct PageCheck<'a> {
     pub url: &'a Url,
     pub origin: &'a str,
     pub forms: &'a [&'static Form],
-    /// The report of the last run, which knows the pages that showed a form.
-    pub previous: Option<&'a Report>,
+    pub site: &'a SiteContent,
+    /// What comes after this time is skipped.
+    pub deadline: Instant,
 }
 
 impl PageCheck<'_> {
-    /// Checks the first pages, each form on them, and each script once.
-    pub async fn run(&self, pages: &[FormPage]) -> Vec<StepResult> {
+    /// Checks the first pages, each form on them, and each script that sends a form once.
+    pub async fn run(&self, own: &SiteForms) -> Vec<StepResult> {
         let mut steps = Vec::new();
-        let mut scripts: BTreeMap<String, String> = BTreeMap::new();
-        let mut shown: BTreeSet<String> = BTreeSet::new();
-        for page in pages.iter().take(MAX_PAGES) {
-            let own_html = String::from_utf8_lossy(&page.html);
-            let own = page::forms_on(&own_html, self.origin);
-            let own: Vec<(&Form, &ShownForm)> = self
-                .forms
-                .iter()
-                .filter_map(|form| Some((*form, own.iter().find(|own| own.sends_to(form))?)))
-                .collect();
-            let (began, fetched) = (Instant::now(), self.fetch(&page.path).await);
-            for (form, own) in own {
-                let subject = subject(&page.path, form);
+        let mut scripts: BTreeMap<&str, &str> = BTreeMap::new();
+        for (page, content) in own.pages.iter().take(MAX_FETCHED) {
+            if Instant::now() > self.deadline {
+                steps.extend(self.skip(
+                    &page.path,
+                    content,
+                    "not tried, because the time of this check was over",
+                ));
+                continue;
+            }
+            let began = Instant::now();
+            let fetched = self.fetch_page(&page.path).await;
+            for form in SiteForms::on(content, self.forms) {
                 let (outcome, text) = match &fetched {
-                    Ok(html) => page::compare(form, own, &page::forms_on(html, self.origin)),
+                    Ok(html) => self.judge(form, html, &page.path, own),
                     Err(fault) => (Outcome::Failed, fault.clone()),
                 };
-                shown.insert(subject.clone());
+                let subject = subject(&page.path, form.form);
                 steps.push(StepResult { step: Step::Page, subject, outcome, text, took: began.elapsed() });
             }
-            let own_scripts = page::scripts_on(&own_html, self.origin);
-            scripts.extend(own_scripts.into_iter().map(|script| (script, page.path.clone())));
+            let sending = content.scripts.intersection(&own.senders.scripts);
+            scripts.extend(sending.map(|script| (script.as_str(), page.path.as_str())));
         }
-        steps.extend(self.check_lost(&shown).await);
-        for (script, page) in scripts.into_iter().take(MAX_PAGES) {
-            steps.extend(self.check_script(&script, &page).await);
+        for (script, page) in scripts.into_iter().take(MAX_FETCHED) {
+            let found = self.site.scripts.iter().find(|(path, _)| path == script);
+            if let Some((_, body)) = found.filter(|_| Instant::now() <= self.deadline) {
+                steps.push(self.check_script(script, page, body).await);
+            }
         }
         steps
     }
 
-    /// Fetches a page. The error names what visitors get instead.
-    async fn fetch(&self, path: &str) -> Result<String, String> {
-        let response = self.get(path, "text/html").await?;
-        let media_type =
-            response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if !response.status.is_success() {
-            return Err(format!("visitors get {} instead of the page with the form", response.status));
-        }
-        if !media_type.to_ascii_lowercase().starts_with("text/html") {
-            return Err(format!("visitors get `{media_type}` instead of a page in HTML"));
+    /// Judges a page that visitors get.
+    fn judge(&self, form: page::OwnForm<'_>, html: &str, path: &str, own: &SiteForms) -> (Outcome, String) {
+        let judge = || page::judge(form, &PageContent::read(html, self.origin, path), &own.senders);
+        panics::catch(Part::Background, judge).unwrap_or_else(|panic| {
+            (Outcome::Skipped, format!("not known, because of a defect in frontdesk: {panic}"))
+        })
+    }
+
+    /// The steps of a page that is not fetched.
+    fn skip(&self, path: &str, content: &PageContent, text: &str) -> Vec<StepResult> {
+        let step = |form: page::OwnForm<'_>| StepResult {
+            step: Step::Page,
+            subject: subject(path, form.form),
+            outcome: Outcome::Skipped,
+            text: text.to_owned(),
+            took: Duration::ZERO,
+        };
+        SiteForms::on(content, self.forms).map(step).collect()
+    }
+
+    /// The steps if the public address cannot be reached.
+    pub fn skip_all(&self, own: &SiteForms) -> Vec<StepResult> {
+        let pages = own.pages.iter().take(MAX_FETCHED);
+        pages
+            .flat_map(|(page, content)| {
+                self.skip(&page.path, content, "not tried, because of the fault above")
+            })
+            .collect()
+    }
+
+    /// Fetches a page. The error says what visitors get instead.
+    async fn fetch_page(&self, path: &str) -> Result<String, String> {
+        let response = self.get(path, "text/html,application/xhtml+xml,*/*;q=0.8").await?;
+        let media_type = media_type(&response.headers);
+        if !matches!(&*media_type, "text/html" | "application/xhtml+xml") {
+            return Err(format!("visitors get `{}` instead of a page in HTML", quoted(&media_type)));
         }
         if !response.is_whole {
-            return Err("visitors get only a part of the page".to_owned());
+            return Err(
+                "visitors get only a part of the page: check the proxy, and its limits of size and time"
+                    .to_owned(),
+            );
         }
         Ok(String::from_utf8_lossy(&response.body).into_owned())
     }
 
-    async fn get(&self, path: &str, accept: &'static str) -> Result<FetchResponse, String> {
-        let headers = [(ACCEPT, HeaderValue::from_static(accept))];
-        let sent = self.client.send(Method::GET, &self.url.with_target(path), headers, "").await;
-        sent.map_err(|error| format!("the page cannot be fetched: {}", error.sentence))
-    }
-
-    /// Looks at pages that showed a form at the last run and do not show it any more.
-    async fn check_lost(&self, shown: &BTreeSet<String>) -> Vec<StepResult> {
-        let previous = self.previous.into_iter().flat_map(|report| &report.steps);
-        let lost = previous.filter(|step| step.step == Step::Page && !shown.contains(&step.subject));
-        let mut steps = Vec::new();
-        for step in lost.take(MAX_PAGES) {
-            let Some((path, name)) = step.subject.rsplit_once(' ') else { continue };
-            let Some(form) = self.forms.iter().find(|form| form.name == name) else { continue };
-            let began = Instant::now();
-            // A page that is gone was taken away on purpose: the site has no such page, either.
-            let Ok(html) = self.fetch(path).await else { continue };
-            if let Some((outcome, text)) = page::judge_lost(form, &page::forms_on(&html, self.origin)) {
-                let subject = step.subject.clone();
-                steps.push(StepResult { step: Step::Page, subject, outcome, text, took: began.elapsed() });
-            }
-        }
-        steps
-    }
-
-    /// `None` if the script arrives.
-    async fn check_script(&self, script: &str, page: &str) -> Option<StepResult> {
+    /// Compares a script with that of this server. `page` is a page that uses it.
+    async fn check_script(&self, script: &str, page: &str, own: &Bytes) -> StepResult {
         let began = Instant::now();
         let fault = match self.get(script, "*/*").await {
-            Err(fault) => fault,
-            Ok(response) if !response.status.is_success() => {
-                format!("visitors get {} for it", response.status)
-            }
+            Err(fault) => Some((Outcome::Failed, fault)),
             Ok(response) => {
-                let media_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-                let media_type = media_type.unwrap_or_default().to_ascii_lowercase();
-                if media_type.contains("javascript") {
-                    return None;
+                let media_type = media_type(&response.headers);
+                if !media_type.contains("javascript") && !media_type.contains("ecmascript") {
+                    let text =
+                        format!("visitors get `{}` for it, which browsers do not run", quoted(&media_type));
+                    Some((Outcome::Failed, text))
+                } else if response.body != **own {
+                    let text = "visitors get another version than this server's: purge caches, and let no proxy change scripts";
+                    // Another version may work as well.
+                    Some((Outcome::Warning, text.to_owned()))
+                } else {
+                    None
                 }
-                format!("visitors get `{media_type}` for it, which browsers do not run")
             }
         };
-        let text = format!("the script of the page {page} does not work: {fault}");
-        let (subject, took) = (script.to_owned(), began.elapsed());
-        Some(StepResult { step: Step::Page, subject, outcome: Outcome::Failed, text, took })
+        let (outcome, text) = match fault {
+            Some((outcome, fault)) => (outcome, format!("the script that sends the form on {page}: {fault}")),
+            None => (Outcome::Ok, "the script that sends forms arrives unchanged".to_owned()),
+        };
+        StepResult { step: Step::Page, subject: script.to_owned(), outcome, text, took: began.elapsed() }
+    }
+
+    /// Requests a path, and follows redirects on this site. The error says what visitors get instead of a
+    /// response with 2xx.
+    async fn get(&self, path: &str, accept: &'static str) -> Result<FetchResponse, String> {
+        let mut target = path.to_owned();
+        for _ in 0..=MAX_REDIRECTS {
+            let headers = [
+                (ACCEPT, HeaderValue::from_static(accept)),
+                (ACCEPT_LANGUAGE, HeaderValue::from_static("en;q=0.9, *;q=0.8")),
+                (USER_AGENT, HeaderValue::from_static(AGENT)),
+            ];
+            let sent = self.client.send(Method::GET, &self.url.with_target(&target), headers, "").await;
+            let response =
+                sent.map_err(|error| format!("visitors do not get it: {}", quoted(&error.sentence)))?;
+            if response.status.is_success() {
+                return Ok(response);
+            }
+            if !response.status.is_redirection() {
+                return Err(format!("visitors get {} instead", response.status));
+            }
+            let location =
+                response.headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            target = self.follow(&target, location).ok_or_else(|| {
+                format!(
+                    "visitors are redirected to {} ({}): set `base_url` to the address that they use in the end",
+                    quoted(location),
+                    response.status
+                )
+            })?;
+        }
+        Err(format!("visitors get more than {MAX_REDIRECTS} redirects"))
+    }
+
+    /// The target on this site that a redirect leads to. `None` if it leads to another one.
+    fn follow(&self, target: &str, location: &str) -> Option<String> {
+        let site = parse_url(self.origin).ok()?;
+        let next = site.join(target).ok()?.join(location).ok()?;
+        let query = next.query().map(|query| format!("?{query}")).unwrap_or_default();
+        (next.origin() == site.origin()).then(|| format!("{}{query}", next.path()))
     }
 }
 
-fn subject(path: &str, form: &Form) -> String {
-    format!("{path} {}", form.name)
+/// The media type in lower case, without parameters.
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A page could not be tried, because an earlier step failed.
-pub(crate) fn not_tried(pages: &[FormPage]) -> Vec<StepResult> {
-    let skip = |page: &FormPage| StepResult {
-        step: Step::Page,
-        subject: page.path.clone(),
-        outcome: Outcome::Skipped,
-        text: "not tried, because of the fault above".to_owned(),
-        took: Duration::ZERO,
-    };
-    pages.iter().take(MAX_PAGES).map(skip).collect()
+fn quoted(text: &str) -> String {
+    visible(cut(text, MAX_QUOTED_CHARS)).to_string()
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use http::Method;
 use jiff::Timestamp;
 
-use crate::clock;
+use crate::clock::ClockReading;
 use crate::report::{Outcome, Step, StepResult};
+use frontdesk_deliver::webhook::answer::stated_time;
 use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url};
 
 /// The limit of one request.
@@ -15,8 +16,8 @@ const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Requests the URL with GET, up to three times. A failure is a warning: submissions still arrive. The result
-/// names only the host, because the path may be secret. Also compares this machine's clock with that of the service.
-pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option<StepResult>) {
+/// names only the host, because the path may be secret. Also returns the time that the service states.
+pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option<ClockReading>) {
     let began = Instant::now();
     let mut text = String::new();
     let mut outcome = Outcome::Warning;
@@ -30,7 +31,12 @@ pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option
             Ok(Ok(response)) if response.status.is_success() => {
                 (outcome, text) =
                     (Outcome::Ok, format!("the success was reported ({})", response.status.as_u16()));
-                clock = clock::compare(&response.headers, &url.authority(), Timestamp::now());
+                let server = url.authority();
+                clock = stated_time(&response.headers).map(|theirs| ClockReading {
+                    server,
+                    theirs,
+                    ours: Timestamp::now(),
+                });
                 break;
             }
             Ok(Ok(response)) => format!("it answered {}", response.status.as_u16()),

@@ -12,6 +12,10 @@ pub struct Report {
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     pub steps: Vec<StepResult>,
+    /// The subjects of pages that show a form, or have lost it: the next run knows by them that a form has
+    /// lost its attribute.
+    #[serde(default)]
+    pub form_pages: Vec<String>,
 }
 
 /// The result of one step.
@@ -238,6 +242,7 @@ mod tests {
             started_at: Timestamp::UNIX_EPOCH,
             ended_at: Timestamp::UNIX_EPOCH,
             steps: steps.iter().map(step).collect(),
+            form_pages: vec!["/contact/ contact".to_owned()],
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a run is timed")]
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,15 +14,18 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::answer::{self, Context, Judgment};
+use crate::clock::ClockReading;
 use crate::options::{CanaryOptions, TimeLimits};
 use crate::page_check::{self, PageCheck};
 use crate::report::{Outcome, Report, Step, StepResult};
-use crate::{certificate, mailbox, ping};
-use frontdesk_deliver::canary::{CanaryLink, ChannelReport, Receivers, message};
+use crate::site_forms::SiteForms;
+use crate::{address, certificate_check, clock, machine, mailbox, ping};
+use frontdesk_deliver::canary::{CanaryLink, ChannelReport, ReceiverTime, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
 use frontdesk_forms::Form;
 use frontdesk_inbox::store::{CanaryKey, CanaryProgress, Hash, Store, StoreError};
+use frontdesk_process::panics::{self, Part};
 
 /// How often the inbox and the mailbox are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -58,16 +62,14 @@ impl Run<'_> {
         let nonces: Vec<Hash> = sent.iter().map(|(nonce, _)| *nonce).collect();
         self.store.change(move |tx| tx.begin_canary_run(&sent, started_at)).await?;
         let mut steps = self.check_public_address(&mut submissions).await?;
-        steps.extend(self.check_pages(&steps).await);
-        steps.extend(self.check_channels().await);
-        steps.extend(self.check_machine().await);
-        if let (Some(url), true) = (&self.options.ping_url, is_ok(&steps)) {
-            let (pinged, clock) = ping::ping(url, &ping::client(self.options)).await;
-            steps.push(pinged);
-            steps.extend(clock);
-        }
+        let forms = self.find_forms().await;
+        steps.extend(self.check_pages(&steps, &forms).await);
+        let (channels, readings) = self.check_channels().await;
+        steps.extend(channels);
+        steps.extend(machine::run(&self.options.local, self.limits.request).await);
+        self.check_clock_and_ping(&mut steps, readings).await;
         self.store.change(move |tx| tx.end_canary_run(&nonces)).await?;
-        Ok(Report { started_at, ended_at: Timestamp::now(), steps })
+        Ok(Report { started_at, ended_at: Timestamp::now(), steps, form_pages: forms.known })
     }
 
     /// Sends the test submissions, one after another, and follows them to the inbox.
@@ -88,7 +90,8 @@ impl Run<'_> {
                 )]);
             }
         };
-        let mut steps = vec![self.resolve(&url).await];
+        let (resolved, addresses) = self.resolve(&url).await;
+        let mut steps = vec![resolved];
         if steps[0].outcome == Outcome::Failed {
             steps.extend(skipped(&[Step::Connect, Step::Tls], url.scheme(), &url));
             steps.extend(submissions.iter().map(|submission| not_sent(submission.form)));
@@ -106,6 +109,9 @@ impl Run<'_> {
             }
         }
         let host = url.host().to_string();
+        let answers = submissions.iter().filter_map(|submission| submission.answer.as_ref()?.as_ref().ok());
+        let headers = answers.map(|response| &response.headers).next();
+        steps[0].text = address::describe(&addresses, address::is_local, headers);
         let judged: Vec<(Judgment, &Submission)> = self.judge_all(submissions, &key, &host).await?;
         steps.extend(connection_steps(&judged, &url));
         for (judgment, submission) in judged {
@@ -125,66 +131,84 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Compares the pages that show a form, and looks at the certificate, unless the public address cannot be reached.
-    async fn check_pages(&self, earlier: &[StepResult]) -> Vec<StepResult> {
-        let Ok(url) = Url::parse_unencrypted(&self.options.base_url) else { return Vec::new() };
-        let is_unreachable = |step: &StepResult| {
-            matches!(step.step, Step::Dns | Step::Connect | Step::Tls) && step.outcome == Outcome::Failed
-        };
-        if earlier.iter().any(is_unreachable) {
-            return page_check::not_tried(&self.options.pages);
+    /// Finds the forms on the site's own pages.
+    async fn find_forms(&self) -> SiteForms {
+        let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
+        let origin = self.options.base_url.clone();
+        let known = self.previous.map(|report| report.form_pages.clone()).unwrap_or_default();
+        let kept = known.clone();
+        let find =
+            move || panics::catch(Part::Background, || SiteForms::find(&site, &forms, &origin, &known));
+        match tokio::task::spawn_blocking(find).await {
+            Ok(Ok(found)) => found,
+            _ => SiteForms { known: kept, ..SiteForms::default() },
         }
-        let client = self.client().with_max_body(page_check::MAX_PAGE_BYTES);
-        let mut steps: Vec<StepResult> = self.check_certificate(&client, &url).await.into_iter().collect();
+    }
+
+    /// Looks at the certificate, and compares the pages that show a form, unless the public address cannot be
+    /// reached. Names what is wrong with this server's pages in any case.
+    async fn check_pages(&self, earlier: &[StepResult], own: &SiteForms) -> Vec<StepResult> {
+        let Ok(url) = Url::parse_unencrypted(&self.options.base_url) else { return Vec::new() };
+        let client = self.client().with_max_body(page_check::MAX_BYTES);
         let check = PageCheck {
             client: &client,
             url: &url,
             origin: &self.options.base_url,
             forms: &self.options.forms,
-            previous: self.previous,
+            site: &self.options.site,
+            deadline: Instant::now() + self.limits.pages,
         };
-        steps.extend(check.run(&self.options.pages).await);
+        let is_unreachable = |step: &StepResult| {
+            matches!(step.step, Step::Dns | Step::Connect | Step::Tls) && step.outcome == Outcome::Failed
+        };
+        let mut steps = Vec::new();
+        if earlier.iter().any(is_unreachable) {
+            steps.extend((url.scheme() == UrlScheme::Https).then(|| certificate_check::skipped(&url)));
+            steps.extend(check.skip_all(own));
+        } else {
+            steps.extend(certificate_check::check(&client, &url).await);
+            steps.extend(check.run(own).await);
+        }
+        steps.extend(own.faults.iter().cloned());
+        let inbox_url = self.options.inbox_url.as_ref().and_then(|url| Url::parse(url).ok());
+        if let Some(url) = inbox_url {
+            steps.extend(certificate_check::check(&client, &url).await);
+        }
         steps
     }
 
-    /// Judges how long the certificate that visitors get is still valid. `None` without TLS; a handshake that fails is
-    /// another step's fault.
-    async fn check_certificate(&self, client: &FetchClient, url: &Url) -> Option<StepResult> {
-        let began = Instant::now();
-        let not_after = certificate::expiry(&client.certificate(url).await.ok()??)?;
-        let (outcome, text) = certificate::judge(not_after, Timestamp::now());
-        Some(step(Step::Certificate, &url.host_and_port(), outcome, text, began.elapsed()))
-    }
-
-    /// Checks this machine. A check that panics or takes too long is left out.
-    async fn check_machine(&self) -> Vec<StepResult> {
-        let Some(check) = self.options.local.0.clone() else { return Vec::new() };
-        let checked = tokio::task::spawn_blocking(move || check());
-        match timeout(self.limits.request, checked).await {
-            Ok(Ok(steps)) => steps,
-            Ok(Err(_)) | Err(_) => Vec::new(),
+    /// Judges the clock, and reports a success to `canary.ping_url`, whose response has the time as well.
+    async fn check_clock_and_ping(&self, steps: &mut Vec<StepResult>, mut readings: Vec<ClockReading>) {
+        let is_synchronized = clock::is_synchronized();
+        let first = clock::judge(&readings, is_synchronized);
+        let is_good = is_ok(steps) && first.outcome != Outcome::Failed;
+        let mut pinged = None;
+        if let (Some(url), true) = (&self.options.ping_url, is_good) {
+            let (step, reading) = ping::ping(url, &ping::client(self.options)).await;
+            readings.extend(reading);
+            pinged = Some(step);
         }
+        steps.push(clock::judge(&readings, is_synchronized));
+        steps.extend(pinged);
     }
 
-    /// Looks the name of the public address up.
-    async fn resolve(&self, url: &Url) -> StepResult {
+    /// Looks the name of the public address up. Returns its addresses as well; none if that failed.
+    async fn resolve(&self, url: &Url) -> (StepResult, Vec<IpAddr>) {
         let (host, began) = (url.host().to_string(), Instant::now());
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
-        let (outcome, text) = match found {
+        let fault = match found {
             Ok(Ok(found)) if !found.is_empty() => {
-                let addresses: Vec<String> = found.iter().take(4).map(ToString::to_string).collect();
-                (Outcome::Ok, format!("the name leads to {}", addresses.join(", ")))
+                let text = address::describe(&found, address::is_local, None);
+                return (step(Step::Dns, &host, Outcome::Ok, text, began.elapsed()), found);
             }
-            Ok(Ok(_)) => (Outcome::Failed, answer::describe_unresolved(&host, "it has none", false)),
-            Ok(Err(error)) => {
-                (Outcome::Failed, answer::describe_unresolved(&host, &error.to_string(), false))
-            }
+            Ok(Ok(_)) => answer::describe_unresolved(&host, "it has none", false),
+            Ok(Err(error)) => answer::describe_unresolved(&host, &error.to_string(), false),
             Err(_) => {
                 let limit = format!("waited {} s", self.limits.request.as_secs());
-                (Outcome::Failed, answer::describe_unresolved(&host, &limit, true))
+                answer::describe_unresolved(&host, &limit, true)
             }
         };
-        step(Step::Dns, &host, outcome, text, began.elapsed())
+        (step(Step::Dns, &host, Outcome::Failed, fault, began.elapsed()), Vec::new())
     }
 
     fn client(&self) -> FetchClient {
@@ -264,17 +288,22 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a message through each channel, and waits for the mail in the mailbox.
-    async fn check_channels(&self) -> Vec<StepResult> {
+    /// Sends a message through each channel, and waits for the mail in the mailbox. Also returns the times that
+    /// receivers have stated.
+    async fn check_channels(&self) -> (Vec<StepResult>, Vec<ClockReading>) {
         let (began, started) = (Instant::now(), SystemTime::now());
         let notice = message(self.id, self.options.site(), Timestamp::now());
         let mut reports = self.link.send(notice, Receivers::All);
-        let (mut steps, mut mails) = (Vec::new(), Vec::new());
+        let (mut steps, mut mails, mut readings) = (Vec::new(), Vec::new(), Vec::new());
         let deadline = tokio::time::Instant::now() + self.limits.channels;
         let is_stuck = loop {
             match tokio::time::timeout_at(deadline, reports.recv()).await {
                 Ok(Some(report)) => {
                     mails.extend((report.is_mail && report.result.is_ok()).then(|| report.name.clone()));
+                    readings.extend(report.times.map(|ReceiverTime { theirs, ours }| {
+                        let server = format!("the receiver of channel {}", report.name);
+                        ClockReading { server, theirs, ours }
+                    }));
                     steps.push(self.channel_step(report));
                 }
                 Ok(None) => break false,
@@ -294,11 +323,11 @@ impl Run<'_> {
         }
         steps.sort_by(|a, b| a.subject.cmp(&b.subject));
         steps.extend(self.check_mailbox(&mails, started).await);
-        steps
+        (steps, readings)
     }
 
     fn channel_step(&self, report: ChannelReport) -> StepResult {
-        let ChannelReport { name, is_mail, result, took } = report;
+        let ChannelReport { name, is_mail, result, took, .. } = report;
         let (outcome, text) = match result {
             Ok(reply) if is_mail && self.options.mailbox.is_none() => (
                 Outcome::Ok,
@@ -436,7 +465,7 @@ mod tests {
         let limits = TimeLimits { channels, ..TimeLimits::of_interval(Duration::from_hours(1)) };
         let run =
             Run { options: &options, store: &inbox, link: &link, limits, id: Uuid::nil(), previous: None };
-        let steps = run.check_channels().await;
+        let (steps, _) = run.check_channels().await;
         let [step] = &steps[..] else { panic!("{steps:?}") };
         assert_eq!((step.step, step.outcome), (Step::Channel, Outcome::Failed));
         assert!(step.text.contains("the delivery worker is stuck"), "{}", step.text);

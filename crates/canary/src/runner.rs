@@ -136,7 +136,7 @@ impl Runner {
         let started_at = Timestamp::now();
         let report = match tokio::time::timeout(limits.run(), run.report()).await {
             Ok(report) => report?,
-            Err(_) => overlong(started_at, limits.run()),
+            Err(_) => overlong(started_at, limits.run(), previous),
         };
         self.conclude(options, every, run.id, &report).await?;
         Ok(Duration::ZERO)
@@ -194,7 +194,7 @@ impl Runner {
 }
 
 /// The report of a run that was ended by its time limit.
-fn overlong(started_at: Timestamp, limit: Duration) -> Report {
+fn overlong(started_at: Timestamp, limit: Duration, previous: Option<&Report>) -> Report {
     let text = format!("the run did not end within {} s: check the load of this machine", limit.as_secs());
     let step = StepResult {
         step: Step::Intake,
@@ -203,5 +203,6 @@ fn overlong(started_at: Timestamp, limit: Duration) -> Report {
         text,
         took: limit,
     };
-    Report { started_at, ended_at: Timestamp::now(), steps: vec![step] }
+    let form_pages = previous.map(|report| report.form_pages.clone()).unwrap_or_default();
+    Report { started_at, ended_at: Timestamp::now(), steps: vec![step], form_pages }
 }

@@ -109,7 +109,7 @@ mod tests {
             text: "a reply".to_owned(),
             took: Duration::ZERO,
         };
-        Report { started_at: at(second - 1), ended_at: at(second), steps: vec![step] }
+        Report { started_at: at(second - 1), ended_at: at(second), steps: vec![step], form_pages: Vec::new() }
     }
 
     fn at(second: i64) -> Timestamp {

@@ -1,11 +1,12 @@
 //! `[canary]`: test submissions through the public address.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::channel;
 use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
-use frontdesk_canary::{CanaryOptions, LocalChecks};
+use frontdesk_canary::CanaryOptions;
 use frontdesk_fetch::Url;
 
 /// Runs must not follow each other more quickly, nor be so rare that they miss a day.
@@ -41,8 +42,9 @@ pub(super) fn read(r: &mut Reader<'_>) -> CanaryOptions {
         .map(|(_, roots)| roots),
         base_url: String::new(),
         forms: Vec::new(),
-        pages: Vec::new(),
-        local: LocalChecks::default(),
+        inbox_url: None,
+        site: Arc::default(),
+        local: Vec::new(),
     }
 }
 

@@ -62,6 +62,15 @@ pub struct ChannelReport {
     /// The receiver's reply. The error says what is wrong and what to check.
     pub result: Result<String, String>,
     pub took: Duration,
+    /// The time that the receiver of a webhook has stated in its response, and this machine's time then.
+    pub times: Option<ReceiverTime>,
+}
+
+/// The times of two clocks at the same moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverTime {
+    pub theirs: Timestamp,
+    pub ours: Timestamp,
 }
 
 impl CanaryLink {
@@ -180,17 +189,20 @@ async fn serve(request: CanaryRequest, mut channels: Vec<OpenChannel>) {
 
 async fn send((options, channel): &OpenChannel, notice: &Notification) -> ChannelReport {
     let began = Instant::now();
-    let sent = tokio::time::timeout(CHANNEL_TIMEOUT, channel.send(notice)).await;
-    let outcome = sent.unwrap_or_else(|_| {
+    let sent = tokio::time::timeout(CHANNEL_TIMEOUT, channel.send_dated(notice)).await;
+    let ours = Timestamp::now();
+    let (outcome, theirs) = sent.unwrap_or_else(|_| {
         let limit = CHANNEL_TIMEOUT.as_secs();
-        Outcome::failed(Cause::Channel, format!("no reply within {limit} s; deliveries wait longer"))
+        let fault = format!("no reply within {limit} s; deliveries wait longer");
+        (Outcome::failed(Cause::Channel, fault), None)
     });
     let result = match outcome {
         Outcome::Delivered(reply) => Ok(reply),
         Outcome::Failed(failure) => Err(test_message::describe_failure(&options.kind, &failure)),
     };
     let is_mail = matches!(options.kind, TransportOptions::Smtp(_));
-    ChannelReport { name: options.name.clone(), is_mail, result, took: began.elapsed() }
+    let times = theirs.map(|theirs| ReceiverTime { theirs, ours });
+    ChannelReport { name: options.name.clone(), is_mail, result, took: began.elapsed(), times }
 }
 
 #[cfg(test)]

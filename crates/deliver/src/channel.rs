@@ -1,5 +1,7 @@
 //! Channel options, and [`Channel`], which sends notifications over any transport.
 
+use jiff::Timestamp;
+
 use super::maildir::{Maildir, MaildirOptions};
 use super::notification::Notification;
 use super::smtp::{Smtp, SmtpOptions};
@@ -101,13 +103,19 @@ impl Channel {
     /// timed out continues in the background. Concurrent calls are allowed. A channel to visitors refuses
     /// every notification.
     pub async fn send(&self, notice: &Notification) -> Outcome {
-        match self {
+        self.send_dated(notice).await.0
+    }
+
+    /// Like [`Channel::send`], with the time that the receiver of a webhook states in its response.
+    pub(crate) async fn send_dated(&self, notice: &Notification) -> (Outcome, Option<Timestamp>) {
+        let outcome = match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,
-            Channel::Webhook(webhook) => webhook.send(notice).await,
+            Channel::Webhook(webhook) => return webhook.send_dated(notice).await,
             Channel::Maildir(maildir) => maildir.send(notice).await,
             Channel::Visitor(_) => {
                 Outcome::failed(Cause::Refused, "this channel sends mails to visitors only")
             }
-        }
+        };
+        (outcome, None)
     }
 }

@@ -73,6 +73,22 @@ pub struct MaintenanceOptions {
     pub recipient: Option<Recipient>,
 }
 
+/// When the last digest was due, if no channel has accepted it for an hour. `None` without a digest.
+pub fn undelivered_digest(
+    inbox: &InboxReader,
+    digest_at: Option<Time>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let Some(due) = digest_at.map(|at| last_due(now, at)) else { return Ok(None) };
+    let last = inbox.stored_time(DIGEST_KEY)?;
+    Ok(last.is_some_and(|last| is_undelivered(last, due, now)).then_some(due))
+}
+
+/// Whether the digest that was due at `due` is late. `last` is the due time of the last one that is done.
+fn is_undelivered(last: Timestamp, due: Timestamp, now: Timestamp) -> bool {
+    last < due && now.duration_since(due) > SignedDuration::from_hours(1)
+}
+
 pub(super) struct Maintenance {
     pub options: MaintenanceOptions,
     pub place: DatabaseUrl,

@@ -78,17 +78,25 @@ impl Webhook {
 
     /// Makes one attempt. Fails without sending anything if the template produces no valid body.
     pub async fn send(&self, notice: &Notification) -> Outcome {
+        self.send_dated(notice).await.0
+    }
+
+    /// Like [`Webhook::send`], with the time that the receiver states in its response.
+    pub(crate) async fn send_dated(&self, notice: &Notification) -> (Outcome, Option<Timestamp>) {
         let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {
             Ok(body) => body,
-            Err(fault) => return Outcome::failed(Cause::Notification, fault),
+            Err(fault) => return (Outcome::failed(Cause::Notification, fault), None),
         };
         let mut headers = signed_headers(secrets, notice.id, (self.clock)(), &body);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
         headers.extend(self.authorization());
         let exchange = self.client.send(Method::POST, url, headers, body);
         let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
-            Ok(Ok(answer)) => return self.without_token(self.outcome(&answer)),
+            Ok(Ok(answer)) => {
+                let outcome = self.without_token(self.outcome(&answer));
+                return (outcome, answer::stated_time(&answer.headers));
+            }
             Ok(Err(failed)) => failed,
             Err(_) => {
                 let sentence = format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs());
@@ -96,7 +104,7 @@ impl Webhook {
             }
         };
         let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };
-        Outcome::failed(cause, format!("{}: {}", url.host_and_port(), failed.sentence))
+        (Outcome::failed(cause, format!("{}: {}", url.host_and_port(), failed.sentence)), None)
     }
 
     fn outcome(&self, answer: &FetchResponse) -> Outcome {

@@ -62,6 +62,7 @@ pub use sql::operator_log::{LogEntry, OperatorAction};
 pub use sql::page::SearchPage;
 pub use sql::person::PersonSummary;
 pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
+pub use sql::readership::Readership;
 pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_text::SearchText;
@@ -71,7 +72,6 @@ pub use sql::session::{
 };
 pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, MAX_LEADS, Queue};
 pub use sql::transaction::Transaction;
-pub use sql::triage::Unread;
 pub use sql::views::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
 };

@@ -38,6 +38,12 @@ pub(super) fn describe(
     std::iter::once(("canary".to_owned(), summary)).chain(steps).collect()
 }
 
+/// Every step of the last run, also those that were successful: pairs of a subject and a result.
+pub(super) fn describe_all(status: &CanaryStatus) -> Vec<(String, CheckResult)> {
+    let steps = stored_report(status).map(|report| report.steps).unwrap_or_default();
+    steps.iter().map(describe_step).collect()
+}
+
 fn describe_step(step: &StepResult) -> (String, CheckResult) {
     let subject = format!("canary {} {}", step.step, step.subject);
     let text = step.text.clone();
@@ -105,7 +111,8 @@ mod tests {
             text: "a sentence".to_owned(),
             took: Duration::ZERO,
         };
-        let report = Report { started_at: at(-5), ended_at: at(0), steps: vec![step] };
+        let report =
+            Report { started_at: at(-5), ended_at: at(0), steps: vec![step], form_pages: Vec::new() };
         CanaryStatus {
             started_at: at(-5),
             ended_at: at(0),

@@ -1,4 +1,5 @@
-//! Queries DNS for TXT records (RFC 1035), which hold SPF, DKIM and DMARC data.
+//! Queries DNS (RFC 1035) for TXT records, which hold SPF, DKIM and DMARC data, for MX records, and for
+//! addresses.
 //!
 //! Sends one query at a time over UDP, and repeats it over TCP if the answer is truncated. Caches nothing.
 
@@ -46,10 +47,50 @@ impl Resolver {
     /// Returns the TXT records of a name, each with its strings joined; those that are not UTF-8 are left
     /// out. Empty if the name does not exist. If no server answers, fails with the error of the last one.
     pub(super) fn query_texts(&self, name: &str) -> Result<Vec<String>, String> {
+        self.query(name, TYPE::TXT, |data| match data {
+            RData::TXT(text) => String::try_from(text.clone()).ok(),
+            _ => None,
+        })
+    }
+
+    /// Returns the mail servers of a domain (MX), the most preferred one first; the name of a null MX record
+    /// (RFC 7505) is empty.
+    pub(super) fn query_mail_servers(&self, name: &str) -> Result<Vec<String>, String> {
+        let mut found = self.query(name, TYPE::MX, |data| match data {
+            RData::MX(server) => Some((server.preference, server.exchange.to_string())),
+            _ => None,
+        })?;
+        found.sort();
+        Ok(found.into_iter().map(|(_, server)| server).collect())
+    }
+
+    /// Whether a name has an address (A or AAAA).
+    pub(super) fn has_address(&self, name: &str) -> Result<bool, String> {
+        for kind in [TYPE::A, TYPE::AAAA] {
+            let found = self.query(name, kind, |data| match data {
+                RData::A(_) | RData::AAAA(_) => Some(()),
+                _ => None,
+            })?;
+            if !found.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the records of a name that `read` accepts. Empty if the name does not exist. If no server
+    /// answers, fails with the error of the last one.
+    fn query<T>(
+        &self,
+        name: &str,
+        kind: TYPE,
+        read: impl Fn(&RData<'_>) -> Option<T>,
+    ) -> Result<Vec<T>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
-            match query_server(*server, name, self.timeout) {
-                Ok(texts) => return Ok(texts),
+            let answer = query_server(*server, name, kind, self.timeout);
+            match answer.and_then(|answer| read_records(&answer, &read)) {
+                Ok(found) => return Ok(found),
                 Err(error) => last = format!("{}: {error}", server.ip()),
             }
         }
@@ -57,8 +98,8 @@ impl Resolver {
     }
 }
 
-/// Queries one server over UDP, and again over TCP if the answer is truncated.
-fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
+/// Queries one server over UDP, and again over TCP if the answer is truncated. Returns the answer's bytes.
+fn query_server(server: SocketAddr, name: &str, kind: TYPE, timeout: Duration) -> io::Result<Vec<u8>> {
     // An unpredictable id makes it hard for other hosts to forge an answer.
     let [.., high, low] = uuid::Uuid::now_v7().into_bytes();
     let id = u16::from_be_bytes([high, low]);
@@ -66,22 +107,22 @@ fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result
     let mut query = Packet::new_query(id);
     query.set_flags(PacketFlag::RECURSION_DESIRED);
     let question = Name::new(name).map_err(wrong)?;
-    query.questions.push(Question::new(question, QTYPE::TYPE(TYPE::TXT), QCLASS::CLASS(CLASS::IN), false));
+    query.questions.push(Question::new(question, QTYPE::TYPE(kind), QCLASS::CLASS(CLASS::IN), false));
     let query = query.build_bytes_vec().map_err(wrong)?;
     match query_over_udp(server, id, &query, timeout)? {
-        Some(texts) => Ok(texts),
+        Some(answer) => Ok(answer),
         None => query_over_tcp(server, id, &query, timeout),
     }
 }
 
-/// Sends a query over UDP and returns the TXT records in the answer. `None` if the answer was truncated.
+/// Sends a query over UDP and returns the answer. `None` if the answer was truncated.
 /// Ignores datagrams that are not an answer with this id.
 fn query_over_udp(
     server: SocketAddr,
     id: u16,
     query: &[u8],
     timeout: Duration,
-) -> io::Result<Option<Vec<String>>> {
+) -> io::Result<Option<Vec<u8>>> {
     let any: IpAddr = if server.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0))?;
     // The kernel then drops datagrams from other addresses.
@@ -102,14 +143,14 @@ fn query_over_udp(
         let Ok(answer) = Packet::parse(&buffer[..length]) else { continue };
         if answer.id() == id && answer.has_flags(PacketFlag::RESPONSE) {
             let is_complete = !answer.has_flags(PacketFlag::TRUNCATION);
-            return is_complete.then(|| extract_texts(&answer)).transpose();
+            return Ok(is_complete.then(|| buffer[..length].to_vec()));
         }
     }
 }
 
 /// Sends a query over TCP, with its length in front (RFC 1035 §4.2.2). Fails if the answer has another id.
 /// Each step may take up to `timeout`.
-fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
+fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
@@ -119,30 +160,27 @@ fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) 
     stream.read_exact(&mut length)?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut answer)?;
-    let answer = Packet::parse(&answer).map_err(|_| io::ErrorKind::InvalidData)?;
-    if answer.id() == id { extract_texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
+    let parsed = Packet::parse(&answer).map_err(|_| io::ErrorKind::InvalidData)?;
+    if parsed.id() == id { Ok(answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Extracts the TXT records that are UTF-8. `NXDOMAIN` (the name does not exist) means none; any other error
+/// Extracts the records that `read` accepts. `NXDOMAIN` (the name does not exist) means none; any other error
 /// code is an error.
-fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
+fn read_records<T>(answer: &[u8], read: impl Fn(&RData<'_>) -> Option<T>) -> io::Result<Vec<T>> {
+    let answer = Packet::parse(answer).map_err(|_| io::ErrorKind::InvalidData)?;
     match answer.rcode() {
         RCODE::NoError => {}
         RCODE::NameError => return Ok(Vec::new()),
         code => return Err(io::Error::other(format!("the server returned {code:?}"))),
     }
-    let text = |data: &RData<'_>| match data {
-        RData::TXT(text) => String::try_from(text.clone()).ok(),
-        _ => None,
-    };
-    Ok(answer.answers.iter().filter_map(|record| text(&record.rdata)).collect())
+    Ok(answer.answers.iter().filter_map(|record| read(&record.rdata)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use simple_dns::ResourceRecord;
-    use simple_dns::rdata::TXT;
+    use simple_dns::rdata::{A, MX, TXT};
 
     #[test]
     fn the_machines_name_servers_are_read() {
@@ -164,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn mail_servers_are_in_the_order_of_their_preference() {
+        let record =
+            |preference, name: &'static str| RData::MX(MX { preference, exchange: Name::new(name).unwrap() });
+        let two = vec![record(20, "b.example.com"), record(10, "a.example.com")];
+        let server = patient(serve_records(two, RCODE::NoError, false));
+        assert_eq!(server.query_mail_servers("example.com").unwrap(), ["a.example.com", "b.example.com"]);
+        let null = patient(serve_records(vec![record(0, "")], RCODE::NoError, false));
+        assert_eq!(null.query_mail_servers("example.com").unwrap(), [""]);
+        let address =
+            patient(serve_records(vec![RData::A(A { address: 0xC000_0201 })], RCODE::NoError, false));
+        assert!(address.has_address("example.com").unwrap());
+    }
+
+    #[test]
     fn a_missing_name_is_empty_and_a_failing_server_an_error() {
         assert_eq!(patient(serve(&[], RCODE::NameError, false)).query_texts("example.com").unwrap(), [""; 0]);
         let error = patient(serve(&[], RCODE::ServerFailure, false)).query_texts("example.com").unwrap_err();
@@ -179,7 +231,12 @@ mod tests {
     /// Starts a name server that sends an answer with a wrong id and then the real one; if `truncate` is set,
     /// the complete answer is sent over TCP.
     fn serve(texts: &[&str], code: RCODE, truncate: bool) -> SocketAddr {
-        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let text = |text: &&str| RData::TXT(TXT::try_from(*text).unwrap().into_owned());
+        serve_records(texts.iter().map(text).collect(), code, truncate)
+    }
+
+    /// Like [`serve`], for records of any type.
+    fn serve_records(records: Vec<RData<'static>>, code: RCODE, truncate: bool) -> SocketAddr {
         // A port may be free for only one of the two protocols.
         let both = || {
             let udp = UdpSocket::bind("127.0.0.1:0").ok()?;
@@ -196,8 +253,7 @@ mod tests {
                 reply.set_flags(PacketFlag::TRUNCATION);
             } else {
                 let name = query.questions[0].qname.clone();
-                for text in &texts {
-                    let data = RData::TXT(TXT::try_from(text.as_str()).unwrap());
+                for data in records.clone() {
                     reply.answers.push(ResourceRecord::new(name.clone(), CLASS::IN, 60, data));
                 }
             }

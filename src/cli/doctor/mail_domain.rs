@@ -1,4 +1,5 @@
-//! Checks the DNS records of a sender's domain: SPF (RFC 7208), DKIM (RFC 6376) and DMARC (RFC 7489).
+//! Checks the DNS records of a sender's domain: MX (RFC 5321 §5), SPF (RFC 7208), DKIM (RFC 6376) and DMARC
+//! (RFC 7489).
 
 use super::dns::Resolver;
 
@@ -38,12 +39,20 @@ impl CheckResult {
 }
 
 /// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order.
-/// A query that fails makes the result of its record [`CheckResult::Unknown`].
+/// A query that fails makes the result of its record [`CheckResult::Unknown`]; if the first one does, the name
+/// servers are not asked again.
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
     selector: Option<&str>,
-) -> [(&'static str, CheckResult); 3] {
+) -> [(&'static str, CheckResult); 4] {
+    let mx = match resolver.query_mail_servers(domain) {
+        Ok(servers) => check_mail_servers(domain, &servers, || resolver.has_address(domain)),
+        Err(error) => {
+            let unknown = || CheckResult::Unknown(format!("cannot query {domain}: {error}"));
+            return [("MX", unknown()), ("SPF", unknown()), ("DKIM", unknown()), ("DMARC", unknown())];
+        }
+    };
     let ask =
         |name: String| resolver.query_texts(&name).map_err(|error| format!("cannot query {name}: {error}"));
     let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| check_spf(domain, &texts));
@@ -63,7 +72,32 @@ pub(super) fn check_records(
         Err(error) => Some(CheckResult::Unknown(error)),
     };
     let dkim = selectors.iter().find_map(find_key).unwrap_or(missing);
-    [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
+    [("MX", mx), ("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
+}
+
+/// Checks that the domain accepts mail: bounces go to it, and many receivers refuse mail from a domain that
+/// does not. Without MX records, mail goes to the address of the domain (RFC 5321 §5.1).
+fn check_mail_servers(
+    domain: &str,
+    servers: &[String],
+    has_address: impl Fn() -> Result<bool, String>,
+) -> CheckResult {
+    let advice = "publish an MX record with the server that accepts its mail";
+    match servers {
+        [only] if only.trim_end_matches('.').is_empty() => CheckResult::Bad(format!(
+            "{domain} states that it accepts no mail (a null MX record), so bounces are lost, and receivers may refuse its mail: {advice}"
+        )),
+        [] => match has_address() {
+            Ok(true) => CheckResult::Unknown(format!(
+                "{domain} has no MX record, so bounces and replies go to the machine at its address"
+            )),
+            Ok(false) => CheckResult::Bad(format!(
+                "{domain} has neither an MX record nor an address, so bounces are lost, and receivers may refuse its mail: {advice}"
+            )),
+            Err(error) => CheckResult::Unknown(format!("cannot query {domain}: {error}")),
+        },
+        servers => CheckResult::Good(servers.join(", ")),
+    }
 }
 
 /// Finds the TXT record whose part before the first `end` is `version`, regardless of case and spaces. Fails
@@ -146,6 +180,22 @@ fn check_dmarc(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_domain_that_accepts_no_mail_is_a_problem() {
+        let check = |servers: &[&str], has_address: Result<bool, String>| {
+            let servers: Vec<String> = servers.iter().map(|server| (*server).to_owned()).collect();
+            check_mail_servers("example.com", &servers, || has_address.clone())
+        };
+        let good = CheckResult::Good("a.example.net, b.example.net".to_owned());
+        assert_eq!(check(&["a.example.net", "b.example.net"], Ok(false)), good);
+        for null in ["", "."] {
+            assert!(matches!(check(&[null], Ok(true)), CheckResult::Bad(text) if text.contains("null MX")));
+        }
+        assert!(matches!(check(&[], Ok(true)), CheckResult::Unknown(text) if text.contains("no MX record")));
+        assert!(matches!(check(&[], Ok(false)), CheckResult::Bad(text) if text.contains("nor an address")));
+        assert!(matches!(check(&[], Err("x".to_owned())), CheckResult::Unknown(_)));
+    }
 
     #[test]
     fn one_strict_spf_record_is_good() {

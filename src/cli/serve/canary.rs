@@ -1,4 +1,5 @@
-//! What the canary checks besides the way of a submission: the pages that show a form, and this machine.
+//! What the canary needs of the server besides the way of a submission: the site's pages and scripts, and
+//! checks of this machine.
 
 #![expect(clippy::disallowed_methods, reason = "checks compare with the current time")]
 
@@ -6,52 +7,64 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::doctor::{self, CheckResult};
-use frontdesk_canary::{FormPage, LocalChecks, Outcome, Step, StepResult};
+use crate::cli::output::counted;
+use frontdesk_canary::{CertificateValidity, LocalCheck, Outcome, SiteContent, SitePage, Step, StepResult};
 use frontdesk_config::Config;
-use frontdesk_deliver::TransportOptions;
-use frontdesk_inbox::store::InboxReader;
-use frontdesk_inbox::store::disk::Shortage;
+use frontdesk_deliver::{TransportOptions, maintenance};
+use frontdesk_http::tls::{CertificateFiles, CertificateSource};
+use frontdesk_inbox::store::disk::{Inodes, MinFree, Shortage};
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Readership};
 use frontdesk_site::{Site, SiteEntry};
 
-/// Maximum number of pages with forms that are checked.
-const MAX_PAGES: usize = 20;
-/// After this time, unread submissions are a fault if no operator opens the inbox.
+/// After this time, unread submissions are a problem if no operator uses the inbox.
 const UNREAD_DAYS: i64 = 7;
 
-/// Completes the canary's options with what the loaded site shows, and with checks of this machine. Does nothing if the
-/// canary is off.
+/// Completes the canary's options with the content of the loaded site, and with checks of this machine. Does
+/// nothing if the canary is off.
 pub(super) fn complete(config: &mut Config, site: &Site) {
-    if config.canary.every.is_some() {
-        config.canary.pages = form_pages(config, site);
-        config.canary.local = local_checks(config);
+    if config.canary.every.is_none() {
+        return;
     }
+    config.canary.inbox_url = config.inbox_authority(None).map(|authority| format!("https://{authority}"));
+    config.canary.site = Arc::new(site_content(config, site));
+    config.canary.local = local_checks(config);
 }
 
-/// The first pages, by path, whose HTML sends a form to one of the site's endpoints.
-fn form_pages(config: &Config, site: &Site) -> Vec<FormPage> {
-    let actions: Vec<String> =
-        config.pages.form_set.iter().map(|form| format!("action=\"{}\"", form.path)).collect();
-    let mut pages: Vec<FormPage> = site
-        .entries()
-        .filter_map(|(_, entry)| if let SiteEntry::Page(page) = entry { Some(page) } else { None })
-        .filter_map(|page| {
-            let html = &page.html.unencoded().bytes;
-            let shows = |action: &String| html.windows(action.len()).any(|part| part == action.as_bytes());
-            actions.iter().any(shows).then(|| FormPage { path: page.path.to_string(), html: html.clone() })
-        })
-        .collect();
-    pages.sort_by(|a, b| a.path.cmp(&b.path));
-    pages.dedup_by(|a, b| a.path == b.path);
-    pages.truncate(MAX_PAGES);
-    pages
+/// The pages and scripts of the site. Shares their bytes.
+fn site_content(config: &Config, site: &Site) -> SiteContent {
+    let mut content = SiteContent { accepts_posts: config.web.forms.html_posts, ..SiteContent::default() };
+    for (path, entry) in site.entries() {
+        match entry {
+            SiteEntry::Page(page) => content
+                .pages
+                .push(SitePage { path: page.path.to_string(), html: page.html.unencoded().bytes.clone() }),
+            SiteEntry::File(file, _) if file.media_type.contains("javascript") => {
+                let path = frontdesk_site::path::encode(path).into_owned();
+                content.scripts.push((path, file.unencoded().bytes.clone()));
+            }
+            _ => {}
+        }
+    }
+    content
 }
 
-/// Checks of this machine: disk, DNS records of senders' domains, and whether the inbox is read.
-fn local_checks(config: &Config) -> LocalChecks {
+/// Checks of the inbox's disk, of the certificate files, of the DNS records of senders' domains, and whether
+/// the digest and the inbox reach their readers.
+fn local_checks(config: &Config) -> Vec<LocalCheck> {
     let (url, min_free) = (config.store.url.clone(), config.maintenance.min_free);
+    let place = url.clone();
+    let mut checks = vec![local_check(Step::Disk, "inbox", move || check_disk(&place, min_free))];
+    let sources = [config.web.http.tls.source.as_ref(), config.inbox_certificate.as_ref()];
+    for source in sources.into_iter().flatten() {
+        if let CertificateSource::Files(files) = source.clone() {
+            let subject = files.certificate.display().to_string();
+            checks.push(local_check(Step::Certificate, &subject, move || vec![check_files(&files)]));
+        }
+    }
     let domains: BTreeSet<String> = config
         .channels
         .iter()
@@ -61,30 +74,72 @@ fn local_checks(config: &Config) -> LocalChecks {
         })
         .filter(|domain| !domain.starts_with('['))
         .collect();
-    LocalChecks(Some(Arc::new(move || {
-        let mut steps = Vec::new();
-        if url.file().is_some() {
-            let (outcome, text) = match Shortage::check(&url, min_free) {
-                None => (Outcome::Ok, "enough space is free".to_owned()),
-                Some(shortage) => {
-                    let is_short = shortage.space.free < shortage.reserve;
-                    let outcome = if is_short { Outcome::Failed } else { Outcome::Warning };
-                    (outcome, format!("{shortage} Free some space."))
-                }
-            };
-            steps.push(step(Step::Disk, "inbox", outcome, text));
-        }
-        steps.extend(domains.iter().flat_map(|domain| check_mail_domain(domain)));
-        if let Ok(inbox) = InboxReader::open(url.clone()) {
-            steps.extend(check_unread(&inbox));
-        }
-        steps
-    })))
+    for domain in domains {
+        checks.push(local_check(Step::MailDomain, &domain.clone(), move || check_mail_domain(&domain)));
+    }
+    let digest_at = config.maintenance.digest_at.filter(|_| !config.channels.is_empty());
+    checks.push(local_check(Step::Digest, "inbox", move || check_readers(&url, digest_at)));
+    checks
 }
 
-/// Checks the records of a domain that mails come from. Problems are warnings: receivers may treat mail as spam.
+fn local_check(
+    step: Step,
+    subject: &str,
+    run: impl Fn() -> Vec<StepResult> + Send + Sync + 'static,
+) -> LocalCheck {
+    LocalCheck { step, subject: subject.to_owned(), run: Arc::new(run) }
+}
+
+/// Checks the free space and the number of files of the inbox's file system.
+fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {
+    let Some(folder) = url.file().and_then(|file| file.parent()) else {
+        let text = "the inbox is on a database server, whose disk cannot be seen from here";
+        return vec![step(Step::Disk, "inbox", Outcome::Skipped, text.to_owned())];
+    };
+    let (outcome, text) = match Shortage::check(url, min_free) {
+        None => (Outcome::Ok, "enough space is free".to_owned()),
+        Some(shortage) => {
+            let is_short = shortage.space.free < shortage.reserve;
+            let outcome = if is_short { Outcome::Failed } else { Outcome::Warning };
+            (outcome, format!("{shortage} Free some space."))
+        }
+    };
+    let mut steps = vec![step(Step::Disk, "inbox", outcome, text)];
+    if let Ok(inodes) = Inodes::sample(folder)
+        && inodes.are_low()
+    {
+        let outcome = if inodes.are_exhausted() { Outcome::Failed } else { Outcome::Warning };
+        let text = format!(
+            "only {} of {} files can still be created on the inbox's disk (inodes, `df -i`): remove small files",
+            inodes.free, inodes.total
+        );
+        steps.push(step(Step::Disk, "inbox inodes", outcome, text));
+    }
+    steps
+}
+
+/// Checks a certificate in files, which may be newer or older than what the server uses.
+fn check_files(files: &CertificateFiles) -> StepResult {
+    let subject = files.certificate.display().to_string();
+    match files.read() {
+        Ok(certificate) => {
+            let (not_before, not_after) = certificate.validity_period();
+            CertificateValidity { not_before, not_after }.step(&subject, Timestamp::now())
+        }
+        Err(defect) => {
+            let text = format!("{defect}: the server cannot be restarted with it");
+            step(Step::Certificate, &subject, Outcome::Failed, text)
+        }
+    }
+}
+
+/// Checks the records of a domain that mails come from. Problems are warnings: receivers may treat mail as
+/// spam.
 fn check_mail_domain(domain: &str) -> Vec<StepResult> {
-    let results = doctor::check_mail_domain(domain).into_iter().flatten();
+    let Some(results) = doctor::check_mail_domain(domain) else {
+        let text = "not checked, because no name server is configured on this machine";
+        return vec![step(Step::MailDomain, domain, Outcome::Skipped, text.to_owned())];
+    };
     let judge = |(record, result): (&str, CheckResult)| {
         let (outcome, text) = match result {
             CheckResult::Good(text) => (Outcome::Ok, text),
@@ -93,26 +148,113 @@ fn check_mail_domain(domain: &str) -> Vec<StepResult> {
         };
         step(Step::MailDomain, &format!("{domain} {record}"), outcome, text)
     };
-    results.map(judge).collect()
+    results.into_iter().map(judge).collect()
 }
 
-/// Whether the inbox is read, where its web interface is used at all. `None` if it is not used, or cannot be read now.
-fn check_unread(inbox: &InboxReader) -> Option<StepResult> {
-    let before = Timestamp::now() - SignedDuration::from_hours(24 * UNREAD_DAYS);
-    let unread = inbox.unread_since(before).ok()??;
-    let (outcome, text) = if unread.count == 0 || unread.last_read_at > before {
-        (Outcome::Ok, "the inbox is read".to_owned())
-    } else {
-        let text = format!(
-            "{} submissions have been unread for more than {UNREAD_DAYS} days, and none was opened since {:.0}: read the digest and the \
-             inbox, or name somebody who does",
-            unread.count, unread.last_read_at
-        );
-        (Outcome::Warning, text)
+/// Checks whether the digest was accepted by a channel, and whether operators use the inbox.
+fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>) -> Vec<StepResult> {
+    let now = Timestamp::now();
+    let before = now - SignedDuration::from_hours(24 * UNREAD_DAYS);
+    let found = InboxReader::open(url.clone()).and_then(|inbox| {
+        Ok((maintenance::undelivered_digest(&inbox, digest_at, now)?, inbox.readership(before)?))
+    });
+    match found {
+        Ok((undelivered, readership)) => {
+            vec![judge_digest(digest_at.is_some(), undelivered), judge_readership(readership, before)]
+        }
+        Err(error) => vec![step(Step::Digest, "inbox", Outcome::Skipped, format!("not known: {error}"))],
+    }
+}
+
+fn judge_digest(is_on: bool, undelivered: Option<Timestamp>) -> StepResult {
+    let (outcome, text) = match undelivered {
+        Some(due) => (
+            Outcome::Warning,
+            format!(
+                "no channel has accepted the digest that was due at {due:.0}: see the steps of the channels; `frontdesk inbox digest` \
+                 shows it"
+            ),
+        ),
+        None if is_on => (Outcome::Ok, "the last digest is not waiting for a channel".to_owned()),
+        None => (Outcome::Skipped, "no digest is sent".to_owned()),
     };
-    Some(step(Step::Digest, "inbox", outcome, text))
+    step(Step::Digest, "digest", outcome, text)
+}
+
+/// Judges how operators read the inbox. `before` is the time until which everything should have been read.
+fn judge_readership(readership: Readership, before: Timestamp) -> StepResult {
+    let Readership { unread, last_use, is_read_here } = readership;
+    let (outcome, text) = match last_use {
+        Some(last) if is_read_here && unread > 0 && last < before => (
+            Outcome::Warning,
+            format!(
+                "{} for more than {UNREAD_DAYS} days, and no operator has used the inbox since {last:.0}: read the inbox, or arrange \
+                 who does",
+                if unread == 1 {
+                    "1 submission has been unread".to_owned()
+                } else {
+                    format!("{} have been unread", counted(unread, "submission"))
+                }
+            ),
+        ),
+        Some(_) if is_read_here => (Outcome::Ok, "operators use the inbox".to_owned()),
+        _ => (Outcome::Skipped, "operators do not read submissions in the inbox, but elsewhere".to_owned()),
+    };
+    step(Step::Digest, "inbox", outcome, text)
 }
 
 fn step(step: Step, subject: &str, outcome: Outcome, text: String) -> StepResult {
     StepResult { step, subject: subject.to_owned(), outcome, text, took: Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + day * 86_400).expect("a time")
+    }
+
+    #[test]
+    fn unread_submissions_are_a_warning_only_where_the_inbox_is_read() {
+        for (unread, last_use, is_read_here, outcome) in [
+            (3, Some(at(0)), true, Outcome::Warning),
+            (3, Some(at(2)), true, Outcome::Ok),
+            (0, Some(at(0)), true, Outcome::Ok),
+            (3, Some(at(0)), false, Outcome::Skipped),
+            (3, None, false, Outcome::Skipped),
+        ] {
+            let found = judge_readership(Readership { unread, last_use, is_read_here }, at(1));
+            assert_eq!(found.outcome, outcome, "{unread} {last_use:?} {is_read_here}");
+        }
+        let one =
+            judge_readership(Readership { unread: 1, last_use: Some(at(0)), is_read_here: true }, at(1));
+        assert!(one.text.starts_with("1 submission has been unread for more than 7 days"), "{}", one.text);
+    }
+
+    #[test]
+    fn a_digest_that_no_channel_accepts_is_a_warning() {
+        let waiting = judge_digest(true, Some(at(0)));
+        assert!(waiting.outcome == Outcome::Warning && waiting.text.contains("due at 2027-01-15T08:00:00Z"));
+        assert_eq!(judge_digest(true, None).outcome, Outcome::Ok);
+        assert_eq!(judge_digest(false, None).outcome, Outcome::Skipped);
+    }
+
+    #[test]
+    fn the_disk_is_judged_by_the_reserve() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = DatabaseUrl::Sqlite(folder.path().join("inbox.sqlite"));
+        let outcome = |min_free| check_disk(&url, min_free)[0].outcome;
+        assert_eq!(outcome(MinFree::Off), Outcome::Ok);
+        assert_eq!(outcome(MinFree::Bytes(u64::MAX)), Outcome::Failed);
+    }
+
+    #[test]
+    fn certificate_files_that_cannot_be_used_fail() {
+        let files =
+            CertificateFiles { certificate: "/nonexistent/c.pem".into(), key: "/nonexistent/k.pem".into() };
+        let found = check_files(&files);
+        assert_eq!((found.outcome, &*found.subject), (Outcome::Failed, "/nonexistent/c.pem"));
+        assert!(found.text.contains("cannot be read"), "{}", found.text);
+    }
 }

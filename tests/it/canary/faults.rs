@@ -42,7 +42,7 @@ fn an_answer_of_a_proxy_is_named() {
 
 /// A site whose public address is a proxy in front of its server. `on_response` may change the bytes of a
 /// response.
-fn behind(on_response: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> CanarySite {
+pub(crate) fn behind(on_response: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> CanarySite {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let (on_response, server) = (Arc::new(on_response), Arc::new(OnceLock::<SocketAddr>::new()));

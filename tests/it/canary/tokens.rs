@@ -107,6 +107,9 @@ fn a_repeated_request_is_an_ordinary_submission() {
     let responses = repeated.clone();
     let site = behind(&[("FRONTDESK_LIMITS__ENABLED", "false")], move |request, send| {
         let first = send(&request);
+        if request.starts_with(b"GET ") {
+            return first;
+        }
         responses.lock().expect("no panic").push(send(&request));
         first
     });
@@ -128,6 +131,9 @@ fn without_the_header_a_test_submission_is_recognized_within_the_limits() {
         &[("FRONTDESK_LIMITS__PER_MINUTE", "1"), ("FRONTDESK_LIMITS__PER_HOUR", "1")],
         |request, send| {
             let text = String::from_utf8(request).expect("it is text");
+            if text.starts_with("GET ") {
+                return send(text.as_bytes());
+            }
             let (before, rest) = text.split_once("frontdesk-canary: ").expect("the header");
             send(format!("{before}x-other: {rest}").as_bytes())
         },
@@ -151,7 +157,7 @@ fn read_request(stream: &mut TcpStream) -> Vec<u8> {
         let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-        let length: usize = length.expect("a length").parse().expect("a number");
+        let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
         if body.len() >= length || read == 0 {
             return bytes;
         }

@@ -60,6 +60,17 @@ fn the_counts_of_all_workers_are_added_up_and_reset() {
 }
 
 #[test]
+fn views_of_the_canary_are_not_counted() {
+    let views = PageViews::default();
+    let home: Arc<str> = "/".into();
+    let canary = b"Mozilla/5.0 (compatible; frontdesk-canary/0.1.0)";
+    views.record(&view(&home, canary, Some(b"https://news.example.net/")));
+    assert!(views.take().is_empty());
+    views.record(&view(&home, b"Mozilla/5.0 (compatible; frontdesk-canaries)", None));
+    assert_eq!(lines(&views.take().to_counts()), ["/ html browser 1"]);
+}
+
+#[test]
 fn a_page_keeps_its_counts_when_a_reload_replaces_it() {
     let views = PageViews::default();
     for path in ["/old/", "/kept/", "/kept/", "/new/"] {

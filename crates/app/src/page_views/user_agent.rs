@@ -95,6 +95,8 @@ pub(super) struct AgentIndex(pub(super) u8);
 
 impl AgentIndex {
     pub(super) const UNKNOWN: Self = Self(0);
+    /// The canary of this site, whose views are not counted. Not an index of [`AGENTS`].
+    pub(super) const UNCOUNTED: Self = Self(u8::MAX);
     const BROWSER: Self = Self(1);
     const OTHER_BOT: Self = Self(2);
     const TOOL: Self = Self(3);
@@ -151,11 +153,14 @@ const TOOLS: [&str; 22] = [
     "HeadlessChrome",
 ];
 
+/// The product name of the canary, which fetches the pages that show a form (`frontdesk-canary`).
+const CANARY: &str = "frontdesk-canary";
+
 /// Number of bytes of a `User-Agent` that are examined.
 const MAX_EXAMINED: usize = 512;
 
 /// Finds the client that a `User-Agent` names. A client of [`AGENTS`] takes precedence over other robots,
-/// these over tools, and tools over browsers.
+/// these over tools, and tools over browsers. [`AgentIndex::UNCOUNTED`] for the canary.
 pub(super) fn classify(user_agent: &[u8]) -> AgentIndex {
     let text = &user_agent[..user_agent.len().min(MAX_EXAMINED)];
     let is_browser = text.starts_with(b"Mozilla/") || text.starts_with(b"Opera/");
@@ -163,6 +168,9 @@ pub(super) fn classify(user_agent: &[u8]) -> AgentIndex {
     let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     for word in text.split(|byte| !is_in_name(byte)).filter(|word| word.len() > 2) {
         let equals = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if equals(CANARY) {
+            return AgentIndex::UNCOUNTED;
+        }
         if let Some(index) = AGENTS[GROUPS..].iter().position(|agent| equals(agent.name)) {
             return AgentIndex(u8::try_from(GROUPS + index).unwrap_or_default());
         }

@@ -325,3 +325,16 @@ fn mails(maildir: &Path) -> Vec<String> {
     files.sort_unstable();
     files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
+
+#[test]
+fn a_digest_is_undelivered_an_hour_after_it_was_due() {
+    let time = |text: &str| -> Timestamp { text.parse().unwrap() };
+    let (last, due) = (time("2026-11-19T07:00:00Z"), time("2026-11-20T07:00:00Z"));
+    for (last, now, expected) in [
+        (last, "2026-11-20T07:59:00Z", false),
+        (last, "2026-11-20T08:00:01Z", true),
+        (due, "2026-11-20T12:00:00Z", false),
+    ] {
+        assert_eq!(is_undelivered(last, due, time(now)), expected, "{last} {now}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use http::header::{AGE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use jiff::Timestamp;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
@@ -67,6 +67,13 @@ fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Optio
     Some(wait.min(LONGEST_RETRY_AFTER))
 }
 
+/// The time at which a server has sent a response, from `Date` (RFC 9110 §6.6.1). `None` without a valid date,
+/// and for responses from a cache, which state the time of the original.
+pub fn stated_time(headers: &HeaderMap) -> Option<Timestamp> {
+    let is_cached = headers.get(AGE).is_some_and(|age| age.as_bytes().trim_ascii() != b"0");
+    http_date(headers.get(DATE)?.to_str().ok()?.trim()).filter(|_| !is_cached)
+}
+
 /// Parses a date in one of the three formats of RFC 9110 §5.6.7.
 fn http_date(text: &str) -> Option<Timestamp> {
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(
@@ -93,6 +100,7 @@ pub(super) fn excerpt_of(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::{HeaderName, HeaderValue};
 
     const NOW: &str = "2026-11-20T12:00:00Z";
 
@@ -141,6 +149,21 @@ mod tests {
         check_text(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));
         long.body = vec![0xff, b'!'];
         check_text(long, "422 Unprocessable Entity: \u{fffd}!");
+    }
+
+    #[test]
+    fn the_time_of_a_response_is_that_of_its_server() {
+        let stated = |headers: &[(HeaderName, &'static str)]| {
+            let headers = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+            stated_time(&headers.collect()).map(|time| time.to_string())
+        };
+        let date = (DATE, "Fri, 20 Nov 2026 12:01:30 GMT");
+        let expected = Some("2026-11-20T12:01:30Z".to_owned());
+        assert_eq!(stated(std::slice::from_ref(&date)), expected);
+        assert_eq!(stated(&[date.clone(), (AGE, "0")]), expected);
+        assert_eq!(stated(&[date, (AGE, "30")]), None);
+        assert_eq!(stated(&[(DATE, "yesterday")]), None);
+        assert_eq!(stated(&[]), None);
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl ServerCertificate {
         Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
+    /// The first and the last second in which the certificate is valid.
+    pub fn validity_period(&self) -> (Timestamp, Timestamp) {
+        (self.not_before, self.not_after)
+    }
+
     /// Whether the certificate is issued for this host name or IP address; an IPv6 address may be in
     /// brackets.
     pub fn covers(&self, host: &str) -> bool {

@@ -59,6 +59,36 @@ impl Space {
     }
 }
 
+/// The number of files that a file system can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inodes {
+    /// Those available to unprivileged users (`f_favail`).
+    pub free: u64,
+    /// 0 if the file system has no fixed number.
+    pub total: u64,
+}
+
+impl Inodes {
+    /// Fewer are a failure: the database and a Maildir create files all the time.
+    const FEW: u64 = 100;
+
+    /// Samples the file system that contains `path`.
+    pub fn sample(path: &Path) -> io::Result<Inodes> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(Inodes { free: found.f_favail, total: found.f_files })
+    }
+
+    /// Whether hardly any file can be created.
+    pub fn are_exhausted(self) -> bool {
+        self.total > 0 && self.free < Inodes::FEW
+    }
+
+    /// Whether less than 2 % are free.
+    pub fn are_low(self) -> bool {
+        self.total > 0 && self.free < self.total / 50
+    }
+}
+
 /// A shortage of disk space: less than twice the reserve is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
@@ -282,6 +312,20 @@ mod tests {
              free (store.min_free)."
         );
         assert_eq!(Shortage::from_space(Space { free: 0, size: GIB }, MinFree::Off), None);
+    }
+
+    #[test]
+    fn inodes_are_low_below_a_fiftieth_if_their_number_is_fixed() {
+        for (free, total, low, exhausted) in [
+            (20_000, 1_000_000, false, false),
+            (19_999, 1_000_000, true, false),
+            (99, 1_000_000, true, true),
+            (0, 0, false, false),
+        ] {
+            let inodes = Inodes { free, total };
+            assert_eq!((inodes.are_low(), inodes.are_exhausted()), (low, exhausted), "{inodes:?}");
+        }
+        assert!(!Inodes::sample(Path::new("/")).unwrap().are_exhausted());
     }
 
     #[test]

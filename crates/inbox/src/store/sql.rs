@@ -26,6 +26,7 @@ pub(super) mod operator_log;
 pub(super) mod page;
 pub(super) mod person;
 pub(super) mod read;
+pub(super) mod readership;
 pub(super) mod rows;
 pub(super) mod saved_view;
 pub(super) mod search_text;

@@ -43,6 +43,7 @@ mod leads;
 mod lessons;
 mod operators;
 mod plans;
+mod readership;
 mod repeats;
 mod routing;
 mod screened;

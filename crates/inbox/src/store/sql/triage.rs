@@ -43,27 +43,7 @@ impl Editor {
     }
 }
 
-/// How long the inbox has not been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unread {
-    /// The number of open submissions that arrived before a time and are still unread.
-    pub count: usize,
-    /// When a submission was last opened for the first time.
-    pub last_read_at: Timestamp,
-}
-
 impl InboxReader {
-    /// The unread submissions that were received before `before`. `None` if no submission was ever opened, because only mails
-    /// or other programs are used.
-    pub fn unread_since(&self, before: Timestamp) -> Result<Option<Unread>, StoreError> {
-        let last = "SELECT max(seen_at) FROM submission";
-        let Some(last_read_at) = self.sql.one_value::<Option<Timestamp>>(last, &[])? else { return Ok(None) };
-        let count =
-            "SELECT count(*) FROM submission WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL
-             AND spam_at IS NULL AND received_at < ?1";
-        Ok(Some(Unread { count: self.sql.one_value(count, values![before])?, last_read_at }))
-    }
-
     /// Whether a submission is held as spam: by screening, or because it was marked ([`Editor::hold_as_spam`]).
     pub fn is_held_as_spam(&self, id: Uuid) -> Result<bool, StoreError> {
         let find = "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND (held_as_spam = 1 OR withheld = 1)";

@@ -1,0 +1,101 @@
+//! Runs checks that may block: of this machine, and of the records of senders' domains.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::report::{Outcome, Step, StepResult};
+use frontdesk_process::panics::{self, Part};
+
+/// A check that the server supplies, such as that of the free space. It may block for some seconds.
+#[derive(Clone)]
+pub struct LocalCheck {
+    pub step: Step,
+    /// The subject if the check does not end in time.
+    pub subject: String,
+    /// Returns any number of results.
+    pub run: Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>,
+}
+
+impl fmt::Debug for LocalCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LocalCheck({} {})", self.step, self.subject)
+    }
+}
+
+/// Runs the checks at the same time, and returns their results in order. A check that takes longer than
+/// `limit` or panics is skipped with the reason.
+pub(crate) async fn run(checks: &[LocalCheck], limit: Duration) -> Vec<StepResult> {
+    let start = |check: &LocalCheck| {
+        let run = check.run.clone();
+        let work = tokio::task::spawn_blocking(move || panics::catch(Part::Background, || run()));
+        timeout(limit, work)
+    };
+    let started: Vec<_> = checks.iter().map(|check| (check, tokio::spawn(start(check)))).collect();
+    let mut steps = Vec::new();
+    for (check, work) in started {
+        let skipped = |text: String| StepResult {
+            step: check.step,
+            subject: check.subject.clone(),
+            outcome: Outcome::Skipped,
+            text,
+            took: limit,
+        };
+        steps.extend(match work.await {
+            Ok(Ok(Ok(Ok(found)))) => found,
+            Ok(Err(_)) => {
+                vec![skipped(format!("not known, because this took more than {} s", limit.as_secs()))]
+            }
+            Ok(Ok(Ok(Err(panic)))) => {
+                vec![skipped(format!("not known, because of a defect in frontdesk: {panic}"))]
+            }
+            Ok(Ok(Err(_))) | Err(_) => vec![skipped("not known, because the check was ended".to_owned())],
+        });
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn check(subject: &str, run: impl Fn() -> Vec<StepResult> + Send + Sync + 'static) -> LocalCheck {
+        LocalCheck { step: Step::Disk, subject: subject.to_owned(), run: Arc::new(run) }
+    }
+
+    fn good(subject: &str) -> Vec<StepResult> {
+        vec![StepResult {
+            step: Step::Disk,
+            subject: subject.to_owned(),
+            outcome: Outcome::Ok,
+            text: "fine".to_owned(),
+            took: Duration::ZERO,
+        }]
+    }
+
+    #[tokio::test]
+    async fn a_slow_check_and_one_that_panics_are_skipped_with_the_reason() {
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Mutex::new(wait);
+        let checks = [
+            check("slow", move || {
+                let _ = wait.lock().unwrap().recv();
+                Vec::new()
+            }),
+            check("broken", || panic!("a defect")),
+            check("good", || good("good")),
+        ];
+        let began = Instant::now();
+        let steps = run(&checks, Duration::from_millis(300)).await;
+        drop(release);
+        assert!(began.elapsed() >= Duration::from_millis(300));
+        let found: Vec<(&str, Outcome)> =
+            steps.iter().map(|step| (step.subject.as_str(), step.outcome)).collect();
+        assert_eq!(found, [("slow", Outcome::Skipped), ("broken", Outcome::Skipped), ("good", Outcome::Ok)]);
+        assert!(steps[0].text.contains("took more than"), "{}", steps[0].text);
+        assert!(steps[1].text.contains("a defect in frontdesk"), "{}", steps[1].text);
+    }
+}
