@@ -2,6 +2,7 @@
 //! reports what contradicts another section.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::limits::LimitValues;
 use super::log::LogOptions;
@@ -84,6 +85,7 @@ impl Config {
         let limits = limits::read(r);
         let agents = agents::read(r);
         let screening = screening::read(r);
+        let rspamd = screening::read_rspamd(r).map(Arc::new);
         let canary = canary::read(r);
         let (log, logs_requests) = log::read(r);
         pages.signals = content_signals::read(r);
@@ -102,6 +104,7 @@ impl Config {
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
+        let confirmed_forms = web.confirmed_forms.clone();
         let config = Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
@@ -125,6 +128,8 @@ impl Config {
                 form_retention: maintenance.form_retention.clone(),
                 recipient: maintenance.recipient.clone(),
                 screening,
+                rspamd,
+                confirmed_forms,
                 form_quota: limits.requests.form_quota(),
                 own_quotas: form_values.own_quotas(limits.requests.form),
                 ..IntakeOptions::default()

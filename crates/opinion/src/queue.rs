@@ -199,7 +199,6 @@ impl Shared {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the thread that asks is an edge")]
     fn note_failure(&self, why: &str) {
         self.counts.failed.fetch_add(1, Relaxed);
         if let Some(Change::Paused(pause)) = self.server().breaker.fail(Instant::now()) {
