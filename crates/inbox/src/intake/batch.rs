@@ -126,23 +126,28 @@ pub(crate) fn process(
     let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
     let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.finish_pending(&ids, newest, latest)?;
-    let mut skipped_mails = LimitCounts::default();
-    for fate in &mails {
-        if let MailFate::OverLimit { limit, .. } = fate {
-            skipped_mails[*limit as usize] += 1;
-        }
-    }
     let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
     Ok(Some(Processed {
         rows: candidates.len() + canaries.len(),
         repeats: candidates.len() - new.len(),
         held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
         in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
-        skipped_mails,
+        skipped_mails: count_skipped(&mails),
         has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
         has_more,
         opinions: opinions.requests,
     }))
+}
+
+/// Counts the mails that were not queued because of each limit.
+fn count_skipped(mails: &[MailFate]) -> LimitCounts {
+    let mut skipped = LimitCounts::default();
+    for fate in mails {
+        if let MailFate::OverLimit { limit, .. } = fate {
+            skipped[*limit as usize] += 1;
+        }
+    }
+    skipped
 }
 
 /// State that screening keeps between submissions.
