@@ -151,7 +151,8 @@ fn a_server_that_was_killed_delivers_at_the_stored_time() {
     let mut site = site(folder.path(), &[(URL, &peer.url("")), (TIMEOUT, "5s")]);
     site.submit(1);
     peer.wait_for(1, Duration::from_mins(10));
-    site.server.kill_and_restart();
+    site.server.kill();
+    site.server.restart();
     let [subject] = &wait_for_mails(folder.path(), 1)[..] else { panic!() };
     assert!(!subject.contains("suspicious"), "{subject}");
 }
