@@ -69,21 +69,24 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
 /// Reads the keys of rspamd. `None` if no URL is set.
 pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
     let url = r.get(
-        requests("screening.rspamd_url").with_example("\"http://127.0.0.1:11333\""),
+        requests("screening.rspamd_url"),
         "",
         "An rspamd server of yours that is asked about new submissions, such as \"http://127.0.0.1:11333\"; empty to ask \
          none. Its opinion marks and never holds. Deliveries wait for it, at most `rspamd_timeout`. Set a password in \
          FRONTDESK_SCREENING__RSPAMD_PASSWORD, or in a file that FRONTDESK_SCREENING__RSPAMD_PASSWORD_FILE names.",
         value::optional(|raw| {
-            let text = raw.as_text().ok_or("a URL such as \"http://127.0.0.1:11333\"")?;
-            RspamdOptions::parse_url(text)
+            let expected = "the URL of an rspamd server such as \"http://127.0.0.1:11333\"";
+            let text = raw.as_text().ok_or(expected)?;
+            RspamdOptions::parse_url(text).map_err(|why| format!("{expected}: {why}"))
         }),
     );
     let password = r.get(
         requests("screening.rspamd_password").secret(),
         "",
         "",
-        value::optional(|raw| Password::parse(raw.as_text().ok_or("a password")?)),
+        value::optional(|raw| {
+            Password::parse(raw.as_text().ok_or("a password of visible ASCII characters")?)
+        }),
     );
     let timeout = r.get(requests("screening.rspamd_timeout"), "2s", "", value::duration(RSPAMD_TIMEOUT));
     r.refuse_if(

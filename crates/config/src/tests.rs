@@ -9,6 +9,7 @@ use super::*;
 use frontdesk_screening::verdict::Signal;
 use frontdesk_site::fault::Severity;
 use frontdesk_site::{PrivatePath, PublicationOptions};
+use std::time::Duration;
 
 const STARTER_FILE: &str = include_str!("../../../starter/frontdesk.toml");
 
@@ -417,7 +418,7 @@ fn an_rspamd_is_on_this_machine_or_reached_over_tls() {
     for (text, expected) in [
         (
             "rspamd_url = \"http://a.example.com\"\n",
-            "frontdesk.toml:2: `screening.rspamd_url` must be expected",
+            "frontdesk.toml:2: `screening.rspamd_url` must be the URL of an rspamd server such as",
         ),
         ("rspamd_url = \"http://127.0.0.1/checkv2\"\n", "frontdesk.toml:2: `screening.rspamd_url` "),
         (

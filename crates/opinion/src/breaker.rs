@@ -60,8 +60,8 @@ impl Breaker {
         self.pause.take().map(|_| Change::Resumed)
     }
 
-    /// Records a request without a usable answer. Late failures of requests that were sent before a pause do not
-    /// prolong it.
+    /// Records a request without a usable answer. Late failures of requests that were sent before a pause do
+    /// not prolong it.
     pub fn fail(&mut self, now: Instant) -> Option<Change> {
         self.failures = self.failures.saturating_add(1);
         match &mut self.pause {

@@ -11,13 +11,14 @@ use frontdesk_fetch::{FetchClient, FetchResponse, FetchTimeouts, NameResolver};
 
 const QUEUE_ID: HeaderName = HeaderName::from_static("queue-id");
 const PASSWORD: HeaderName = HeaderName::from_static("password");
-/// The name of the client that sent the mail. Without it, Debian's rules give each submission 2.5 points, because they expect
-/// a mail server. An address of this machine would have the same effect, but exclude submissions from lists of URLs.
+/// The name of the client that sent the mail. Without it, Debian's rules give each submission 2.5 points,
+/// because they expect a mail server. An address of this machine would have the same effect, but exclude
+/// submissions from lists of URLs.
 const HOSTNAME: (HeaderName, HeaderValue) =
     (HeaderName::from_static("hostname"), HeaderValue::from_static("frontdesk.invalid"));
 
-/// A client whose requests have the time limit of the options, and read at most 64 KiB of a reply. It connects to
-/// private addresses, too, because the operator's configuration names the server.
+/// A client whose requests have the time limit of the options, and read at most 64 KiB of a reply. It
+/// connects to private addresses, too, because the operator's configuration names the server.
 pub(crate) fn client(options: &RspamdOptions) -> FetchClient {
     let limit = options.timeout;
     let timeouts = FetchTimeouts { resolve: limit, connect: limit, tls: limit, answer: limit, body: limit };

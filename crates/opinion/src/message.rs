@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// Maximum length of a line in bytes, without its end (RFC 5322 §2.1.1).
 const MAX_LINE: usize = 998;
 
-/// What rspamd gets to know of a submission.
+/// The parts of a submission that rspamd gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// The name of the form.
@@ -22,9 +22,9 @@ pub struct Content {
     pub received_at: Timestamp,
 }
 
-/// The submission as a message (RFC 5322) with a plain text. It has the fields that every mail has (`To`, `Date`,
-/// `Message-ID`), because rspamd takes their absence as a sign of spam (7.5 points), and each address has another domain,
-/// because it takes a `Message-ID` of the recipient's domain as one, too.
+/// The submission as a message (RFC 5322) with a plain text. It has the fields that every mail has (`To`,
+/// `Date`, `Message-ID`), because rspamd takes their absence as a sign of spam (7.5 points), and each address
+/// has another domain, because it takes a `Message-ID` of the recipient's domain as one, too.
 pub(crate) fn compose(id: Uuid, content: &Content) -> String {
     let from = content.from.as_deref().filter(|from| is_address(from)).unwrap_or("visitor@visitor.invalid");
     let form: String = content.form.chars().filter(char::is_ascii_graphic).collect();
@@ -53,8 +53,8 @@ fn is_address(address: &str) -> bool {
     address.contains('@') && address.chars().all(is_plain)
 }
 
-/// Adds a line of a body. Wraps it if it is too long, and drops NUL and bare carriage returns, which no mail may
-/// contain.
+/// Adds a line of a body. Wraps it if it is too long, and drops NUL and bare carriage returns, which no mail
+/// may contain.
 fn push_line(line: &str, mail: &mut String) {
     let mut length = 0;
     for c in line.chars().filter(|c| !matches!(c, '\0' | '\r')) {

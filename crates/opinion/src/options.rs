@@ -24,9 +24,9 @@ pub struct Password(HeaderValue);
 pub type OptionsError = String;
 
 impl Password {
-    /// Fails if the text cannot be sent in a header.
+    /// Fails if the text cannot be sent in a header. The error is a noun phrase: what is expected.
     pub fn parse(text: &str) -> Result<Password, OptionsError> {
-        let expected = "expected a password of visible ASCII characters";
+        let expected = "a password of visible ASCII characters";
         let mut value = HeaderValue::from_str(text).map_err(|_| expected.to_owned())?;
         value.to_str().map_err(|_| expected.to_owned())?;
         value.set_sensitive(true);
@@ -45,14 +45,14 @@ impl fmt::Debug for Password {
 }
 
 impl RspamdOptions {
-    /// Parses the URL of a server. `http` is permitted only for this machine, because submissions are personal data. The
-    /// error is a clause for the operator.
+    /// Parses the URL of a server. `http` is permitted only for this machine, because submissions are
+    /// personal data. The error is a clause for the operator.
     pub fn parse_url(text: &str) -> Result<Url, OptionsError> {
         let url = Url::parse(text)?;
         if url.target() == "/" {
             return Ok(url);
         }
-        Err("expected a URL without a path, such as `http://127.0.0.1:11333`".to_owned())
+        Err("it must have no path".to_owned())
     }
 }
 

@@ -46,8 +46,8 @@ pub struct OpinionCounts {
     pub failed: AtomicU64,
 }
 
-/// Asks rspamd about submissions, on a thread that starts with the first one. Dropping the queue forgets those that
-/// wait.
+/// Asks rspamd about submissions, on a thread that starts with the first one. Dropping the queue forgets
+/// those that wait.
 pub struct OpinionQueue {
     shared: Arc<Shared>,
     worker: Mutex<Option<Worker>>,
@@ -83,8 +83,8 @@ impl OpinionQueue {
         OpinionQueue { shared: Arc::new(Shared { record, counts, server, stop }), worker: Mutex::new(None) }
     }
 
-    /// The number of submissions that can be pushed now. Zero while rspamd does not answer. A server with other options
-    /// begins anew.
+    /// The number of submissions that can be pushed now. Zero while rspamd does not answer. A server with
+    /// other options begins anew.
     pub fn room(&self, options: &Arc<RspamdOptions>, now: Instant) -> usize {
         let mut server = self.shared.server();
         if server.options.as_ref() != Some(options) {
@@ -171,7 +171,8 @@ async fn serve(shared: &Arc<Shared>, mut receiver: mpsc::Receiver<Job>) {
     }
 }
 
-/// Asks about one submission, and records the result. Asks nothing in a pause that began after the submission was queued.
+/// Asks about one submission, and records the result. Asks nothing in a pause that began after the submission
+/// was queued.
 async fn handle(shared: &Shared, job: Job, client: &FetchClient) {
     let Job { options, request } = job;
     if shared.server().breaker.is_paused() {

@@ -10,12 +10,12 @@ const MAX_RULE_CHARS: usize = 40;
 /// The largest amount of points that is shown.
 const MAX_POINTS: f64 = 9999.0;
 
-/// What rspamd thinks of a submission.
+/// The verdict of rspamd on a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opinion {
     Clean,
-    /// Contains the points and the names of the rules that added most, such as `rspamd: 9.2 of 15 points, RULE_A`.
-    /// Has nothing that the visitor wrote.
+    /// Contains the points and the names of the rules that added most, such as `rspamd: 9.2 of 15 points,
+    /// RULE_A`. Has nothing that the visitor wrote.
     Spam(String),
 }
 

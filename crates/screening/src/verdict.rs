@@ -47,7 +47,8 @@ named_enum! {
         Name = "name",
         /// The text resembles messages that the operator called spam.
         Learned = "learned",
-        /// rspamd, which the operator runs, takes the submission for spam. Added after processing, not by screening.
+        /// rspamd, which the operator runs, takes the submission for spam. Added after processing, not by
+        /// screening.
         Opinion = "opinion",
     }
 }
@@ -122,8 +123,8 @@ impl ScreeningVerdict {
         in_text.fold(0, |sum, reason| sum.saturating_add(reason.points))
     }
 
-    /// Adds [`Signal::Opinion`] with all of its points. Marks the submission as suspicious if it then has `marked_from`
-    /// points or more; never changes `hold`. Changes nothing if it has an opinion already.
+    /// Adds [`Signal::Opinion`] with all of its points. Marks the submission as suspicious if it then has
+    /// `marked_from` points or more; never changes `hold`. Changes nothing if it has an opinion already.
     #[must_use]
     pub fn with_opinion(mut self, detail: String, marked_from: u32) -> ScreeningVerdict {
         let signal = Signal::Opinion;

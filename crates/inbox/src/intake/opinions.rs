@@ -27,8 +27,9 @@ impl<'a> Opinions<'a> {
         Opinions { rspamd, options, room, latest, requests: Vec::new() }
     }
 
-    /// Adds a new submission if rspamd is to be asked about it, and returns how much later than usual its deliveries
-    /// are due, in milliseconds. Skips submissions that are held or suspicious already, and encrypted ones.
+    /// Adds a new submission if rspamd is to be asked about it, and returns how much later than usual its
+    /// deliveries are due, in milliseconds. Skips submissions that are held or suspicious already, and
+    /// encrypted ones.
     pub fn collect(&mut self, new: &NewSubmission<'_>) -> Result<i64, StoreError> {
         let Some(rspamd) = self.rspamd.filter(|_| self.requests.len() < self.room) else { return Ok(0) };
         let is_open = matches!(new.hold, HoldCause::None | HoldCause::Unconfirmed);

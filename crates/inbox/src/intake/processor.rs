@@ -61,7 +61,7 @@ pub struct Counts {
     pub in_flood: AtomicU64,
     /// Acknowledgements to visitors that were not sent because of each [`MailLimit`].
     pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
-    /// What rspamd answered.
+    /// The answers of rspamd.
     pub opinions: Arc<OpinionCounts>,
 }
 
@@ -392,7 +392,8 @@ impl ProcessorThread {
         Ok(Some(processed))
     }
 
-    /// Hands new submissions to the thread that asks rspamd. Their mails are looked for more often until they are due.
+    /// Hands new submissions to the thread that asks rspamd. Their mails are looked for more often until they
+    /// are due.
     fn ask_for_opinions(&mut self, rspamd: &Arc<RspamdOptions>, requests: Vec<OpinionRequest>) {
         if !requests.is_empty() {
             self.mails_delayed_until = Some(Instant::now() + rspamd.timeout + MAIL_CHECK_INTERVAL);

@@ -226,7 +226,8 @@ pub struct NewSubmission<'a> {
 }
 
 impl NewSubmission<'_> {
-    /// When its deliveries are due, as Unix time in milliseconds. `latest` is the current time by the database's clock.
+    /// When its deliveries are due, as Unix time in milliseconds. `latest` is the current time by the
+    /// database's clock.
     pub(crate) fn due_at(&self, latest: i64) -> i64 {
         self.row.received_at.min(latest).saturating_add(self.delay)
     }
@@ -320,9 +321,9 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
-    /// returns the number of deliveries.
-    /// Deliveries are due at [`NewSubmission::due_at`] unless their submission is held. Asks for the confirmation of an address if
-    /// the submission is held for it. `latest` is the current time by the database's clock, in milliseconds.
+    /// returns the number of deliveries. Deliveries are due at [`NewSubmission::due_at`] unless their
+    /// submission is held. Asks for the confirmation of an address if the submission is held for it. `latest`
+    /// is the current time by the database's clock, in milliseconds.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -440,8 +441,8 @@ impl Transaction<'_> {
         for row in rows {
             let held_at: Option<i64> = row.get("held_at")?;
             let released_at: Option<i64> = row.get("released_at")?;
-            // Screening had not marked a submission that has an opinion. The same text gets the same opinion, so a
-            // repeat of it is no worse; but the repeat does not release what the opinion has stopped.
+            // Screening had not marked a submission that has an opinion. The same text gets the same opinion,
+            // so a repeat of it is no worse; but the repeat does not release what the opinion has stopped.
             let has_opinion: bool = row.get("has_opinion")?;
             let hold = match held_at {
                 None => HoldCause::None,

@@ -11,11 +11,11 @@ use crate::submission::delivery::SUSPICIOUS_RANK;
 use crate::submission::visitor_mail::VisitorMail;
 use frontdesk_screening::verdict::ScreeningVerdict;
 
-/// The condition on a submission that was unmarked before it got an opinion: reasons are stored in JSON without spaces,
-/// in which a text has no plain quotation marks.
+/// The condition on a submission that was unmarked before it got an opinion: reasons are stored in JSON
+/// without spaces, in which a text has no plain quotation marks.
 pub(super) const HAS_OPINION: &str = "reasons IS NOT NULL AND reasons LIKE '%\"signal\":\"opinion\"%'";
 
-/// What an opinion has changed.
+/// The changes that an opinion made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpinionEffect {
     /// The submission got the mark *suspicious*.
@@ -27,11 +27,12 @@ pub struct OpinionEffect {
 }
 
 impl Transaction<'_> {
-    /// Adds an opinion to a submission, and marks the submission if it then has `marked_from` points. A marked entry
-    /// whose visitor has not been asked for a confirmation yet waits for the operator instead; an acknowledgement that
-    /// was not sent is removed. Does not hold a submission, and changes no decision of the operator.
+    /// Adds an opinion to a submission, and marks the submission if it then has `marked_from` points. A
+    /// marked entry whose visitor has not been asked for a confirmation yet waits for the operator instead;
+    /// an acknowledgement that was not sent is removed. Does not hold a submission, and changes no decision
+    /// of the operator.
     ///
-    /// Makes what waited for the opinion due, also without one.
+    /// Makes the deliveries and the mail that waited for the opinion due, also without one.
     pub fn record_opinion(
         &self,
         request: &OpinionRequest,

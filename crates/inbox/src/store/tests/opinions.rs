@@ -213,7 +213,8 @@ fn set_timeout(options: &mut Options, timeout: Duration) {
     options.intake.rspamd = Some(RspamdOptions { timeout, ..rspamd }.into());
 }
 
-/// An inbox with the channel `box`, these mails to visitors, and a clock that stands still before anything is due.
+/// An inbox with the channel `box`, these mails to visitors, and a clock that stands still before anything is
+/// due.
 fn fixture(address: SocketAddr, mails: &[VisitorMail], change: impl FnOnce(&mut Options)) -> Fixture {
     let route = |mail: &VisitorMail| {
         let is_asking = *mail == VisitorMail::Confirmation;
