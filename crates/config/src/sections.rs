@@ -105,6 +105,12 @@ impl Config {
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
         let confirmed_forms = web.confirmed_forms.clone();
+        let intake = IntakeOptions {
+            duplicate_window: form_values.duplicate_window,
+            form_quota: limits.requests.form_quota(),
+            own_quotas: form_values.own_quotas(limits.requests.form),
+            ..kept_as(&maintenance)
+        };
         let config = Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
@@ -122,18 +128,7 @@ impl Config {
             pages,
             data_dir,
             store,
-            intake: IntakeOptions {
-                duplicate_window: form_values.duplicate_window,
-                retention: maintenance.retention,
-                form_retention: maintenance.form_retention.clone(),
-                recipient: maintenance.recipient.clone(),
-                screening,
-                rspamd,
-                confirmed_forms,
-                form_quota: limits.requests.form_quota(),
-                own_quotas: form_values.own_quotas(limits.requests.form),
-                ..IntakeOptions::default()
-            },
+            intake: IntakeOptions { screening, rspamd, confirmed_forms, ..intake },
             channels,
             visitor_channels,
             maintenance,
@@ -322,6 +317,16 @@ fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
     pages.home_links = resources::home_links(&forms);
     pages.reserved = resources::reserved_paths(&forms);
     pages.form_set = forms;
+}
+
+/// The options of the intake that say how long submissions are kept, and for whom they are encrypted.
+fn kept_as(maintenance: &MaintenanceOptions) -> IntakeOptions {
+    IntakeOptions {
+        retention: maintenance.retention,
+        form_retention: maintenance.form_retention.clone(),
+        recipient: maintenance.recipient.clone(),
+        ..IntakeOptions::default()
+    }
 }
 
 /// Combines the database with the routes of all channels. Without limits, the routes have no quota.

@@ -319,7 +319,7 @@ impl Fixture {
         self.store.change_blocking(move |tx| tx.queue_confirmations(now, 16, &channels)).unwrap().queued
     }
 
-    fn until(&self, mut is_so: impl FnMut() -> bool) {
+    fn until(&self, is_so: impl Fn() -> bool) {
         let began = Instant::now();
         while !is_so() {
             assert!(began.elapsed() < PATIENCE);
