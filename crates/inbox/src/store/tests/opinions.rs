@@ -119,7 +119,7 @@ fn a_clean_entry_is_confirmed_as_usual() {
 fn details_are_not_added_to_an_encrypted_submission() {
     let fixture = fixture(silent(), &[], |_| {});
     let (_, id) = kept(&fixture, "Hello");
-    fixture.sql("UPDATE submission SET sealed = CAST('x' AS BLOB), fields = '{}'");
+    fixture.sql("UPDATE submission SET sealed = source, fields = '{}'");
     fixture.opine(id, Some(&spam()));
     let screening = fixture.get_one(id).screening.unwrap();
     assert_eq!((screening.suspicious, &*screening.reasons[0].detail), (true, ""));
