@@ -13,7 +13,8 @@ use frontdesk_screening::verdict::ScreeningVerdict;
 
 /// The condition on a submission that was unmarked before it got an opinion: reasons are stored in JSON
 /// without spaces, in which a text has no plain quotation marks.
-pub(super) const HAS_OPINION: &str = "reasons IS NOT NULL AND CAST(reasons AS text) LIKE '%\"signal\":\"opinion\"%'";
+pub(super) const HAS_OPINION: &str =
+    "reasons IS NOT NULL AND CAST(reasons AS text) LIKE '%\"signal\":\"opinion\"%'";
 
 /// The changes that an opinion made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
