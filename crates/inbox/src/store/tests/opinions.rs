@@ -160,7 +160,7 @@ fn rspamd_is_asked_about_new_submissions_and_its_opinion_is_stored() {
     {
         assert!(request.contains(part), "{request}");
     }
-    fixture.until(|| fixture.get_one(id).screening.unwrap().suspicious);
+    until(|| fixture.get_one(id).screening.unwrap().suspicious);
     assert_eq!(fixture.deliveries(id)[0].due_at, Some(due(&arrival)));
     assert_eq!(fixture.get_one(id).screening.unwrap().reasons[0].detail, DETAIL);
     // A repeat is no new submission.
@@ -179,8 +179,8 @@ fn a_bad_reply_is_no_opinion_and_soon_nothing_waits_any_more() {
         let failed = || fixture.store.intake.counts().opinions.failed.load(Relaxed);
         for number in 1..=5 {
             let (arrival, id) = kept(&fixture, &number.to_string());
-            fixture.until(|| failed() == number);
-            fixture.until(|| fixture.deliveries(id)[0].due_at == Some(due(&arrival)));
+            until(|| failed() == number);
+            until(|| fixture.deliveries(id)[0].due_at == Some(due(&arrival)));
             assert!(!fixture.get_one(id).screening.unwrap().suspicious);
         }
         let (arrival, id) = kept(&fixture, "in the pause");
@@ -318,12 +318,12 @@ impl Fixture {
         let channels = self.options.channels.clone();
         self.store.change_blocking(move |tx| tx.queue_confirmations(now, 16, &channels)).unwrap().queued
     }
+}
 
-    fn until(&self, is_so: impl Fn() -> bool) {
-        let began = Instant::now();
-        while !is_so() {
-            assert!(began.elapsed() < PATIENCE);
-            std::thread::sleep(MILLISECOND);
-        }
+fn until(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(MILLISECOND);
     }
 }
