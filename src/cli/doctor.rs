@@ -91,6 +91,7 @@ fn check(
     check_domains(&channels, options, report)?;
     let records = report.bad - wrong_keys - failed;
     check_shared_limits(config, report)?;
+    check_rspamd(config, report)?;
     // Files with secrets that every user of this machine can read are problems as well.
     let faults = config.clone().with_base_url(None).certificate_faults();
     for fault in faults.into_iter().chain(config.exposed_secrets()) {
@@ -207,6 +208,22 @@ fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -
     };
     report.print_result("limits.shared_url", connection.into())?;
     report.print_result("limits.shared_secret", shared.describe_hash_secret().into())
+}
+
+/// Checks that rspamd answers. Prints nothing if none is configured.
+fn check_rspamd(config: &Config, report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
+    let Some(rspamd) = &config.intake.rspamd else { return Ok(()) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (began, server) = (Instant::now(), rspamd.url.authority());
+    let answer = match runtime.block_on(frontdesk_opinion::ping(rspamd)) {
+        Ok(()) => {
+            Ok(format!("rspamd at {server} answers in {:.1} ms", began.elapsed().as_secs_f64() * 1000.0))
+        }
+        Err(why) => Err(format!(
+            "rspamd at {server}: {why}. While this lasts, submissions are delivered without its opinion."
+        )),
+    };
+    report.print_result("screening.rspamd_url", answer.into())
 }
 
 /// Summarizes the checks in one sentence. `channels` is the number of tested channels, `failed` the number of

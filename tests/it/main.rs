@@ -34,6 +34,7 @@ mod lanes;
 mod mail;
 mod mcp;
 mod memory;
+mod opinion;
 mod ops;
 mod own_forms;
 mod page_views;

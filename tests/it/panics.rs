@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::channel_site::{ChannelSite, maildir, until, write_site};
+use crate::support::http_peer::{HttpPeer, Reply};
 use crate::support::panics::PanicPoints;
 use crate::support::port::Port;
 use crate::support::prebuilt::write_build;
@@ -324,6 +325,19 @@ fn a_submission_whose_screening_panics_is_set_aside() {
 #[test]
 fn a_row_whose_processing_panics_is_set_aside() {
     assert_set_aside("row");
+}
+
+#[test]
+fn a_submission_whose_opinion_panics_is_delivered_without_one() {
+    let points = PanicPoints::new(&["opinion"]);
+    let (folder, peer) = (tempfile::tempdir().expect("a folder"), HttpPeer::start([Reply::Silence]));
+    let (url, channel) = (peer.url(""), maildir("box", &folder.path().join("box")));
+    let site = ChannelSite::open(&channel, &[points.variable(), ("FRONTDESK_SCREENING__RSPAMD_URL", &url)]);
+    let id = site.submit(1);
+    wait_for_panic(&site.server, "submission");
+    site.wait_for(id, "box", |delivery| delivery.state == DeliveryState::Delivered);
+    assert!(peer.requests().is_empty());
+    site.assert_discreet();
 }
 
 /// Whether an attempt has ended, and the next one is waiting.

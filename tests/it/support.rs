@@ -15,6 +15,7 @@ pub mod port;
 pub mod prebuilt;
 pub mod random;
 pub mod redis;
+pub mod rspamd;
 mod server;
 #[expect(dead_code, reason = "unit tests include it as well, and use more of it")]
 pub mod smtp_peer;

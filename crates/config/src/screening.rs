@@ -1,16 +1,20 @@
 //! `[screening]`: when a submission is marked as suspicious or held.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::lexicon_files;
 use super::named_file;
 use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
+use frontdesk_opinion::{Password, RspamdOptions};
 use frontdesk_screening::verdict::Signal;
 use frontdesk_screening::{Domains, ScreeningOptions};
 
 /// Maximum value of a threshold; the default thresholds are 50 and 100.
 const MAX_THRESHOLD: i64 = 1000;
+const RSPAMD_TIMEOUT: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(10);
 
 /// Reads `[screening]`, its files of domains, and the operator's phrases. What the site is about is known only once
 /// it is loaded.
@@ -60,6 +64,37 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
         lexicon: lexicon_files::read(r),
         profile: Arc::default(),
     }
+}
+
+/// Reads the keys of rspamd. `None` if no URL is set.
+pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
+    let url = r.get(
+        requests("screening.rspamd_url"),
+        "",
+        "An rspamd server of yours that is asked about new submissions, such as \"http://127.0.0.1:11333\"; empty to ask \
+         none. Its opinion marks and never holds. Deliveries wait for it, at most `rspamd_timeout`. Set a password in \
+         FRONTDESK_SCREENING__RSPAMD_PASSWORD, or in a file that FRONTDESK_SCREENING__RSPAMD_PASSWORD_FILE names.",
+        value::optional(|raw| {
+            let expected = "the URL of an rspamd server such as \"http://127.0.0.1:11333\"";
+            let text = raw.as_text().ok_or(expected)?;
+            RspamdOptions::parse_url(text).map_err(|why| format!("{expected}: {why}"))
+        }),
+    );
+    let password = r.get(
+        requests("screening.rspamd_password").secret(),
+        "",
+        "",
+        value::optional(|raw| {
+            Password::parse(raw.as_text().ok_or("a password of visible ASCII characters")?)
+        }),
+    );
+    let timeout = r.get(requests("screening.rspamd_timeout"), "2s", "", value::duration(RSPAMD_TIMEOUT));
+    r.refuse_if(
+        password.is_some() && url.is_none(),
+        "screening.rspamd_password",
+        "has no effect without `screening.rspamd_url`",
+    );
+    url.map(|url| RspamdOptions { url, password, timeout })
 }
 
 /// Parses the names of signals. Refuses those that always hold a submission, which other keys switch off.

@@ -2,6 +2,7 @@
 //! reports what contradicts another section.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::limits::LimitValues;
 use super::log::LogOptions;
@@ -84,6 +85,7 @@ impl Config {
         let limits = limits::read(r);
         let agents = agents::read(r);
         let screening = screening::read(r);
+        let rspamd = screening::read_rspamd(r).map(Arc::new);
         let canary = canary::read(r);
         let (log, logs_requests) = log::read(r);
         pages.signals = content_signals::read(r);
@@ -102,6 +104,13 @@ impl Config {
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
+        let confirmed_forms = web.confirmed_forms.clone();
+        let intake = IntakeOptions {
+            duplicate_window: form_values.duplicate_window,
+            form_quota: limits.requests.form_quota(),
+            own_quotas: form_values.own_quotas(limits.requests.form),
+            ..kept_as(&maintenance)
+        };
         let config = Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
@@ -119,16 +128,7 @@ impl Config {
             pages,
             data_dir,
             store,
-            intake: IntakeOptions {
-                duplicate_window: form_values.duplicate_window,
-                retention: maintenance.retention,
-                form_retention: maintenance.form_retention.clone(),
-                recipient: maintenance.recipient.clone(),
-                screening,
-                form_quota: limits.requests.form_quota(),
-                own_quotas: form_values.own_quotas(limits.requests.form),
-                ..IntakeOptions::default()
-            },
+            intake: IntakeOptions { screening, rspamd, confirmed_forms, ..intake },
             channels,
             visitor_channels,
             maintenance,
@@ -317,6 +317,16 @@ fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
     pages.home_links = resources::home_links(&forms);
     pages.reserved = resources::reserved_paths(&forms);
     pages.form_set = forms;
+}
+
+/// The options of the intake that say how long submissions are kept, and for whom they are encrypted.
+fn kept_as(maintenance: &MaintenanceOptions) -> IntakeOptions {
+    IntakeOptions {
+        retention: maintenance.retention,
+        form_retention: maintenance.form_retention.clone(),
+        recipient: maintenance.recipient.clone(),
+        ..IntakeOptions::default()
+    }
 }
 
 /// Combines the database with the routes of all channels. Without limits, the routes have no quota.

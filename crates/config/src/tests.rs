@@ -9,6 +9,7 @@ use super::*;
 use frontdesk_screening::verdict::Signal;
 use frontdesk_site::fault::Severity;
 use frontdesk_site::{PrivatePath, PublicationOptions};
+use std::time::Duration;
 
 const STARTER_FILE: &str = include_str!("../../../starter/frontdesk.toml");
 
@@ -398,6 +399,39 @@ fn domain_lists_are_files_and_their_faults_are_reported() {
         &[],
         &["frontdesk.toml:2: `screening.disposable_domains` cannot be read"],
     );
+}
+
+#[test]
+fn an_rspamd_is_on_this_machine_or_reached_over_tls() {
+    let rspamd = |text: &str| accept(&format!("[screening]\n{text}"), &[], &[]).intake.rspamd;
+    assert_eq!(rspamd(""), None);
+    let read = rspamd("rspamd_url = \"http://127.0.0.1:11333\"\n").unwrap();
+    assert_eq!(
+        (read.url.authority().as_str(), read.timeout, &read.password),
+        ("127.0.0.1:11333", Duration::from_secs(2), &None)
+    );
+    let read = rspamd(
+        "rspamd_url = \"https://a.example.com\"\nrspamd_password = \"sesame\"\nrspamd_timeout = \"100ms\"\n",
+    );
+    let read = read.unwrap();
+    assert!(read.password.is_some() && read.timeout == Duration::from_millis(100));
+    for (text, expected) in [
+        (
+            "rspamd_url = \"http://a.example.com\"\n",
+            "frontdesk.toml:2: `screening.rspamd_url` must be the URL of an rspamd server such as",
+        ),
+        ("rspamd_url = \"http://127.0.0.1/checkv2\"\n", "frontdesk.toml:2: `screening.rspamd_url` "),
+        (
+            "rspamd_url = \"http://127.0.0.1\"\nrspamd_timeout = \"11s\"\n",
+            "frontdesk.toml:3: `screening.rspamd_timeout` ",
+        ),
+        (
+            "rspamd_password = \"sesame\"\n",
+            "frontdesk.toml:2: `screening.rspamd_password` has no effect without",
+        ),
+    ] {
+        refuse(&format!("[screening]\n{text}"), &[], &[expected]);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ pub(crate) mod batch;
 mod duplicates;
 mod flood;
 mod lessons;
+mod opinions;
 mod processor;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use frontdesk_age::Recipient;
 use frontdesk_forms::LeadSource;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::{Quota, Source};
+use frontdesk_opinion::RspamdOptions;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Repeats, ScreeningOptions};
@@ -48,6 +50,10 @@ pub struct IntakeOptions {
     /// The public key that submissions are encrypted to once no channel still has to deliver them.
     pub recipient: Option<Recipient>,
     pub screening: ScreeningOptions,
+    /// The rspamd that is asked about new submissions. `None` asks none.
+    pub rspamd: Option<Arc<RspamdOptions>>,
+    /// The forms whose visitors wait until a channel has confirmed the delivery: it does not wait for rspamd.
+    pub confirmed_forms: Vec<&'static str>,
     /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
     /// sent many are held until the flood ends. `None` disables flood detection.
     pub form_quota: Option<Quota>,
@@ -71,6 +77,8 @@ impl Default for IntakeOptions {
             form_retention: BTreeMap::new(),
             recipient: None,
             screening: ScreeningOptions::default(),
+            rspamd: None,
+            confirmed_forms: Vec::new(),
             form_quota: None,
             own_quotas: BTreeMap::new(),
             flood_ends_after: Duration::from_mins(1),

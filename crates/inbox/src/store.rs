@@ -59,6 +59,7 @@ pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, P
 pub use sql::lesson::Lessons;
 pub use sql::note::{MAX_NOTE, MAX_NOTES, Note};
 pub use sql::operator_log::{LogEntry, OperatorAction};
+pub use sql::opinion::OpinionEffect;
 pub use sql::page::SearchPage;
 pub use sql::person::PersonSummary;
 pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};

@@ -73,6 +73,13 @@ pub struct ScreeningOptions {
     pub learn: bool,
 }
 
+impl ScreeningOptions {
+    /// Whether an opinion from outside counts.
+    pub fn counts_opinions(&self) -> bool {
+        self.enabled && !self.ignored.contains(&Signal::Opinion)
+    }
+}
+
 impl Default for ScreeningOptions {
     fn default() -> ScreeningOptions {
         ScreeningOptions {
@@ -100,7 +107,7 @@ impl Signal {
             Signal::TimeToFill => Some(30),
             Signal::Origin | Signal::Lure => Some(35),
             Signal::Repeated | Signal::Disguise => Some(40),
-            Signal::Markup => Some(50),
+            Signal::Markup | Signal::Opinion => Some(50),
             Signal::Links | Signal::Learned => Some(60),
             Signal::Offer => Some(80),
             Signal::Honeypot => Some(100),

@@ -490,3 +490,23 @@ fn points_of(message: &str, signal: Signal) -> u32 {
     let reasons = with_message(message).reasons;
     reasons.iter().filter(|reason| reason.signal == signal).map(|reason| reason.points).sum()
 }
+
+#[test]
+fn an_opinion_marks_and_never_holds() {
+    let reason = |signal, points| ScreeningReason { signal, points, detail: String::new() };
+    for (score, hold, marked_from, suspicious) in [
+        (0, false, 50, true),
+        (0, false, 51, false),
+        (1, false, 51, true),
+        (99, false, 50, true),
+        (120, true, 50, false),
+    ] {
+        let reasons = vec![reason(Signal::Links, 60), reason(Signal::Name, 20)];
+        let verdict = ScreeningVerdict { score, reasons, hold, suspicious: false, threshold: 100 };
+        let judged = verdict.with_opinion("rspamd: 9 points".to_owned(), marked_from);
+        assert_eq!((judged.score, judged.hold, judged.suspicious), (score + 50, hold, suspicious), "{score}");
+        let signals: Vec<_> = judged.reasons.iter().map(|reason| (reason.signal, reason.points)).collect();
+        assert_eq!(signals, [(Signal::Links, 60), (Signal::Opinion, 50), (Signal::Name, 20)]);
+        assert_eq!(judged.clone().with_opinion("another".to_owned(), 1), judged, "an opinion counts once");
+    }
+}

@@ -47,6 +47,9 @@ named_enum! {
         Name = "name",
         /// The text resembles messages that the operator called spam.
         Learned = "learned",
+        /// rspamd, which the operator runs, takes the submission for spam. Added after processing, not by
+        /// screening.
+        Opinion = "opinion",
     }
 }
 
@@ -92,7 +95,8 @@ impl Signal {
             | Signal::Honeypot
             | Signal::TimeToFill
             | Signal::Origin
-            | Signal::Learned => false,
+            | Signal::Learned
+            | Signal::Opinion => false,
         }
     }
 }
@@ -117,6 +121,22 @@ impl ScreeningVerdict {
     pub fn text_points(&self) -> u32 {
         let in_text = self.reasons.iter().filter(|reason| reason.signal.is_in_text());
         in_text.fold(0, |sum, reason| sum.saturating_add(reason.points))
+    }
+
+    /// Adds [`Signal::Opinion`] with all of its points. Marks the submission as suspicious if it then has
+    /// `marked_from` points or more; never changes `hold`. Changes nothing if it has an opinion already.
+    #[must_use]
+    pub fn with_opinion(mut self, detail: String, marked_from: u32) -> ScreeningVerdict {
+        let signal = Signal::Opinion;
+        if self.reasons.iter().any(|reason| reason.signal == signal) {
+            return self;
+        }
+        let points = signal.points().unwrap_or_default();
+        let place = self.reasons.iter().take_while(|reason| reason.points >= points).count();
+        self.reasons.insert(place, ScreeningReason { signal, points, detail });
+        self.score = self.score.saturating_add(points);
+        self.suspicious |= !self.hold && self.score >= marked_from.max(1);
+        self
     }
 
     /// Adds [`Signal::FormRate`], whose points alone reach the threshold, as the first reason. Does not set

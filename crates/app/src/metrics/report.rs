@@ -41,6 +41,11 @@ pub(crate) async fn report(
     for (limit, count) in MailLimit::ALL.iter().zip(&app.intake.counts().skipped_mails) {
         family.sample(&[("limit", limit.name())], count.load(Relaxed));
     }
+    let opinions = &app.intake.counts().opinions;
+    out.family("frontdesk_opinions_total")
+        .sample(&[("result", "clean")], opinions.clean.load(Relaxed))
+        .sample(&[("result", "spam")], opinions.spam.load(Relaxed))
+        .sample(&[("result", "failed")], opinions.failed.load(Relaxed));
     write_inbox(&mut out, app, count.as_ref(), now);
     if let Some(canary) = count.as_ref().and_then(|count| count.canary.as_deref()) {
         write_canary(&mut out, canary);

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::IntakeOptions;
 use super::duplicates::{self, Candidate, Decision, Fate, Known, MaxAges};
 use super::flood::Rates;
+use super::opinions::Opinions;
 use crate::store::{
     self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
 };
@@ -21,12 +22,13 @@ use crate::submission::first_email;
 use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
 use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
+use frontdesk_opinion::OpinionRequest;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Learned, Repeats};
 
 /// The outcome of a batch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Processed {
     /// Rows that were taken from the intake.
     pub rows: usize,
@@ -42,6 +44,8 @@ pub(crate) struct Processed {
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
     pub has_more: bool,
+    /// The new submissions about which rspamd is to be asked once they are committed.
+    pub opinions: Vec<OpinionRequest>,
 }
 
 /// The configuration with which a batch is processed.
@@ -49,6 +53,8 @@ pub(crate) struct Processed {
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
     pub channels: Arc<Vec<Route>>,
+    /// The maximum number of submissions about which rspamd can be asked now.
+    pub room_for_opinions: usize,
 }
 
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
@@ -71,7 +77,7 @@ pub(crate) fn process(
     if rows.is_empty() {
         return Ok(Some(Processed::default()));
     }
-    let BatchConfig { options, channels } = &config();
+    let BatchConfig { options, channels, room_for_opinions } = &config();
     for row in &rows {
         panics::inject("row", row.id);
     }
@@ -97,6 +103,7 @@ pub(crate) fn process(
     let known = find_known(tx, &candidates, ages.window, channels)?;
     let decision = duplicates::decide(&candidates, known, &ages, &mut rates);
     let (mut new, mut repeats) = (Vec::new(), Vec::new());
+    let mut opinions = Opinions::new(options, *room_for_opinions, latest);
     for (screened, fate) in batch.iter().zip(&decision.fates) {
         let id = screened.candidate.id;
         match fate {
@@ -104,7 +111,9 @@ pub(crate) fn process(
                 if *reuses_key {
                     tracing::info!(%id, "stored a submission whose Idempotency-Key had already been used with different content");
                 }
-                new.push(screened.to_new_submission(*hold, *rank));
+                let mut submission = screened.to_new_submission(*hold, *rank);
+                submission.delay = opinions.collect(&submission)?;
+                new.push(submission);
             }
             Fate::Repeat(original) => repeats.push((id, *original)),
         }
@@ -117,22 +126,28 @@ pub(crate) fn process(
     let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
     let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.finish_pending(&ids, newest, latest)?;
-    let mut skipped_mails = LimitCounts::default();
-    for fate in &mails {
-        if let MailFate::OverLimit { limit, .. } = fate {
-            skipped_mails[*limit as usize] += 1;
-        }
-    }
     let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
     Ok(Some(Processed {
         rows: candidates.len() + canaries.len(),
         repeats: candidates.len() - new.len(),
         held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
         in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
-        skipped_mails,
+        skipped_mails: count_skipped(&mails),
         has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
         has_more,
+        opinions: opinions.requests,
     }))
+}
+
+/// Counts the mails that were not queued because of each limit.
+fn count_skipped(mails: &[MailFate]) -> LimitCounts {
+    let mut skipped = LimitCounts::default();
+    for fate in mails {
+        if let MailFate::OverLimit { limit, .. } = fate {
+            skipped[*limit as usize] += 1;
+        }
+    }
+    skipped
 }
 
 /// State that screening keeps between submissions.
@@ -257,6 +272,7 @@ impl Screened {
             rank,
             verdict,
             is_unasked: self.is_unasked,
+            delay: 0,
         }
     }
 }
@@ -309,7 +325,7 @@ fn acknowledge(
         }
         let fields = row.fields()?;
         let Some(email) = first_email(row.definition, &fields) else { continue };
-        let at = row.received_at.min(latest);
+        let at = new.due_at(latest);
         let request = MailRequest {
             mail,
             submission: row.id,

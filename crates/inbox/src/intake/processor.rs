@@ -17,8 +17,10 @@ use uuid::Uuid;
 use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
 use super::lessons::LessonReader;
+use super::opinions;
 use crate::store::{Outage, Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
+use frontdesk_opinion::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptions};
 use frontdesk_process::panics::{self, Part};
 use frontdesk_screening::Repeats;
 
@@ -39,6 +41,10 @@ const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// that it queues. Visitors may be waiting for it.
 const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often to look for mails asking for a confirmation that have waited for rspamd.
+const MAIL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The maximum of `screening.rspamd_timeout`, and a second.
+const LONGEST_MAIL_DELAY: Duration = Duration::from_secs(11);
 /// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 /// The minimum time between two log entries about the limit of mails to visitors: an attacker can use it up
@@ -55,6 +61,8 @@ pub struct Counts {
     pub in_flood: AtomicU64,
     /// Acknowledgements to visitors that were not sent because of each [`MailLimit`].
     pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
+    /// The answers of rspamd.
+    pub opinions: Arc<OpinionCounts>,
 }
 
 pub(super) struct Processor {
@@ -80,6 +88,7 @@ impl Processor {
         let counts = Arc::new(Counts::default());
         store.events().accepted.notify_one();
         let is_stopping = Arc::new(AtomicBool::new(false));
+        let record = opinions::recorder(store.clone(), options.clone());
         let work = ProcessorThread {
             is_stopping: is_stopping.clone(),
             options,
@@ -92,6 +101,9 @@ impl Processor {
             limits_logged_at: [None; MailLimit::ALL.len()],
             outage: Outage::default(),
             lessons: LessonReader::default(),
+            opinions: OpinionQueue::new(record, counts.opinions.clone()),
+            // Those of an earlier process.
+            mails_delayed_until: Some(Instant::now() + LONGEST_MAIL_DELAY),
         };
         let thread =
             thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
@@ -127,6 +139,9 @@ struct ProcessorThread {
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
     outage: Outage,
     lessons: LessonReader,
+    opinions: OpinionQueue,
+    /// Until when mails that ask for a confirmation may wait for rspamd.
+    mails_delayed_until: Option<Instant>,
 }
 
 impl ProcessorThread {
@@ -134,9 +149,8 @@ impl ProcessorThread {
     /// submission is accepted, and at intervals. After an error, retries every second; logs the start and the
     /// end of such an outage. Returns once the processor is stopped or the store is closed.
     fn run_until_stopped(mut self) {
-        let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {
-            let pause = if self.is_flooded { look_every.min(FLOOD_CHECK_INTERVAL) } else { look_every };
+            let pause = self.pause();
             self.store.wait_for_accepted(pause);
             if !self.is_stopping.load(Relaxed) {
                 thread::sleep(self.options.load().batch_delay);
@@ -162,6 +176,19 @@ impl ProcessorThread {
                 }
             }
         }
+    }
+
+    /// How long to wait for the next submission before looking for other work.
+    fn pause(&mut self) -> Duration {
+        let mut pause = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
+        if self.is_flooded {
+            pause = pause.min(FLOOD_CHECK_INTERVAL);
+        }
+        let has_rspamd = self.options.load().rspamd.is_some();
+        if self.mails_delayed_until.is_some_and(|until| !has_rspamd || until < Instant::now()) {
+            self.mails_delayed_until = None;
+        }
+        if self.mails_delayed_until.is_some() { pause.min(MAIL_CHECK_INTERVAL) } else { pause }
     }
 
     /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_PAUSE`] is over.
@@ -315,6 +342,9 @@ impl ProcessorThread {
     ) -> Result<Option<Processed>, StoreError> {
         let (options, screener) = (self.options.clone(), self.screener.clone());
         let channels = self.store.channels.clone();
+        let rspamd = self.options.load().rspamd.clone();
+        let room_for_opinions =
+            rspamd.as_ref().map_or(0, |rspamd| self.opinions.room(rspamd, Instant::now()));
         let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
         let processed = self.store.change_blocking(move |tx| {
             // A faulty row must not affect the submissions that are accepted in the same transaction.
@@ -323,18 +353,25 @@ impl ProcessorThread {
                 let is_wrappable = error.is_caused_by_row() && !is_wrapped;
                 if is_wrappable { StoreError::Unprocessable(error.to_string()) } else { error }
             };
-            let config = || BatchConfig { options: options.load_full(), channels: channels.load_full() };
+            let config = || BatchConfig {
+                options: options.load_full(),
+                channels: channels.load_full(),
+                room_for_opinions,
+            };
             let processed = batch::process(tx, config, &screener, most, &ids).map_err(unprocessable)?;
             // Replicas that are not notified find the deliveries a little later.
-            if may_announce && processed.is_some_and(|processed| processed.has_deliveries) {
+            if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
                 tx.announce()?;
             }
             Ok(processed)
         })?;
         // Let waiting callers check again: another replica may have processed their submission.
         self.store.events().processed.send_replace(());
-        let Some(processed) = processed else { return Ok(None) };
+        let Some(mut processed) = processed else { return Ok(None) };
         self.screener.forget_verdicts();
+        if let Some(rspamd) = rspamd {
+            self.ask_for_opinions(&rspamd, std::mem::take(&mut processed.opinions));
+        }
         if processed.has_deliveries {
             if may_announce {
                 self.announced_at = Some(Instant::now());
@@ -353,5 +390,14 @@ impl ProcessorThread {
             self.store.events().flooded.notify_one();
         }
         Ok(Some(processed))
+    }
+
+    /// Hands new submissions to the thread that asks rspamd. Their mails are looked for more often until they
+    /// are due.
+    fn ask_for_opinions(&mut self, rspamd: &Arc<RspamdOptions>, requests: Vec<OpinionRequest>) {
+        if !requests.is_empty() {
+            self.mails_delayed_until = Some(Instant::now() + rspamd.timeout + MAIL_CHECK_INTERVAL);
+            self.opinions.push(rspamd, requests);
+        }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod intake;
 pub(super) mod lesson;
 pub(super) mod note;
 pub(super) mod operator_log;
+pub(super) mod opinion;
 pub(super) mod page;
 pub(super) mod person;
 pub(super) mod read;

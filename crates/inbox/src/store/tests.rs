@@ -42,6 +42,7 @@ mod interleavings;
 mod leads;
 mod lessons;
 mod operators;
+mod opinions;
 mod plans;
 mod readership;
 mod repeats;

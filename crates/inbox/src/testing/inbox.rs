@@ -36,7 +36,11 @@ impl Options {
 
     /// The configuration with which a batch is processed.
     pub(crate) fn batch_config(&self) -> BatchConfig {
-        BatchConfig { options: self.intake.clone().into(), channels: self.channels.clone().into() }
+        BatchConfig {
+            options: self.intake.clone().into(),
+            channels: self.channels.clone().into(),
+            room_for_opinions: 0,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::definition::{self, StoredDefinitions};
 use super::deliver::to_millis;
+use super::opinion::HAS_OPINION;
 use super::rows::Removable;
 use super::transaction::Transaction;
 use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
@@ -220,6 +221,16 @@ pub struct NewSubmission<'a> {
     pub verdict: ScreeningVerdict,
     /// Whether the submission is held only because its form asks for confirmations.
     pub is_unasked: bool,
+    /// How much later than usual its deliveries and mails are due, in milliseconds.
+    pub delay: i64,
+}
+
+impl NewSubmission<'_> {
+    /// When its deliveries are due, as Unix time in milliseconds. `latest` is the current time by the
+    /// database's clock.
+    pub(crate) fn due_at(&self, latest: i64) -> i64 {
+        self.row.received_at.min(latest).saturating_add(self.delay)
+    }
 }
 
 /// A stored submission that a new one may repeat.
@@ -310,10 +321,9 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
-    /// returns the number of deliveries.
-    /// Deliveries are due at once unless their submission is held. Asks for the confirmation of an address if
-    /// the submission is held for it. `latest` is the current time by the database's clock, in milliseconds;
-    /// no due time is later.
+    /// returns the number of deliveries. Deliveries are due at [`NewSubmission::due_at`] unless their
+    /// submission is held. Asks for the confirmation of an address if the submission is held for it. `latest`
+    /// is the current time by the database's clock, in milliseconds.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -349,11 +359,8 @@ impl Transaction<'_> {
                 Value::Integer((new.hold == HoldCause::Flood).into()),
                 new.row.network.bind(),
             ]);
-            let (state, due_at) = if is_held {
-                ("held", Value::Null)
-            } else {
-                ("waiting", Value::Integer(new.row.received_at.min(latest)))
-            };
+            let (state, due_at) =
+                if is_held { ("held", Value::Null) } else { ("waiting", Value::Integer(new.due_at(latest))) };
             let form = new.row.form()?;
             let fields = if reads_fields(channels, form) { new.row.fields()? } else { Vec::new() };
             for channel in choose(channels, form, &fields) {
@@ -378,7 +385,7 @@ impl Transaction<'_> {
         tx.insert("delivery (submission, channel, state, due_at, rank)", 5, &deliveries)?;
         for new in new.iter().filter(|new| new.hold == HoldCause::Unconfirmed) {
             if let Some(rule) = confirmation::confirmation_rule(channels, new.row.form()?) {
-                let at = rows::to_timestamp(new.row.received_at.min(latest))?;
+                let at = rows::to_timestamp(new.due_at(latest))?;
                 confirmation::open(tx, new.row.id, at, new.rank, rule)?;
             }
         }
@@ -422,21 +429,28 @@ impl Transaction<'_> {
         now: i64,
     ) -> Result<HashMap<Hash, Original>, StoreError> {
         let stored: Vec<Hash> = contents.keys().copied().collect();
-        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, fields, \
-             sealed IS NOT NULL AS is_sealed, \
-             EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open') AS is_unconfirmed";
+        let columns = format!(
+            "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, fields, \
+             sealed IS NOT NULL AS is_sealed, {HAS_OPINION} AS has_opinion, \
+             EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open') AS is_unconfirmed"
+        );
         let rows =
-            newest_with_hashes(self.sql, columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
+            newest_with_hashes(self.sql, &columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
         let reach = Reach::read(self.sql, &rows, channels, now)?;
         let mut originals = HashMap::new();
         for row in rows {
             let held_at: Option<i64> = row.get("held_at")?;
             let released_at: Option<i64> = row.get("released_at")?;
+            // Screening had not marked a submission that has an opinion. The same text gets the same opinion,
+            // so a repeat of it is no worse; but the repeat does not release what the opinion has stopped.
+            let has_opinion: bool = row.get("has_opinion")?;
             let hold = match held_at {
                 None => HoldCause::None,
                 Some(_) if row.get("is_unconfirmed")? => HoldCause::Unconfirmed,
                 Some(_) if row.get("flood")? => HoldCause::Flood,
-                Some(_) if row.get("withheld")? && released_at.is_none() => HoldCause::Screening,
+                Some(_) if row.get("withheld")? && !has_opinion && released_at.is_none() => {
+                    HoldCause::Screening
+                }
                 Some(_) => HoldCause::Operator,
             };
             let id: [u8; 16] = row.get("id")?;
@@ -444,7 +458,7 @@ impl Transaction<'_> {
                 id: Uuid::from_bytes(id),
                 received_at: row.get("received_at")?,
                 hold,
-                is_suspicious: row.get("suspicious")?,
+                is_suspicious: row.get::<bool>("suspicious")? && !has_opinion,
                 source: row.get("source")?,
                 is_deliverable: !would_get(channels, &row)?
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)

@@ -1,0 +1,123 @@
+//! Stores an opinion from outside on a submission, and lets the deliveries that waited for it be sent.
+
+use frontdesk_opinion::{Opinion, OpinionRequest};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::transaction::Transaction;
+use super::{Row, rows, values};
+use crate::store::error::StoreError;
+use crate::submission::delivery::SUSPICIOUS_RANK;
+use crate::submission::visitor_mail::VisitorMail;
+use frontdesk_screening::verdict::ScreeningVerdict;
+
+/// The condition on a submission that was unmarked before it got an opinion: reasons are stored in JSON
+/// without spaces, in which a text has no plain quotation marks.
+pub(super) const HAS_OPINION: &str =
+    "reasons IS NOT NULL AND CAST(reasons AS text) LIKE '%\"signal\":\"opinion\"%'";
+
+/// The changes that an opinion made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpinionEffect {
+    /// The submission got the mark *suspicious*.
+    pub is_marked: bool,
+    /// Deliveries have become due.
+    pub has_deliveries: bool,
+    /// The mail that asks for the confirmation of an address has become due.
+    pub has_confirmation: bool,
+}
+
+impl Transaction<'_> {
+    /// Adds an opinion to a submission, and marks the submission if it then has `marked_from` points. A
+    /// marked entry whose visitor has not been asked for a confirmation yet waits for the operator instead;
+    /// an acknowledgement that was not sent is removed. Does not hold a submission, and changes no decision
+    /// of the operator.
+    ///
+    /// Makes the deliveries and the mail that waited for the opinion due, also without one.
+    pub fn record_opinion(
+        &self,
+        request: &OpinionRequest,
+        opinion: Option<&Opinion>,
+        marked_from: u32,
+    ) -> Result<OpinionEffect, StoreError> {
+        let (tx, id) = (self.sql, request.id);
+        let mut effect = OpinionEffect::default();
+        if let Some(Opinion::Spam(detail)) = opinion {
+            let lock = tx.dialect().row_lock_clause();
+            let judged = format!(
+                "SELECT score, reasons, threshold, suspicious, sealed IS NOT NULL AS is_sealed, held_at IS NOT NULL AS is_held
+                 FROM submission WHERE id = ?1 AND spam_at IS NULL AND released_at IS NULL AND (held_at IS NULL OR EXISTS
+                     (SELECT 1 FROM confirmation WHERE submission = ?1 AND state = 'open')) {lock}"
+            );
+            if let Some(row) = tx.row(&judged, values![id])? {
+                effect.is_marked = self.add_opinion(id, &row, detail, marked_from)?;
+            }
+        }
+        let (usual, delayed) = (request.usual_due_at, request.due_at);
+        let made_due = tx.execute(
+            "UPDATE delivery SET due_at = ?2 WHERE submission = ?1 AND state = 'waiting' AND attempts = 0 AND due_at = ?3",
+            values![id, usual, delayed],
+        )?;
+        let asked = tx.execute(
+            "UPDATE confirmation SET mail_at = ?2 WHERE submission = ?1 AND state = 'open' AND mail_at = ?3",
+            values![id, usual, delayed],
+        )?;
+        Ok(OpinionEffect { has_deliveries: made_due > 0, has_confirmation: asked > 0, ..effect })
+    }
+
+    /// Adds an opinion that takes the submission for spam. Returns whether it is marked now.
+    fn add_opinion(&self, id: Uuid, row: &Row, detail: &str, marked_from: u32) -> Result<bool, StoreError> {
+        let tx = self.sql;
+        let reasons: Option<String> = row.get("reasons")?;
+        let was_marked: bool = row.get("suspicious")?;
+        // Sealing empties the details of all reasons.
+        let detail = if row.get("is_sealed")? { String::new() } else { detail.to_owned() };
+        let verdict = ScreeningVerdict {
+            score: row.get::<Option<u32>>("score")?.unwrap_or_default(),
+            reasons: reasons.as_deref().map(rows::parse_reasons).transpose()?.unwrap_or_default(),
+            hold: false,
+            suspicious: was_marked,
+            threshold: row.get::<Option<u32>>("threshold")?.unwrap_or_default(),
+        };
+        let verdict = verdict.with_opinion(detail, marked_from);
+        tx.execute(
+            "UPDATE submission SET score = ?2, reasons = ?3, suspicious = ?4 WHERE id = ?1",
+            values![id, verdict.score, json!(verdict.reasons).to_string(), verdict.suspicious],
+        )?;
+        if was_marked || !verdict.suspicious {
+            return Ok(false);
+        }
+        tx.execute(
+            "UPDATE delivery SET rank = rank + ?2 WHERE submission = ?1 AND state IN ('waiting', 'held') AND attempts = 0",
+            values![id, SUSPICIOUS_RANK],
+        )?;
+        tx.execute(
+            "DELETE FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND attempts = 0",
+            values![id, VisitorMail::Acknowledgement.name()],
+        )?;
+        if row.get("is_held")? {
+            self.withdraw_confirmation(id)?;
+        }
+        Ok(true)
+    }
+
+    /// Lets a suspicious entry wait for the operator, unless its visitor has been asked for the confirmation.
+    fn withdraw_confirmation(&self, id: Uuid) -> Result<(), StoreError> {
+        let unsent = self.sql.execute(
+            "DELETE FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND attempts = 0",
+            values![id, VisitorMail::Confirmation.name()],
+        )?;
+        let withdrawn = self.sql.execute(
+            "DELETE FROM confirmation WHERE submission = ?1 AND state = 'open'
+             AND (reminds = 0 AND mailed_at IS NULL OR ?2 = 1)",
+            values![id, unsent],
+        )?;
+        if withdrawn == 1 {
+            self.sql.execute(
+                "UPDATE submission SET withheld = 1, held_because = ?2 WHERE id = ?1",
+                values![id, rows::SUSPICIOUS_UNASKED],
+            )?;
+        }
+        Ok(())
+    }
+}

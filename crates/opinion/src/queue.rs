@@ -1,0 +1,213 @@
+//! A bounded queue of submissions, and the thread that asks rspamd about them.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use frontdesk_fetch::FetchClient;
+use frontdesk_process::panics::{self, Part};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use uuid::Uuid;
+
+use crate::breaker::{Breaker, Change};
+use crate::client;
+use crate::message::Content;
+use crate::options::RspamdOptions;
+use crate::reply::Opinion;
+
+/// The maximum number of submissions that wait to be asked about. Further ones get no opinion.
+const CAPACITY: usize = 256;
+/// The maximum number of requests at the same time.
+const CONCURRENCY: usize = 8;
+
+/// A submission to ask about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpinionRequest {
+    pub id: Uuid,
+    pub content: Content,
+    /// When its deliveries would be due without rspamd, as Unix time in milliseconds.
+    pub usual_due_at: i64,
+    /// When its deliveries are due without an opinion, as Unix time in milliseconds.
+    pub due_at: i64,
+}
+
+/// Records the result for a submission: `None` if rspamd did not answer.
+pub type Record = Box<dyn Fn(OpinionRequest, Option<Opinion>) -> Recording + Send + Sync>;
+type Recording = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The results of requests since the process started.
+#[derive(Debug, Default)]
+pub struct OpinionCounts {
+    pub clean: AtomicU64,
+    pub spam: AtomicU64,
+    /// Requests without a usable answer in time.
+    pub failed: AtomicU64,
+}
+
+/// Asks rspamd about submissions, on a thread that starts with the first one. Dropping the queue forgets
+/// those that wait.
+pub struct OpinionQueue {
+    shared: Arc<Shared>,
+    worker: Mutex<Option<Worker>>,
+}
+
+struct Shared {
+    record: Record,
+    counts: Arc<OpinionCounts>,
+    server: Mutex<Server>,
+    stop: Notify,
+}
+
+/// The server that is asked, and whether it answers.
+#[derive(Default)]
+struct Server {
+    options: Option<Arc<RspamdOptions>>,
+    breaker: Breaker,
+}
+
+struct Worker {
+    sender: mpsc::Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+struct Job {
+    options: Arc<RspamdOptions>,
+    request: OpinionRequest,
+}
+
+impl OpinionQueue {
+    pub fn new(record: Record, counts: Arc<OpinionCounts>) -> OpinionQueue {
+        let (server, stop) = (Mutex::default(), Notify::new());
+        OpinionQueue { shared: Arc::new(Shared { record, counts, server, stop }), worker: Mutex::new(None) }
+    }
+
+    /// The number of submissions that can be pushed now. Zero while rspamd does not answer. A server with
+    /// other options begins anew.
+    pub fn room(&self, options: &Arc<RspamdOptions>, now: Instant) -> usize {
+        let mut server = self.shared.server();
+        if server.options.as_ref() != Some(options) {
+            *server = Server { options: Some(options.clone()), breaker: Breaker::default() };
+        }
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = worker.as_ref().map_or(CAPACITY, |worker| worker.sender.capacity());
+        server.breaker.allowance(now).min(free)
+    }
+
+    /// Queues submissions, at most as many as there is room for; more are dropped.
+    pub fn push(&self, options: &Arc<RspamdOptions>, requests: Vec<OpinionRequest>) {
+        if requests.is_empty() {
+            return;
+        }
+        let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if worker.is_none() {
+            match start(self.shared.clone()) {
+                Ok(started) => *worker = Some(started),
+                Err(error) => return tracing::error!(%error, "cannot start the thread that asks rspamd"),
+            }
+        }
+        let Some(worker) = &*worker else { return };
+        self.shared.server().breaker.begin();
+        for request in requests {
+            // Without an opinion, the submission is delivered when it is due.
+            let _ = worker.sender.try_send(Job { options: options.clone(), request });
+        }
+    }
+}
+
+impl Drop for OpinionQueue {
+    fn drop(&mut self) {
+        let worker = self.worker.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Worker { sender, thread }) = worker {
+            self.shared.stop.notify_one();
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts the thread.
+fn start(shared: Arc<Shared>) -> std::io::Result<Worker> {
+    let (sender, receiver) = mpsc::channel(CAPACITY);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let work = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                () = shared.stop.notified() => {}
+                () = serve(&shared, receiver) => {}
+            }
+        });
+        // Do not wait for lookups of names.
+        runtime.shutdown_background();
+    };
+    let thread = thread::Builder::new().name("opinion".to_owned()).spawn(work)?;
+    Ok(Worker { sender, thread })
+}
+
+/// Asks about each submission, up to [`CONCURRENCY`] at a time.
+async fn serve(shared: &Arc<Shared>, mut receiver: mpsc::Receiver<Job>) {
+    let slots = Arc::new(Semaphore::new(CONCURRENCY));
+    let mut current: Option<(Arc<RspamdOptions>, Arc<FetchClient>)> = None;
+    while let Some(job) = receiver.recv().await {
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
+        let client = match &current {
+            Some((options, client)) if *options == job.options => client.clone(),
+            _ => {
+                let client = Arc::new(client::client(&job.options));
+                current.insert((job.options.clone(), client)).1.clone()
+            }
+        };
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let id = job.request.id;
+            let done = panics::catch_async(Part::Submission, handle(&shared, job, &client)).await;
+            if let Err(panic) = done {
+                tracing::error!(%id, "{panic}: a submission gets no opinion of rspamd");
+                shared.note_failure("a defect in frontdesk");
+            }
+            drop(slot);
+        });
+    }
+}
+
+/// Asks about one submission, and records the result. Asks nothing in a pause that began after the submission
+/// was queued.
+async fn handle(shared: &Shared, job: Job, client: &FetchClient) {
+    let Job { options, request } = job;
+    if shared.server().breaker.is_paused() {
+        return (shared.record)(request, None).await;
+    }
+    panics::inject("opinion", request.id);
+    let answer = client::ask(client, &options, request.id, &request.content).await;
+    match &answer {
+        Ok(opinion) => shared.note_answer(opinion),
+        Err(why) => shared.note_failure(why),
+    }
+    (shared.record)(request, answer.ok()).await;
+}
+
+impl Shared {
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_answer(&self, opinion: &Opinion) {
+        let count = if *opinion == Opinion::Clean { &self.counts.clean } else { &self.counts.spam };
+        count.fetch_add(1, Relaxed);
+        if self.server().breaker.succeed() == Some(Change::Resumed) {
+            tracing::info!("rspamd answers again");
+        }
+    }
+
+    fn note_failure(&self, why: &str) {
+        self.counts.failed.fetch_add(1, Relaxed);
+        if let Some(Change::Paused(pause)) = self.server().breaker.fail(Instant::now()) {
+            let seconds = pause.as_secs();
+            tracing::warn!(
+                why,
+                "rspamd does not answer; submissions are delivered without its opinion, and it is asked again in {seconds} seconds"
+            );
+        }
+    }
+}
