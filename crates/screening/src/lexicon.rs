@@ -14,7 +14,8 @@ use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The files that are part of the binary, with their names.
-pub(super) const BUILT_IN: [(&str, &str); 18] = [
+pub(super) const BUILT_IN: [(&str, &str); 22] = [
+    ("ar.toml", include_str!("../lexicon/ar.toml")),
     ("cs.toml", include_str!("../lexicon/cs.toml")),
     ("da.toml", include_str!("../lexicon/da.toml")),
     ("de.toml", include_str!("../lexicon/de.toml")),
@@ -22,8 +23,10 @@ pub(super) const BUILT_IN: [(&str, &str); 18] = [
     ("es.toml", include_str!("../lexicon/es.toml")),
     ("fi.toml", include_str!("../lexicon/fi.toml")),
     ("fr.toml", include_str!("../lexicon/fr.toml")),
+    ("hu.toml", include_str!("../lexicon/hu.toml")),
     ("it.toml", include_str!("../lexicon/it.toml")),
     ("ja.toml", include_str!("../lexicon/ja.toml")),
+    ("ko.toml", include_str!("../lexicon/ko.toml")),
     ("nb.toml", include_str!("../lexicon/nb.toml")),
     ("nl.toml", include_str!("../lexicon/nl.toml")),
     ("pl.toml", include_str!("../lexicon/pl.toml")),
@@ -32,6 +35,7 @@ pub(super) const BUILT_IN: [(&str, &str); 18] = [
     ("ru.toml", include_str!("../lexicon/ru.toml")),
     ("sv.toml", include_str!("../lexicon/sv.toml")),
     ("tr.toml", include_str!("../lexicon/tr.toml")),
+    ("uk.toml", include_str!("../lexicon/uk.toml")),
     ("zh.toml", include_str!("../lexicon/zh.toml")),
 ];
 
