@@ -5,6 +5,7 @@
 
 mod canary;
 mod dns;
+mod inbox;
 mod mail_domain;
 mod routing;
 mod watch;
@@ -32,6 +33,7 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::rate_limiter;
 use frontdesk_site::fault::Fault;
+pub(super) use inbox::{describe_undelivered, examine_canary, examine_inbox};
 pub(super) use mail_domain::CheckResult;
 use routing::{print_table, routing_table};
 
@@ -167,8 +169,8 @@ pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckRes
     Resolver::of_this_machine().map(|resolver| mail_domain::check_records(&resolver, domain, None))
 }
 
-/// Checks the MX, SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each domain.
-/// Prints a note if that is not possible: the sender is at an IP address, or no name server is known.
+/// Checks the MX, SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each
+/// domain. Prints a note if that is not possible: the sender is at an IP address, or no name server is known.
 fn check_domains(
     channels: &[&ChannelOptions],
     options: &DoctorOptions,
@@ -241,65 +243,6 @@ fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> S
     let others = (others > 0).then(|| format!("{} to fix", counted(others, "other problem")));
     let parts: Vec<String> = [Some(sending), records, others].into_iter().flatten().collect();
     parts.join("; ")
-}
-
-/// Checks the inbox and its disk for problems that need the operator's attention. Connects to no system
-/// except the database. An inbox that cannot be opened is a problem in the result; a query that fails is an
-/// error.
-pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
-    let inbox = match InboxReader::open(&config.store.url) {
-        Ok(inbox) => inbox,
-        Err(StoreError::Missing(_)) => {
-            return Ok(vec![CheckResult::Unknown("nothing has been received yet".to_owned())]);
-        }
-        Err(error) => return Ok(vec![CheckResult::Bad(error.to_string())]),
-    };
-    let digest = Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?;
-    // A planned follow-up is work, and not a problem. `examine_canary` has the details of the canary.
-    let digest = Digest { follow_ups: Vec::new(), canary: None, ..digest };
-    let undelivered = describe_undelivered(&inbox, !config.channels.is_empty())?;
-    let mut findings: Vec<CheckResult> = undelivered.into_iter().map(CheckResult::Unknown).collect();
-    let is_known = |name: &str| {
-        is_visitor_channel(name) || config.store.channels.iter().any(|channel| channel.name == name)
-    };
-    for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
-        let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
-        if waiting > 0 {
-            let (name, deliveries) = (&channel.name, counted(waiting, "delivery"));
-            let (are, resume) = (plural(waiting, "is", "are"), plural(waiting, "it resumes", "they resume"));
-            findings.push(CheckResult::Bad(format!(
-                "{deliveries} {are} waiting for the channel {name}, which is no longer configured: {resume} once a channel has that name again"
-            )));
-        }
-    }
-    let warning = inbox.collation_warning()?;
-    if digest.is_empty() && warning.is_none() {
-        findings.push(CheckResult::Good("nothing needs your attention".to_owned()));
-    }
-    findings.extend(digest.lines().into_iter().chain(warning).map(CheckResult::Bad));
-    Ok(findings)
-}
-
-/// The result of the canary's last run. Empty if there is no inbox that can be read.
-pub(super) fn examine_canary(config: &Config) -> Result<Vec<(String, CheckResult)>, StoreError> {
-    let Ok(inbox) = InboxReader::open(&config.store.url) else { return Ok(Vec::new()) };
-    Ok(canary::describe(inbox.canary_status()?.as_ref(), config.canary.every.is_some(), Timestamp::now()))
-}
-
-/// Describes how many submissions were never delivered to anyone, and what the operator can do: deliver them,
-/// or without a channel, list them. `None` if there are none.
-pub(super) fn describe_undelivered(
-    inbox: &InboxReader,
-    has_channels: bool,
-) -> Result<Option<String>, StoreError> {
-    let count = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
-    let (submissions, were) = (counted(count, "submission"), plural(count, "was", "were"));
-    let advice = if has_channels {
-        "`frontdesk inbox deliver --kept` sends them to the configured channels"
-    } else {
-        "`frontdesk inbox list` shows them, and a `[[channel]]` delivers new ones"
-    };
-    Ok((count > 0).then(|| format!("{submissions} {were} never delivered to anyone: {advice}")))
 }
 
 struct DoctorReport<W> {

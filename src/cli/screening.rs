@@ -82,7 +82,7 @@ impl Text {
     }
 }
 
-/// What happens to a text.
+/// The fate of a text.
 fn result(verdict: &ScreeningVerdict) -> &'static str {
     match (verdict.hold, verdict.suspicious) {
         (true, _) => "held",
@@ -181,7 +181,7 @@ fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -
     screen_with(&text, &Extras::default(), &RequestSignals::default(), learned, options)
 }
 
-/// What the inbox has learned, and the texts of a labelled file. `None` without either.
+/// The lessons of the inbox, and the texts of a labeled file. `None` without either.
 fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<Learned>> {
     let options = &config.intake.screening;
     let stored = match InboxReader::open(config.store.url.clone()) {

@@ -325,7 +325,7 @@ pub(super) fn encodings_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(ENCODINGS)
 }
 
-/// What the site is about, for screening: from the Markdown of its listed pages, posts last.
+/// The site's trade and vocabulary, for screening: from the Markdown of its listed pages, posts last.
 pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
     let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
         site.pages.iter().partition(|page| page.is_post);

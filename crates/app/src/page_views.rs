@@ -221,8 +221,9 @@ impl PageViews {
         Self { shared, own }
     }
 
-    /// Counts a view, and the site that referred to it, unless the client is the canary. Allocates memory only for values that the worker has
-    /// not seen recently. Waits only while the counts are being collected.
+    /// Counts a view, and the site that referred to it, unless the client is the canary. Allocates memory
+    /// only for values that the worker has not seen recently. Waits only while the counts are being
+    /// collected.
     pub(super) fn record(&self, view: &PageView<'_>) {
         let own = &mut *lock(&self.own);
         let agent =

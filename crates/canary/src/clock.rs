@@ -29,8 +29,9 @@ impl ClockReading {
     }
 }
 
-/// Judges the clock. If more servers agree with it than differ, those that differ are wrong. `is_synchronized`
-/// says whether a time service of this machine has synchronized the clock; `None` if that is not known.
+/// Judges the clock. If more servers agree with it than differ, those that differ are wrong.
+/// `is_synchronized` says whether a time service of this machine has synchronized the clock; `None` if that
+/// is not known.
 pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) -> StepResult {
     let (differing, agreeing): (Vec<&ClockReading>, Vec<&ClockReading>) =
         readings.iter().partition(|reading| reading.differs());

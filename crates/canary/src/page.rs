@@ -117,8 +117,8 @@ fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
     ))
 }
 
-/// Judges the address and the method. What the page on this server has as well is a decision of its author,
-/// and only fails if no script sends the form.
+/// Judges the address and the method. A difference that the page on this server has as well is a decision of
+/// its author, and only fails if no script sends the form.
 fn judge_address(
     own: OwnForm<'_>,
     shown: &ShownForm,

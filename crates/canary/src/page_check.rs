@@ -30,7 +30,7 @@ const MAX_QUOTED_CHARS: usize = 120;
 /// The name that the pages' server sees. It does not count views of this client.
 const AGENT: &str = concat!("Mozilla/5.0 (compatible; frontdesk-canary/", env!("CARGO_PKG_VERSION"), ")");
 
-/// What is compared with what.
+/// The two sides of the comparison.
 pub(crate) struct PageCheck<'a> {
     pub client: &'a FetchClient,
     /// The public address.
@@ -38,7 +38,7 @@ pub(crate) struct PageCheck<'a> {
     pub origin: &'a str,
     pub forms: &'a [&'static Form],
     pub site: &'a SiteContent,
-    /// What comes after this time is skipped.
+    /// Later checks are skipped after this time.
     pub deadline: Instant,
 }
 

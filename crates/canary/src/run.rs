@@ -288,8 +288,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a message through each channel, and waits for the mail in the mailbox. Also returns the times that
-    /// receivers have stated.
+    /// Sends a message through each channel, and waits for the mail in the mailbox. Also returns the times
+    /// that receivers have stated.
     async fn check_channels(&self) -> (Vec<StepResult>, Vec<ClockReading>) {
         let (began, started) = (Instant::now(), SystemTime::now());
         let notice = message(self.id, self.options.site(), Timestamp::now());

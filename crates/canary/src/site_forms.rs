@@ -47,7 +47,7 @@ pub(crate) struct SiteForms {
     /// The pages with a form, in the order of their paths.
     pub pages: Vec<(SitePage, PageContent)>,
     pub senders: FormSenders,
-    /// What is wrong with pages of this server itself.
+    /// Faults of pages of this server itself.
     pub faults: Vec<StepResult>,
     /// The subjects of pages with a form, for the next run: those that show it now, and those that have lost
     /// it.

@@ -1,6 +1,8 @@
 //! Sends the canary's messages with the delivery worker's own channels, so that a stuck worker or a channel
 //! that fails is noticed. The messages are no submissions, and no delivery is recorded.
 
+#![expect(clippy::disallowed_methods, reason = "a reply is compared with this machine's clock")]
+
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -202,7 +202,8 @@ impl FetchClient {
         Ok(selected.map(|name| String::from_utf8_lossy(name).into_owned()))
     }
 
-    /// The server's certificate in DER, after a successful handshake. `None` for an `http` URL. Sends no request.
+    /// The server's certificate in DER, after a successful handshake. `None` for an `http` URL. Sends no
+    /// request.
     pub async fn certificate(&self, url: &Url) -> Result<Option<Vec<u8>>, FetchError> {
         if url.scheme() == UrlScheme::Http {
             return Ok(None);

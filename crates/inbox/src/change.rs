@@ -157,8 +157,8 @@ impl<'a> Changes<'a> {
         Ok(unmarked)
     }
 
-    /// Removes the mark of spam, if there is one, teaches that the submission is honest, and releases it if screening or
-    /// such a mark holds it. `Unchanged` if it is neither marked nor held.
+    /// Removes the mark of spam, if there is one, teaches that the submission is honest, and releases it if
+    /// screening or such a mark holds it. `Unchanged` if it is neither marked nor held.
     pub fn mark_ham(
         &mut self,
         id: Uuid,

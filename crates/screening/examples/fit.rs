@@ -1,11 +1,20 @@
-//! Fits the points in `lexicon/features.toml` to labelled texts: logistic regression, drawn towards a prior for each
-//! kind of feature, so that rare features keep plausible points.
+//! Fits the points in `lexicon/features.toml` to labeled texts: logistic regression, drawn towards a prior
+//! for each kind of feature, so that rare features keep plausible points.
 //!
-//! `cargo run --release -p frontdesk-screening --example fit -- FOLDER…` prints, for each folder, how texts fare with the
-//! points that the other folders give, and at the end the points that all folders give. A folder has the texts of
-//! one author: `texts.jsonl` with `label` (`ham` or `spam`), `name`, `email`, `message` and optionally `company`, and
-//! `companies.jsonl` with `company` and the texts of its `pages`. `LEXICON` names a folder with files that replace
-//! built-in ones; `SHOW=1` prints the texts that were judged wrongly.
+//! `cargo run --release -p frontdesk-screening --example fit -- FOLDER…` prints, for each folder, how texts
+//! fare with the points that the other folders give, and at the end the points that all folders give. A
+//! folder has the texts of one author: `texts.jsonl` with `label` (`ham` or `spam`), `name`, `email`,
+//! `message` and optionally `company`, and `companies.jsonl` with `company` and the texts of its `pages`.
+//! `LEXICON` names a folder with files that replace built-in ones; `SHOW=1` prints the texts that were judged
+//! wrongly.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::print_stdout,
+    reason = "a tool of the developers prints its results, and its counts are small"
+)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -110,7 +119,9 @@ fn fit(texts: &[&Text], priors: &[(f64, f64, f64)]) -> Model {
     };
     let mut speed = Model { features: vec![0.0; priors.len()], sequences: vec![0.0; 1 << 15], base: 0.0 };
     let mut counts: HashMap<(usize, bool), f64> = HashMap::new();
-    texts.iter().for_each(|text| *counts.entry((text.author, text.is_spam)).or_default() += 1.0);
+    for text in texts {
+        *counts.entry((text.author, text.is_spam)).or_default() += 1.0;
+    }
     // An author with four times as many texts counts twice as much.
     let shares: HashMap<(usize, bool), f64> =
         counts.iter().map(|(key, count)| (*key, 10.0 / count.sqrt())).collect();
@@ -123,7 +134,9 @@ fn fit(texts: &[&Text], priors: &[(f64, f64, f64)]) -> Model {
             let error = share * (1.0 / (1.0 + (-odds(text, &model)).exp()) - expected);
             text.features.iter().for_each(|(feature, strength)| slope.features[*feature] += error * strength);
             let (sequences, strength) = &text.sequences;
-            sequences.iter().for_each(|at| slope.sequences[usize::from(*at)] += error * strength);
+            for at in sequences {
+                slope.sequences[usize::from(*at)] += error * strength;
+            }
             slope.base += error;
         }
         let step = |speed: &mut f64, slope: f64| {

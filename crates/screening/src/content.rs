@@ -25,7 +25,7 @@ const LONG: usize = 9;
 /// The domains of URL shorteners, sorted, one per line.
 const SHORTENERS: &str = include_str!("shorteners.txt");
 
-/// The domains of providers of mailboxes for everybody, sorted, one per line.
+/// The domains of providers of free mailboxes, sorted, one per line.
 const FREE_MAIL: &str = include_str!("free_mail.txt");
 
 /// A text with at least this many words is long, and one with fewer than [`FEW_WORDS`] is short.
@@ -73,7 +73,8 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals in all fields except the address: at most one finding for each signal. Returns the text's features.
+/// Adds the signals in all fields except the address: at most one finding for each signal. Returns the text's
+/// features.
 pub(super) fn find_text_signals(
     text: &TokenizedText<'_>,
     options: &ScreeningOptions,

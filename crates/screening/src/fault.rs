@@ -1,4 +1,4 @@
-//! What is wrong in a file of the lexicon.
+//! Faults in a file of the lexicon.
 
 /// A file of the lexicon that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -7,7 +7,7 @@ pub struct LexiconFault {
     pub file: String,
     /// The number of the line, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// What is wrong, and what would be right.
+    /// The fault, and the way to mend it.
     pub message: String,
 }
 

@@ -26,7 +26,7 @@ pub enum FeatureKind {
     Topic,
     /// The subject of a message that hardly any site gets from honest visitors.
     Vice,
-    /// What only people with an own concern write. Has negative points.
+    /// Something that only people with an own concern write. Has negative points.
     Enquiry,
     /// A property of the text that no phrase shows.
     Shape,
@@ -56,12 +56,13 @@ named_enum! {
         ManySteps = "many-steps",
         /// The text has numbers.
         Digits = "digits",
-        /// The wording, which [`wording`](crate::wording) judges. Its points are for a unit of the logarithm of the odds.
+        /// The wording, which [`wording`](crate::wording) judges. Its points are for a unit of the logarithm
+        /// of the odds.
         Wording = "wording",
     }
 }
 
-/// What `features.toml` says about a feature.
+/// The declaration of a feature in `features.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Feature {

@@ -1,11 +1,19 @@
-//! What the operator's decisions teach: whether a text resembles those that the operator called spam, or those that the
-//! operator released, answered or finished.
+//! Learns from the operator's decisions: whether a text resembles those that the operator called spam, or
+//! those that the operator released, answered or finished.
 //!
-//! A [`Lesson`] is a submission's tokens, as keyed hashes without readable words, and the decision. The [`LearnedModel`] is the
-//! sum of all lessons, so removing a lesson removes its influence exactly. Tokens are the features of the text (which carry over
-//! from one language to others), pairs of features, words and pairs of words. For each token, the model compares in how many
-//! lessons of either kind it is (naive Bayes). How many points the result is worth follows from the honest lessons themselves:
-//! each is judged without its own influence, and the points are shifted so that hardly any of them would be marked.
+//! A [`Lesson`] is a submission's tokens, as keyed hashes without readable words, and the decision. The
+//! [`LearnedModel`] is the sum of all lessons, so removing a lesson removes its influence exactly. Tokens are
+//! the features of the text (which carry over from one language to others), pairs of features, words and
+//! pairs of words. For each token, the model compares in how many lessons of either kind it is (naive Bayes).
+//! How many points the result is worth follows from the honest lessons themselves: each is judged without its
+//! own influence, and the points are shifted so that hardly any of them would be marked.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "counts and points are small"
+)]
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -30,12 +38,12 @@ const WORDS_SHARE: f64 = 0.6;
 /// Words count only if at least this many lessons have them.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that may be marked.
-const MAX_WRONG: f64 = 0.02;
+const MAX_WRONG: f64 = 0.03;
 /// With so many honest lessons, the calibration counts half.
 const CERTAIN: f64 = 20.0;
 /// Maximum number of points that the model adds and subtracts.
 pub const MAX_POINTS: i32 = 60;
-pub const MIN_POINTS: i32 = -40;
+pub const MIN_POINTS: i32 = -12;
 /// A weak lesson, such as a reply, counts this much.
 const WEAK: f64 = 0.4;
 /// The number of smallest tokens that represent a lesson when near-duplicates are found.
@@ -119,7 +127,7 @@ pub struct LearnedModel {
     lessons: (usize, usize),
 }
 
-/// What the model says about a text.
+/// The model's answer about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resemblance {
     /// Negative if the text resembles honest messages.
@@ -130,8 +138,8 @@ pub struct Resemblance {
 }
 
 impl LearnedModel {
-    /// Adds up the lessons. A submission with `marked_from` points is marked. The order of the lessons does not matter,
-    /// except that of several nearly equal ones of one kind, the first counts.
+    /// Adds up the lessons. A submission with `marked_from` points is marked. The order of the lessons does
+    /// not matter, except that of several nearly equal ones of one kind, the first counts.
     pub fn new<'a>(lessons: impl IntoIterator<Item = &'a Lesson>, marked_from: u32) -> LearnedModel {
         let mut seen: HashMap<(bool, u32), HashSet<usize>> = HashMap::new();
         let mut kept: Vec<(&Lesson, f64)> = Vec::new();
@@ -170,8 +178,8 @@ impl LearnedModel {
         self.spam >= MIN_SPAM && self.honest >= MIN_HONEST
     }
 
-    /// The shift with which hardly any honest lesson would be marked, judged without itself. The fewer honest lessons
-    /// there are, the more cautious it is.
+    /// The shift with which hardly any honest lesson would be marked, judged without itself. The fewer honest
+    /// lessons there are, the more cautious it is.
     fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
         let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
         let mut totals: Vec<f64> = honest
@@ -186,7 +194,8 @@ impl LearnedModel {
         shift * totals.len() as f64 / (totals.len() as f64 + CERTAIN)
     }
 
-    /// The averaged logarithm of the odds that a text is spam. `own` is the lesson to leave out, with its weight.
+    /// The averaged logarithm of the odds that a text is spam. `own` is the lesson to leave out, with its
+    /// weight.
     fn odds(&self, tokens: &Tokens, own: Option<(Teaching, f64)>) -> f64 {
         let (own_spam, own_honest) = match own {
             Some((Teaching::Spam, weight)) => (weight, 0.0),
@@ -218,8 +227,8 @@ impl LearnedModel {
             return None;
         }
         let resemblance = POINTS_PER_UNIT * self.odds(tokens, None);
-        // The shift only takes back points for spam. After many lessons with the words of honest messages it is strongly
-        // negative, and must not hide spam that the phrases find.
+        // The shift only takes back points for spam. After many lessons with the words of honest messages it
+        // is strongly negative, and must not hide spam that the phrases find.
         let points = (resemblance + self.shift).max(resemblance.min(0.0)).round();
         let points = (points as i32).clamp(MIN_POINTS, MAX_POINTS);
         let (spam_lessons, honest_lessons) = self.lessons;

@@ -56,7 +56,8 @@ const BREAK: Id = Id::MAX;
 const MAX_LANGUAGES: u32 = 32;
 /// A text with fewer frequent words of its language may be in any language.
 const MIN_COMMON: u32 = 3;
-/// A text is in each language of which it has at least this percentage of the frequent words that it has of any.
+/// A text is in each language of which it has at least this percentage of the frequent words that it has of
+/// any.
 const SAME_LANGUAGE_PERCENT: u32 = 60;
 /// Maximum number of words and of phrases; IDs have 16 bits.
 const MAX_ENTRIES: usize = 60_000;
@@ -92,8 +93,8 @@ pub struct Lexicon {
     pub(super) features: FeatureSet,
     /// The features that the code computes, by [`Shape`].
     pub(super) shapes: [Option<FeatureId>; Shape::ALL.len()],
-    /// Hash table with open addressing; its length is a power of two. Each slot holds a part of a word's hash,
-    /// and the word's ID.
+    /// Hash table with open addressing; its length is a power of two. Each slot holds a part of a word's
+    /// hash, and the word's ID.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
     /// The phrases that begin with a word, by the word's ID.
@@ -129,8 +130,8 @@ static DEFAULT: LazyLock<Arc<Lexicon>> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LexiconFile {
-    /// Frequent words of the language, separated by spaces: the phrases count only in texts that have about as many
-    /// of them as of any other language's. Without them, the phrases count in all texts.
+    /// Frequent words of the language, separated by spaces: the phrases count only in texts that have about
+    /// as many of them as of any other language's. Without them, the phrases count in all texts.
     common: Option<String>,
     #[serde(default)]
     phrases: BTreeMap<String, Vec<String>>,
@@ -145,8 +146,8 @@ impl Lexicon {
         DEFAULT.clone()
     }
 
-    /// The built-in lexicon with the operator's files, by name: a file replaces the built-in one with the same
-    /// name; others are added. `features.toml` replaces single features, and adds new ones.
+    /// The built-in lexicon with the operator's files, by name: a file replaces the built-in one with the
+    /// same name; others are added. `features.toml` replaces single features, and adds new ones.
     pub fn with_files(own: &BTreeMap<String, String>) -> Result<Lexicon, LexiconFault> {
         let declarations = std::iter::once(features::BUILT_IN).chain(own.get(FEATURES).map(String::as_str));
         let features = FeatureSet::parse(declarations)
@@ -318,7 +319,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The IDs of the words of a part of a phrase; adds them. The last one is a prefix if the part ends with `*`.
+    /// The IDs of the words of a part of a phrase; adds them. The last one is a prefix if the part ends with
+    /// `*`.
     fn ids_of(&mut self, part: &str) -> Vec<Id> {
         let words = split_words(part);
         let last = words.len().saturating_sub(1);
@@ -382,8 +384,8 @@ impl Builder {
         Lexicon { features, shapes, table, phrases, first, common, telling, any_number: number }
     }
 
-    /// For each prefix, the IDs of all words and longer prefixes that begin with it: a word of a text has one ID
-    /// only, that of its longest entry.
+    /// For each prefix, the IDs of all words and longer prefixes that begin with it: a word of a text has one
+    /// ID only, that of its longest entry.
     fn covered_ids(&self) -> HashMap<Id, Vec<Id>> {
         let mut covered: HashMap<Id, Vec<Id>> = HashMap::new();
         for id in self.ids.values() {

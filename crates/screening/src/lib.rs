@@ -67,7 +67,7 @@ pub struct ScreeningOptions {
     pub blocked: Domains,
     /// The phrases and their points.
     pub lexicon: Arc<Lexicon>,
-    /// What the site is about.
+    /// The site's trade and vocabulary.
     pub profile: Arc<SiteProfile>,
     /// Whether the operator's decisions teach, and whether what they taught counts.
     pub learn: bool,
@@ -171,6 +171,7 @@ pub enum Evidence {
 impl Evidence {
     /// Returns the earlier verdict, if any. Otherwise screens the submission, and records in `repeats` that
     /// `source` (an address or a keyed hash of it) sent the message.
+    #[expect(clippy::too_many_arguments, reason = "the facts and the state of one judgment")]
     pub fn judge(
         &self,
         entry: &Entry,
@@ -206,8 +207,8 @@ pub fn screen(
     screen_with(text, extras, signals, None, options)
 }
 
-/// Screens a submission: finds signals in its text and its request, compares it with what the operator taught, and adds
-/// up the points. Finds none if screening is disabled.
+/// Screens a submission: finds signals in its text and its request, compares it with what the operator
+/// taught, and adds up the points. Finds none if screening is disabled.
 pub fn screen_with(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -234,15 +235,15 @@ pub fn screen_with(
     score_findings(findings, options)
 }
 
-/// What the operator's decisions have taught.
+/// The sum of the operator's decisions, and the key of its tokens.
 #[derive(Debug)]
 pub struct Learned {
     pub model: LearnedModel,
     pub key: TokenKey,
 }
 
-/// The tokens of a submission for a lesson. `points` are those of the signals in its text. `None` if the visitor wrote
-/// too little to learn from.
+/// The tokens of a submission for a lesson. `points` are those of the signals in its text. `None` if the
+/// visitor wrote too little to learn from.
 pub fn lesson_tokens(
     text: &TokenizedText<'_>,
     points: u32,
@@ -256,8 +257,8 @@ pub fn lesson_tokens(
     (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
 }
 
-/// Adds the points of a text that resembles spam, or takes off points of [`Signal::Offer`] if it resembles honest
-/// messages.
+/// Adds the points of a text that resembles spam, or takes off points of [`Signal::Offer`] if it resembles
+/// honest messages.
 fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
     let Resemblance { points, spam_lessons, honest_lessons } = resemblance;
     if points > 0 {
@@ -284,7 +285,8 @@ pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Ve
 }
 
 /// Converts findings to points, and compares their sum with the thresholds: to hold a submission, without
-/// those of [`Signal::Rate`], and only if it has more than halfway to it without those of [`Signal::Learned`]. Drops findings that add no points.
+/// those of [`Signal::Rate`], and only if it has more than halfway to it without those of
+/// [`Signal::Learned`]. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -301,7 +303,8 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
     let of = |signal| reasons.iter().find(|reason| reason.signal == signal).map_or(0, |reason| reason.points);
     let (counted, marked_from) = (score - of(Signal::Rate), options.suspicious_threshold.max(1));
-    // What was learned holds nothing that is not strongly suspicious without it: a wrong decision may have taught it.
+    // Learned evidence holds nothing that is not strongly suspicious without it: a wrong decision may have
+    // taught it.
     let strong = marked_from.midpoint(threshold).min(threshold);
     let hold = counted >= threshold && counted - of(Signal::Learned) >= strong;
     let suspicious = !hold && score >= marked_from;

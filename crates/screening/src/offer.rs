@@ -8,7 +8,8 @@ use super::profile::SiteProfile;
 pub(super) const MAX_POINTS: u32 = 80;
 /// Fewer points say too little.
 const MIN_POINTS: i32 = 25;
-/// A text without a part of an offer that has so many points, or a wording with such odds, is none by its shape alone.
+/// A text without a part of an offer that has so many points, or a wording with such odds, is none by its
+/// shape alone.
 const TELLING_POINTS: i32 = 5;
 const TELLING_ODDS: i32 = 100;
 /// Only so many subjects count: a company that lists all its services is no worse than one with few.
@@ -118,8 +119,8 @@ impl Weights {
 }
 
 impl Offer {
-    /// One sentence for the operator: `an offer that you did not ask for: says how it found the site, is about
-    /// search ranking`.
+    /// One sentence for the operator: `an offer that you did not ask for: says how it found the site, is
+    /// about search ranking`.
     pub fn explain(&self, lexicon: &Lexicon) -> String {
         let says = |feature: &FeatureId| {
             let declared = lexicon.features.get(*feature);

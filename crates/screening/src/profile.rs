@@ -1,5 +1,6 @@
-//! What a site is about, from its own pages: an offer to build websites is spam to a harbor, and an enquiry to
-//! an agency.
+//! The trade and the words of a site, from its own pages: an offer to build websites is spam to a harbor,
+//! and an enquiry
+//! to an agency.
 
 use std::collections::HashMap;
 

@@ -67,7 +67,8 @@ pub(super) struct Word {
     pub decorative: u32,
     /// The scripts of the letters, as a bit set of [`Script`]s.
     scripts: u8,
-    /// For each of [`PREFIX_LENGTHS`], the hash of that many first letters and digits; 0 if the word is shorter.
+    /// For each of [`PREFIX_LENGTHS`], the hash of that many first letters and digits; 0 if the word is
+    /// shorter.
     pub prefixes: [u32; PREFIX_COUNT],
 }
 

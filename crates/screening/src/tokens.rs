@@ -1,5 +1,5 @@
-//! The tokens of a text that lessons store: keyed hashes of its features, of pairs of features, of words and of pairs of
-//! words.
+//! The tokens of a text that lessons store: keyed hashes of its features, of pairs of features, of words and
+//! of pairs of words.
 
 use std::collections::HashSet;
 use std::hash::Hasher as _;
@@ -15,8 +15,8 @@ pub type TokenKey = [u8; 16];
 /// Maximum number of tokens that are features or pairs of features.
 const MAX_FEATURES: usize = 120;
 
-/// The tokens of a text whose features have these names, and which has so many points. The same text gives the same tokens with
-/// the same key.
+/// The tokens of a text whose features have these names, and which has so many points. The same text gives
+/// the same tokens with the same key.
 pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, key: &TokenKey) -> Tokens {
     let hasher = SipHasher13::new_with_key(key);
     let hash = |parts: &[&[u8]]| {

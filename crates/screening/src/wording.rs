@@ -1,5 +1,5 @@
-//! How a text is worded: a linear model of its letter sequences, fitted to labelled texts of many languages and
-//! trades (`examples/fit.rs`). It knows what phrases do not list: endings, punctuation, ways of speaking.
+//! How a text is worded: a linear model of its letter sequences, fitted to labeled texts of many languages
+//! and trades (`examples/fit.rs`). It knows what phrases do not list: endings, punctuation, ways of speaking.
 
 /// The binary logarithm of the number of weights.
 const BITS: u32 = 15;
@@ -8,7 +8,8 @@ const MIN_LENGTH: usize = 3;
 const MAX_LENGTH: usize = 5;
 /// Texts with fewer distinct sequences say too little.
 const MIN_SEQUENCES: u64 = 60;
-/// Maximum length of a text that is read, in bytes: the beginning says how it is worded, and the work is bounded.
+/// Maximum length of a text that is read, in bytes: the beginning says how it is worded, and the work is
+/// bounded.
 const MAX_TEXT: usize = 8_000;
 
 /// The weights, a signed byte each, by the hash of a sequence.
@@ -33,7 +34,7 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
         // Links are a feature of their own.
         for part in text.split_whitespace().filter(|part| !part.contains("://") && !part.starts_with("www."))
         {
-            let mut word = Word::default();
+            let mut word = Letters::default();
             word.add(' ', &mut seen, &mut see);
             for c in part.chars() {
                 match c {
@@ -50,13 +51,13 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
 
 /// The hashes of the sequences that end at the last character of a word, by their start.
 #[derive(Default)]
-struct Word {
+struct Letters {
     /// The running hashes of the sequences that began 0 to 4 characters ago, the newest first.
     hashes: [u32; MAX_LENGTH],
     length: usize,
 }
 
-impl Word {
+impl Letters {
     fn add(&mut self, c: char, seen: &mut [u64], see: &mut impl FnMut(u16)) {
         self.hashes.copy_within(..MAX_LENGTH - 1, 1);
         self.hashes[0] = 0;
@@ -75,8 +76,8 @@ impl Word {
     }
 }
 
-/// The logarithm of the odds that these texts are an offer, in hundredths; `None` if they are too short to say. Integers give
-/// the same result on every machine.
+/// The logarithm of the odds that these texts are an offer, in hundredths; `None` if they are too short to
+/// say. Integers give the same result on every machine.
 pub(super) fn odds<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> {
     let (mut count, mut sum) = (0u64, 0i64);
     visit(texts, |sequence| {

@@ -39,8 +39,8 @@ impl CheckResult {
 }
 
 /// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order.
-/// A query that fails makes the result of its record [`CheckResult::Unknown`]; if the first one does, the name
-/// servers are not asked again.
+/// A query that fails makes the result of its record [`CheckResult::Unknown`]; if the first one does, the
+/// name servers are not asked again.
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,

@@ -13,7 +13,9 @@ use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::display::{AppendedLines, FullScreen, StatusLine};
-use super::{CheckResult, canary, examine_inbox};
+use super::canary::{describe, describe_all};
+use super::inbox::examine_inbox;
+use super::mail_domain::CheckResult;
 use crate::cli::output::{counted, exit_code};
 use frontdesk_config::Config;
 use frontdesk_deliver::digest::CanaryProblem;
@@ -135,7 +137,7 @@ fn read_canary(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<V
     let is_on = config.canary.every.is_some();
     let status = inbox.canary_status()?.filter(|_| is_on);
     let Some(status) = status else {
-        let lines = canary::describe(None, is_on, now).into_iter();
+        let lines = describe(None, is_on, now).into_iter();
         return Ok(lines.map(|(subject, result)| StatusLine::new(&subject, result)).collect());
     };
     let result = match CanaryProblem::of(&status, now) {
@@ -148,7 +150,7 @@ fn read_canary(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<V
         }
     };
     let summary = StatusLine::new("canary", result).aged(Some((status.ended_at, "it ended")), now);
-    let steps = canary::describe_all(&status).into_iter();
+    let steps = describe_all(&status).into_iter();
     let steps = steps.map(|(subject, result)| StatusLine::new(&subject, result));
     Ok(std::iter::once(summary).chain(steps).collect())
 }

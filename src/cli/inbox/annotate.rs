@@ -161,7 +161,8 @@ pub(in crate::cli) fn describe_done(annotated: Annotated, is_done: bool) -> Opti
     choose_words(annotated, words.map(str::to_owned))
 }
 
-/// The result of calling a submission spam or honest, as the rest of a sentence about it. `None` if it no longer exists.
+/// The result of calling a submission spam or honest, as the rest of a sentence about it. `None` if it no
+/// longer exists.
 pub(in crate::cli) fn describe_spam(annotated: Annotated, is_spam: bool) -> Option<String> {
     let words = if is_spam {
         ["is marked as spam", "is already marked as spam"]

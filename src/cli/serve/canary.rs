@@ -1,4 +1,4 @@
-//! What the canary needs of the server besides the way of a submission: the site's pages and scripts, and
+//! Inputs of the canary from the server besides the way of a submission: the site's pages and scripts, and
 //! checks of this machine.
 
 #![expect(clippy::disallowed_methods, reason = "checks compare with the current time")]

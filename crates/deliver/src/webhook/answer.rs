@@ -67,8 +67,8 @@ fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Optio
     Some(wait.min(LONGEST_RETRY_AFTER))
 }
 
-/// The time at which a server has sent a response, from `Date` (RFC 9110 §6.6.1). `None` without a valid date,
-/// and for responses from a cache, which state the time of the original.
+/// The time at which a server has sent a response, from `Date` (RFC 9110 §6.6.1). `None` without a valid
+/// date, and for responses from a cache, which state the time of the original.
 pub fn stated_time(headers: &HeaderMap) -> Option<Timestamp> {
     let is_cached = headers.get(AGE).is_some_and(|age| age.as_bytes().trim_ascii() != b"0");
     http_date(headers.get(DATE)?.to_str().ok()?.trim()).filter(|_| !is_cached)

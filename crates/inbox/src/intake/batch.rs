@@ -153,7 +153,7 @@ fn count_skipped(mails: &[MailFate]) -> LimitCounts {
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
     messages: Arc<Repeats>,
-    /// What the operator's decisions have taught; `None` before the lessons are read.
+    /// The sum of the operator's decisions; `None` before the lessons are read.
     pub learned: ArcSwapOption<Learned>,
     /// The verdicts on submissions whose transaction is not committed yet. If the transaction is retried, the
     /// messages must not be counted again.

@@ -1,7 +1,5 @@
 //! Keeps what operators' decisions have taught in memory, for screening.
 
-#![expect(clippy::disallowed_methods, reason = "the lessons are read at intervals")]
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,15 +21,15 @@ pub(super) struct LessonReader {
     version: Option<u128>,
     /// The threshold with which the model was made.
     marked_from: u32,
-    /// What the database says about learning, if this process has stored it.
+    /// The setting in the database, if this process has stored it.
     learns: Option<bool>,
     checked_at: Option<Instant>,
     expired_at: Option<Instant>,
 }
 
 impl LessonReader {
-    /// Gives the screener the current lessons, if they have changed. Stores whether decisions teach, and removes old
-    /// lessons. A failure leaves the previous lessons in place; the next call tries again.
+    /// Gives the screener the current lessons, if they have changed. Stores whether decisions teach, and
+    /// removes old lessons. A failure leaves the previous lessons in place; the next call tries again.
     pub fn refresh(
         &mut self,
         store: &Store,

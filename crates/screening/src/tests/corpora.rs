@@ -1,5 +1,5 @@
-//! The results on labelled texts in `tests/data/screening/`, a folder for each author: fresh, after lessons, and under
-//! attack.
+//! The results on labeled texts in `tests/data/screening/`, a folder for each author: fresh, after lessons,
+//! and under attack.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::*;
 use crate::learned::{Lesson, Teaching};
 
-/// A labelled text, and the options of the site that it was written to.
+/// A labeled text, and the options of the site that it was written to.
 struct Text {
     is_spam: bool,
     row: Value,
@@ -83,11 +83,12 @@ fn count(texts: &[&Text], learned: Option<&Learned>) -> [usize; 5] {
     counts
 }
 
-/// The authors of `exam-…` had no part in the lexicon and its points: their shares are in docs/pages/screening.md. Those of the
-/// others are too optimistic, and notice a change for the worse.
+/// The authors of `exam-…` had no part in the lexicon and its points: their shares are in
+/// docs/pages/screening.md. Those of the others are too optimistic, and notice a change for the worse.
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
-    // The author, the greatest share of honest texts that may be marked, and the least share of spam, in percent.
+    // The author, the greatest share of honest texts that may be marked, and the least share of spam, in
+    // percent.
     for (author, most_wrong, least) in [
         ("tuned", 4, 90),
         ("held-out", 5, 90),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::cli::doctor::CheckResult;
+use crate::cli::doctor::mail_domain::CheckResult;
 use crate::cli::output::{DIM, ERROR, GOOD};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::time::format_distance;
@@ -169,7 +169,7 @@ mod tests {
         StatusLine::new(subject, CheckResult::Bad(text.to_owned()))
     }
 
-    /// What is written, without styles.
+    /// The written text, without styles.
     fn plain(write: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut out = Vec::new();
         write(&mut out);

@@ -77,8 +77,8 @@ pub struct Abuse {
     pub decisions: Decisions,
 }
 
-/// How often operators agreed with screening, by what they taught: those that screening marked or held and that they called
-/// spam or honest, and the spam that it delivered unmarked.
+/// How often operators agreed with screening, by what they taught: those that screening marked or held and
+/// that they called spam or honest, and the spam that it delivered unmarked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decisions {
     pub marked_spam: usize,
@@ -189,18 +189,23 @@ impl InboxReader {
                 abuse.agent_count = row.get("agents")?;
                 abuse.agents.push(AgentCount::from_row(&row)?);
             }
-            let count = |condition: &str| format!("count(*) FILTER (WHERE {condition})");
-            let decisions = format!(
-                "SELECT {} AS marked_spam, {} AS marked_honest, {} AS held_spam, {} AS held_honest, {} AS missed_spam
-                 FROM lesson WHERE taught_at >= ?1",
-                count("judged = 1 AND teaching = 1"),
-                count("judged = 1 AND teaching <> 1"),
-                count("judged = 2 AND teaching = 1"),
-                count("judged = 2 AND teaching <> 1"),
-                count("judged = 0 AND teaching = 1"),
-            );
-            abuse.decisions = Decisions::from_row(&self.sql.one(&decisions, values![since])?)?;
+            abuse.decisions = self.decisions(since)?;
             Ok(abuse)
         })
+    }
+
+    /// Counts by lessons that were taught since a time, in milliseconds.
+    fn decisions(&self, since: i64) -> Result<Decisions, StoreError> {
+        let count = |condition: &str| format!("count(*) FILTER (WHERE {condition})");
+        let decisions = format!(
+            "SELECT {} AS marked_spam, {} AS marked_honest, {} AS held_spam, {} AS held_honest, {} AS missed_spam
+             FROM lesson WHERE taught_at >= ?1",
+            count("judged = 1 AND teaching = 1"),
+            count("judged = 1 AND teaching <> 1"),
+            count("judged = 2 AND teaching = 1"),
+            count("judged = 2 AND teaching <> 1"),
+            count("judged = 0 AND teaching = 1"),
+        );
+        Decisions::from_row(&self.sql.one(&decisions, values![since])?)
     }
 }

@@ -371,9 +371,10 @@ impl Editor {
     }
 
     /// Removes the submissions that `among` selects from `ids`, which must be sorted, and adds their counts
-    /// to `erased` and `entry`. With `discarded_at`, what is discarded teaches what spam is. Each transaction skips locked rows, because waiting for them could cause a
-    /// deadlock with the replica that processes the intake; further transactions remove the rest. Fails with
-    /// [`StoreError::Locked`] if a row stays locked for [`PATIENCE`].
+    /// to `erased` and `entry`. With `discarded_at`, what is discarded teaches what spam is. Each transaction
+    /// skips locked rows, because waiting for them could cause a deadlock with the replica that processes the
+    /// intake; further transactions remove the rest. Fails with [`StoreError::Locked`] if a row stays locked
+    /// for [`PATIENCE`].
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,

@@ -1,7 +1,8 @@
 //! The table `lesson`: what operators' decisions teach screening.
 //!
-//! A lesson has keyed hashes of a submission's words and features, and no readable word. It stays when its submission is
-//! discarded or removed by retention, and goes with the person's other data when an operator erases that person.
+//! A lesson has keyed hashes of a submission's words and features, and no readable word. It stays when its
+//! submission is discarded or removed by retention, and goes with the person's other data when an operator
+//! erases that person.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -66,9 +67,9 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
     tx.execute(set, values![VERSION, Uuid::now_v7().into_bytes().to_vec()]).map(drop)
 }
 
-/// Teaches a decision about a processed submission, in place of an earlier one; `None` takes an earlier one back. An encrypted
-/// submission, and one with hardly any text, teaches nothing. Does nothing if learning is switched off. Returns whether a
-/// lesson changed.
+/// Teaches a decision about a processed submission, in place of an earlier one; `None` takes an earlier one
+/// back. An encrypted submission, and one with hardly any text, teaches nothing. Does nothing if learning is
+/// switched off. Returns whether a lesson changed.
 pub(super) fn teach(
     tx: &dyn Sql,
     secret: &Secret,
@@ -98,8 +99,8 @@ pub(super) fn teach(
     Ok(is_taught)
 }
 
-/// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was taught; or takes
-/// such a lesson back.
+/// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was
+/// taught; or takes such a lesson back.
 pub(super) fn teach_weakly(
     tx: &dyn Sql,
     secret: &Secret,
@@ -134,8 +135,8 @@ fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     sql.exists("SELECT 1 FROM lesson WHERE submission = ?1 AND teaching <> ?2", values![id, weak])
 }
 
-/// Teaches that submissions which are about to be discarded are spam: those that screening holds or that are marked as spam,
-/// up to [`MAX_DISCARDED`].
+/// Teaches that submissions which are about to be discarded are spam: those that screening holds or that are
+/// marked as spam, up to [`MAX_DISCARDED`].
 pub(super) fn teach_discarded(
     tx: &dyn Sql,
     secret: &Secret,
@@ -162,8 +163,8 @@ pub(super) fn teach_discarded(
     Ok(())
 }
 
-/// Stores the lesson of a row of `submission`. Returns false if it has too little text. A row that cannot be read teaches
-/// nothing.
+/// Stores the lesson of a row of `submission`. Returns false if it has too little text. A row that cannot be
+/// read teaches nothing.
 fn insert(
     tx: &dyn Sql,
     secret: &Secret,
@@ -195,8 +196,8 @@ fn insert(
     Ok(true)
 }
 
-/// Removes the oldest lessons of the larger kind beyond [`MAX_LESSONS`], so that a flood of one kind does not replace the
-/// other.
+/// Removes the oldest lessons of the larger kind beyond [`MAX_LESSONS`], so that a flood of one kind does not
+/// replace the other.
 fn limit(tx: &dyn Sql) -> Result<(), StoreError> {
     let spam = number(Teaching::Spam);
     let counts = tx.one(

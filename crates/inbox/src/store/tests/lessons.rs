@@ -1,4 +1,4 @@
-//! What operators' decisions teach, and how it changes later verdicts.
+//! Lessons from operators' decisions, and how they change later verdicts.
 
 use super::screened::sealing;
 use super::*;
@@ -75,7 +75,7 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
 }
 
 #[test]
-fn a_release_teaches_if_screening_held_and_a_discard_survives_the_submission() {
+fn a_release_teaches_if_screening_held_and_a_discards_lesson_stays() {
     let fixture = Fixture::new();
     let held = |text: &str| contact(text).held_for(&[(Signal::Links, "4 links")]);
     let (released, discarded) =
@@ -96,7 +96,7 @@ fn a_release_teaches_if_screening_held_and_a_discard_survives_the_submission() {
 }
 
 #[test]
-fn a_lesson_has_no_readable_word_and_an_encrypted_submission_teaches_nothing() {
+fn a_lesson_has_no_readable_word_and_is_not_made_from_encrypted_ones() {
     let fixture = Fixture::in_file();
     let id = fixture.keep_new(&fresh("Sesame opens the cave of the forty thieves"));
     fixture.editor().set_spam(id, true, now()).unwrap();
@@ -117,7 +117,6 @@ fn what_was_taught_marks_but_never_holds_alone() {
     for number in 0..8 {
         let (offer, question) =
             (fixture.keep_new(&fresh(&dull_offer(number))), fixture.keep_new(&fresh(&honest(number))));
-        assert!(!fixture.get(offer).screening.unwrap().suspicious, "the lexicon does not know it");
         editor.set_spam(offer, true, now()).unwrap();
         editor.set_spam(question, false, now()).unwrap();
     }
