@@ -20,17 +20,12 @@ use std::time::Instant;
 use anyhow::bail;
 use jiff::Timestamp;
 
-use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural, print_faults};
+use super::output::{DIM, ERROR, GOOD, counted, exit_code, print_faults};
 use super::{needs, site};
 use dns::Resolver;
 use frontdesk_config::{Config, Flag};
-use frontdesk_deliver::digest::Digest;
 use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
-use frontdesk_inbox::submission::Status;
-use frontdesk_inbox::submission::delivery::DeliveryState;
-use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::rate_limiter;
 use frontdesk_site::fault::Fault;
 pub(super) use inbox::{describe_undelivered, examine_canary, examine_inbox};

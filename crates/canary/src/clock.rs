@@ -56,15 +56,14 @@ pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) ->
         (None, Some(agreeing)) => {
             (agreeing.server.clone(), Outcome::Ok, "the clock agrees with that of another server".to_owned())
         }
-        (_, None) => match is_synchronized {
-            Some(true) => {
-                (String::new(), Outcome::Ok, "a time service has synchronized the clock".to_owned())
-            }
-            _ => {
-                let text = "not compared, because no other server has told its time: webhooks and `canary.ping_url` do";
-                (String::new(), Outcome::Skipped, text.to_owned())
-            }
-        },
+        (_, None) if is_synchronized == Some(true) => {
+            (String::new(), Outcome::Ok, "a time service has synchronized the clock".to_owned())
+        }
+        (_, None) => {
+            let text =
+                "not compared, because no other server has told its time: webhooks and `canary.ping_url` do";
+            (String::new(), Outcome::Skipped, text.to_owned())
+        }
     };
     StepResult { step: Step::Clock, subject, outcome, text, took: Duration::ZERO }
 }

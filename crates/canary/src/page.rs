@@ -262,7 +262,7 @@ fn names(names: &[&str]) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    visible(cut(text, MAX_QUOTED_CHARS)).to_string()
+    visible(cut(text, MAX_QUOTED_CHARS))
 }
 
 #[cfg(test)]

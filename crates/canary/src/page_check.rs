@@ -1,7 +1,5 @@
 //! Fetches the pages that show a form and the scripts that send it, as a browser would, and compares them.
 
-#![expect(clippy::disallowed_methods, reason = "steps are timed")]
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -199,5 +197,5 @@ fn media_type(headers: &HeaderMap) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    visible(cut(text, MAX_QUOTED_CHARS)).to_string()
+    visible(cut(text, MAX_QUOTED_CHARS))
 }

@@ -34,9 +34,12 @@ pub(super) fn read(r: &mut Reader<'_>) -> Arc<Lexicon> {
     if files.is_empty() {
         return Lexicon::built_in();
     }
-    Lexicon::with_files(&files).map(Arc::new).unwrap_or_else(|fault| {
-        let place = format!("{LEXICON_FOLDER}/{}", fault.file);
-        r.report(Fault::error(place, fault.line, fault.message).about(KEYS));
-        Lexicon::built_in()
-    })
+    match Lexicon::with_files(&files) {
+        Ok(lexicon) => Arc::new(lexicon),
+        Err(fault) => {
+            let place = format!("{LEXICON_FOLDER}/{}", fault.file);
+            r.report(Fault::error(place, fault.line, fault.message).about(KEYS));
+            Lexicon::built_in()
+        }
+    }
 }

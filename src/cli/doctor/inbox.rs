@@ -1,4 +1,5 @@
-//! Checks the inbox and the canary's last run: without a message, and without a connection except to the database.
+//! Checks the inbox and the canary's last run: without a message, and without a connection except to the
+//! database.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 

@@ -76,7 +76,8 @@ fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> 
     let Decisions { marked_spam, marked_honest, held_spam, held_honest, missed_spam } = abuse.decisions;
     if marked_spam + marked_honest + held_spam + held_honest + missed_spam > 0 {
         let percent = |right: usize, wrong: usize| {
-            if right + wrong == 0 { String::new() } else { format!(" ({} %)", right * 100 / (right + wrong)) }
+            let share = (right * 100).checked_div(right + wrong);
+            share.map_or_else(String::new, |share| format!(" ({share} %)"))
         };
         let decisions = [
             "By your decisions:".to_owned(),

@@ -76,12 +76,14 @@ impl FullScreen {
         Ok(FullScreen)
     }
 
+    #[expect(clippy::unused_self, reason = "only a screen that was started can be cleared")]
     /// Clears the screen. `out` must pass on escape sequences.
     pub(super) fn clear(&self, out: &mut impl Write) -> io::Result<()> {
         write!(out, "\x1b[H\x1b[2J")?;
         out.flush()
     }
 
+    #[expect(clippy::unused_self, reason = "only a screen that was started can be drawn")]
     /// Writes the content. Problems come first if not all lines fit.
     pub(super) fn draw(
         &self,
