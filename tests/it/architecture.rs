@@ -181,7 +181,9 @@ fn the_binary_has_no_words_of_the_example_company() {
     for word in WORDS {
         assert!(has_word(&of_site, word), "the example site does not say `{word}`");
     }
-    for path in &files {
+    // Words of other languages: a German *Provision* is a commission.
+    let phrases = root().join("crates/screening/lexicon");
+    for path in files.iter().filter(|path| !path.starts_with(&phrases)) {
         let text = embedded_text(path);
         for word in WORDS {
             assert!(!has_word(&text, word), "{} says `{word}`", path.display());

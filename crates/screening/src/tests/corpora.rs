@@ -101,6 +101,7 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
         ("exam-1", 5, 70),
         ("exam-2", 5, 60),
         ("exam-3", 5, 70),
+        ("exam-4", 6, 70),
     ] {
         let texts = texts(author);
         let [honest, wrong, held, spam, caught] = count(&texts.iter().collect::<Vec<_>>(), None);
@@ -116,7 +117,7 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
 /// Half of the texts are taught, each in turn.
 #[test]
 fn lessons_keep_honest_messages_out_and_catch_most_spam() {
-    let texts: Vec<Text> = ["exam-1", "exam-2", "exam-3"].into_iter().flat_map(texts).collect();
+    let texts: Vec<Text> = ["exam-1", "exam-2", "exam-3", "exam-4"].into_iter().flat_map(texts).collect();
     let mut sums = [0; 5];
     for turn in 0..2 {
         let (taught, others): (Vec<_>, Vec<_>) = texts.iter().enumerate().partition(|(at, _)| at % 2 == turn);

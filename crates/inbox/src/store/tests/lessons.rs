@@ -111,7 +111,7 @@ fn a_lesson_has_no_readable_word_and_is_not_made_from_encrypted_ones() {
 }
 
 #[test]
-fn what_was_taught_marks_but_never_holds_alone() {
+fn what_was_taught_adds_points_but_never_holds_alone() {
     let fixture = Fixture::new();
     let mut editor = fixture.editor();
     for number in 0..8 {
@@ -125,8 +125,8 @@ fn what_was_taught_marks_but_never_holds_alone() {
     let like_spam = fixture
         .get(fixture.keep_new(&fresh("Blue velvet curtains for the stage, sewn in Ghent, with brass rings")));
     let screening = like_spam.screening.unwrap();
-    assert!(screening.suspicious && like_spam.held.is_none(), "{screening:?}");
-    assert!(screening.signals().contains("learned"), "{screening:?}");
+    let learned = screening.reasons.iter().find(|reason| reason.signal == Signal::Learned);
+    assert!(learned.is_some_and(|reason| reason.points > 20) && like_spam.held.is_none(), "{screening:?}");
     let like_honest = fixture
         .get(fixture.keep_new(&fresh("Does the orchestra have a place for my daughter with her flute?")))
         .screening
