@@ -20,7 +20,8 @@ use crate::support::{TestServer, frontdesk, small_site, store_of};
 
 const READING: [&str; 7] =
     ["list_submissions", "search_submissions", "read_submission", "list_forms", "stats", "doctor", "check"];
-const CHANGING: [&str; 7] = ["hold", "release", "retry", "discard", "done", "reopen", "note"];
+const CHANGING: [&str; 9] =
+    ["hold", "release", "retry", "discard", "done", "reopen", "spam", "ham", "note"];
 
 /// The SDK's client, connected to `frontdesk mcp` through pipes.
 struct Assistant {
@@ -202,7 +203,7 @@ fn only_reading_tools_exist_unless_changes_are_allowed() {
         let hints = tool.annotations.expect("annotations");
         let is_reading = READING.contains(&&*tool.name);
         assert_eq!(hints.read_only_hint, Some(is_reading), "{}", tool.name);
-        assert_eq!(hints.open_world_hint, Some(["release", "retry"].contains(&&*tool.name)), "{}", tool.name);
+        assert_eq!(hints.open_world_hint, Some(["release", "retry", "ham"].contains(&&*tool.name)), "{}", tool.name);
         let is_destructive = ["discard", "release"].contains(&&*tool.name);
         assert_eq!(hints.destructive_hint, Some(is_destructive), "{}", tool.name);
         let has_further_effects = ["release", "retry", "discard"].contains(&&*tool.name);

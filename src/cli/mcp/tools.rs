@@ -176,7 +176,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Removes the mark of spam, releases submissions that it or screening holds, and teaches screening. `spam` reverses it, except                       for messages that were delivered.",
         required: &["ids"],
         parameters: || ids_and(None),
-        hints: REVERSIBLE,
+        hints: ToolHints { is_destructive: true, is_idempotent: false, is_open_world: true, ..REVERSIBLE },
         run: |session, arguments| change::set_spam(session, arguments, false),
     },
     ToolSpec {
