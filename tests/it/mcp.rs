@@ -20,8 +20,7 @@ use crate::support::{TestServer, frontdesk, small_site, store_of};
 
 const READING: [&str; 7] =
     ["list_submissions", "search_submissions", "read_submission", "list_forms", "stats", "doctor", "check"];
-const CHANGING: [&str; 9] =
-    ["hold", "release", "retry", "discard", "done", "reopen", "spam", "ham", "note"];
+const CHANGING: [&str; 9] = ["hold", "release", "retry", "discard", "done", "reopen", "spam", "ham", "note"];
 
 /// The SDK's client, connected to `frontdesk mcp` through pipes.
 struct Assistant {
@@ -203,7 +202,12 @@ fn only_reading_tools_exist_unless_changes_are_allowed() {
         let hints = tool.annotations.expect("annotations");
         let is_reading = READING.contains(&&*tool.name);
         assert_eq!(hints.read_only_hint, Some(is_reading), "{}", tool.name);
-        assert_eq!(hints.open_world_hint, Some(["release", "retry", "ham"].contains(&&*tool.name)), "{}", tool.name);
+        assert_eq!(
+            hints.open_world_hint,
+            Some(["release", "retry", "ham"].contains(&&*tool.name)),
+            "{}",
+            tool.name
+        );
         let is_destructive = ["discard", "release"].contains(&&*tool.name);
         assert_eq!(hints.destructive_hint, Some(is_destructive), "{}", tool.name);
         let has_further_effects = ["release", "retry", "discard"].contains(&&*tool.name);
