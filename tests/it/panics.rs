@@ -403,6 +403,26 @@ fn a_certificate_order_that_panics_is_tried_again() {
 }
 
 #[test]
+fn a_page_that_the_canary_cannot_judge_is_skipped() {
+    let points = PanicPoints::new(&["canary-page /contact/"]);
+    let server = TestServer::with(&small_site(), &[points.variable(), ("FRONTDESK_CANARY__EVERY", "10s")]);
+    wait_for_panic(&server, "background");
+    let status = || {
+        let inbox = frontdesk_inbox::store::InboxReader::open(server.data_dir().join("inbox.sqlite")).ok()?;
+        inbox.canary_status().ok().flatten()
+    };
+    let status = until(status).expect("the run ends");
+    let steps = status.report["steps"].as_array().expect("steps");
+    let outcome = |subject: &str| {
+        let step = steps.iter().find(|step| step["subject"] == subject);
+        step.unwrap_or_else(|| panic!("{subject}: {steps:#?}"))["outcome"].as_str().map(str::to_owned)
+    };
+    assert_eq!(outcome("/contact/ contact").as_deref(), Some("skipped"));
+    assert_eq!(outcome("waitlist").as_deref(), Some("ok"));
+    assert!(status.is_ok, "{status:#?}");
+}
+
+#[test]
 fn a_panic_of_the_writer_ends_the_process_and_loses_nothing() {
     let points = PanicPoints::new(&[]);
     let mut server = TestServer::with(&small_site(), &[points.variable()]);

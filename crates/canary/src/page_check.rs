@@ -78,7 +78,10 @@ impl PageCheck<'_> {
 
     /// Judges a page that visitors get.
     fn judge(&self, form: page::OwnForm<'_>, html: &str, path: &str, own: &SiteForms) -> (Outcome, String) {
-        let judge = || page::judge(form, &PageContent::read(html, self.origin, path), &own.senders);
+        let judge = || {
+            panics::inject("canary-page", path);
+            page::judge(form, &PageContent::read(html, self.origin, path), &own.senders)
+        };
         panics::catch(Part::Background, judge).unwrap_or_else(|panic| {
             (Outcome::Skipped, format!("not known, because of a defect in frontdesk: {panic}"))
         })
@@ -198,4 +201,62 @@ fn media_type(headers: &HeaderMap) -> String {
 
 fn quoted(text: &str) -> String {
     visible(cut(text, MAX_QUOTED_CHARS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site_forms::SitePage;
+    use frontdesk_fetch::{FetchTimeouts, NameResolver};
+    use frontdesk_forms::CONTACT;
+
+    const FORM: &str = "<form data-frontdesk=contact><input name=name><input name=email><textarea name=message>\
+        </textarea></form>";
+
+    /// Calls `run` with a check of a site with this many pages, whose time is over.
+    fn with_check<T>(pages: usize, run: impl FnOnce(&PageCheck<'_>, &SiteForms) -> T) -> T {
+        let page = |n| SitePage { path: format!("/{n}/"), html: Bytes::from_static(FORM.as_bytes()) };
+        let site = SiteContent { pages: (0..pages).map(page).collect(), ..SiteContent::default() };
+        let origin = "https://www.example.com";
+        let url = Url::parse(origin).unwrap();
+        let limit = Duration::from_secs(1);
+        let timeouts =
+            FetchTimeouts { resolve: limit, connect: limit, tls: limit, answer: limit, body: limit };
+        let no_names = NameResolver::Custom(Box::new(|_| Vec::new()));
+        let client = FetchClient::new(no_names, true, None, timeouts);
+        let forms = [*CONTACT];
+        let own = SiteForms::find(&site, &forms, origin, &[]);
+        let deadline = Instant::now();
+        let (client, url) = (&client, &url);
+        run(&PageCheck { client, url, origin, forms: &forms, site: &site, deadline }, &own)
+    }
+
+    #[test]
+    fn a_run_fetches_at_most_twenty_pages_until_its_time_is_over() {
+        with_check(25, |check, own| {
+            assert_eq!((own.pages.len(), own.known.len()), (25, 25));
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let steps = runtime.block_on(check.run(own));
+            assert_eq!(steps.len(), 20);
+            assert!(steps.iter().all(|step| step.outcome == Outcome::Skipped), "{steps:?}");
+            assert!(steps[0].text.contains("the time of this check was over"), "{}", steps[0].text);
+            assert_eq!(check.skip_all(own).len(), 20);
+        });
+    }
+
+    #[test]
+    fn redirects_are_followed_on_this_site_only() {
+        with_check(1, |check, _| {
+            for (location, expected) in [
+                ("/contact/", Some("/contact/")),
+                ("next?a=b#c", Some("/x/next?a=b")),
+                ("https://www.example.com/y", Some("/y")),
+                ("http://www.example.com/y", None),
+                ("https://example.com/y", None),
+                ("//evil.example/y", None),
+            ] {
+                assert_eq!(check.follow("/x/old", location).as_deref(), expected, "{location}");
+            }
+        });
+    }
 }

@@ -34,19 +34,20 @@ pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
     };
     let is_terminal = io::stdout().is_terminal();
-    let mut screen = if is_terminal { Some(FullScreen::start(&mut io::stdout())?) } else { None };
+    let screen = if is_terminal { Some(FullScreen::start(&mut io::stdout())?) } else { None };
     let mut appended = AppendedLines::default();
     let mut lines: Vec<StatusLine>;
     loop {
         let now = Timestamp::now();
         lines = read(config, now);
-        if let Some(screen) = &screen {
-            screen.clear(&mut io::stdout())?;
+        if screen.is_some() {
+            FullScreen::clear(&mut io::stdout())?;
         }
         let mut out = anstream::stdout().lock();
-        match &screen {
-            Some(screen) => screen.draw(&title(config, now), &lines, terminal_size(), &mut out)?,
-            None => appended.write(&lines, now, &mut out)?,
+        if screen.is_some() {
+            FullScreen::draw(&title(config, now), &lines, terminal_size(), &mut out)?;
+        } else {
+            appended.write(&lines, now, &mut out)?;
         }
         out.flush()?;
         drop(out);
@@ -62,7 +63,7 @@ pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
         }
     }
     // Leaves the last state on the normal screen.
-    if let Some(screen) = screen.take() {
+    if screen.is_some() {
         drop(screen);
         AppendedLines::default().write(&lines, Timestamp::now(), &mut anstream::stdout().lock())?;
     }

@@ -77,8 +77,8 @@ fn local_checks(config: &Config) -> Vec<LocalCheck> {
     for domain in domains {
         checks.push(local_check(Step::MailDomain, &domain.clone(), move || check_mail_domain(&domain)));
     }
-    let digest_at = config.maintenance.digest_at.filter(|_| !config.channels.is_empty());
-    checks.push(local_check(Step::Digest, "inbox", move || check_readers(&url, digest_at)));
+    let (digest_at, has_channels) = (config.maintenance.digest_at, !config.channels.is_empty());
+    checks.push(local_check(Step::Digest, "inbox", move || check_readers(&url, digest_at, has_channels)));
     checks
 }
 
@@ -152,53 +152,57 @@ fn check_mail_domain(domain: &str) -> Vec<StepResult> {
 }
 
 /// Checks whether the digest was accepted by a channel, and whether operators use the inbox.
-fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>) -> Vec<StepResult> {
+fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool) -> Vec<StepResult> {
     let now = Timestamp::now();
     let before = now - SignedDuration::from_hours(24 * UNREAD_DAYS);
+    let digest_at = digest_at.filter(|_| has_channels);
     let found = InboxReader::open(url.clone()).and_then(|inbox| {
         Ok((maintenance::undelivered_digest(&inbox, digest_at, now)?, inbox.readership(before)?))
     });
     match found {
         Ok((undelivered, readership)) => {
-            vec![judge_digest(digest_at.is_some(), undelivered), judge_readership(readership, before)]
+            let digest = digest_at.map(|_| judge_digest(undelivered));
+            digest.into_iter().chain([judge_readership(readership, before, has_channels)]).collect()
         }
         Err(error) => vec![step(Step::Digest, "inbox", Outcome::Skipped, format!("not known: {error}"))],
     }
 }
 
-fn judge_digest(is_on: bool, undelivered: Option<Timestamp>) -> StepResult {
+/// Judges the digest: `undelivered` is when it was due, if no channel has accepted it.
+fn judge_digest(undelivered: Option<Timestamp>) -> StepResult {
     let (outcome, text) = match undelivered {
         Some(due) => (
             Outcome::Warning,
             format!(
-                "no channel has accepted the digest that was due at {due:.0}: see the steps of the channels; `frontdesk inbox digest` \
-                 shows it"
+                "no channel has accepted the digest that was due at {due:.0}: see the steps of the channels; \
+                 `frontdesk inbox digest` shows it"
             ),
         ),
-        None if is_on => (Outcome::Ok, "the last digest is not waiting for a channel".to_owned()),
-        None => (Outcome::Skipped, "no digest is sent".to_owned()),
+        None => (Outcome::Ok, "the last digest is not waiting for a channel".to_owned()),
     };
     step(Step::Digest, "digest", outcome, text)
 }
 
 /// Judges how operators read the inbox. `before` is the time until which everything should have been read.
-fn judge_readership(readership: Readership, before: Timestamp) -> StepResult {
+fn judge_readership(readership: Readership, before: Timestamp, has_channels: bool) -> StepResult {
     let Readership { unread, last_use, is_read_here } = readership;
-    let (outcome, text) = match last_use {
-        Some(last) if is_read_here && unread > 0 && last < before => (
-            Outcome::Warning,
-            format!(
-                "{} for more than {UNREAD_DAYS} days, and no operator has used the inbox since {last:.0}: read the inbox, or arrange \
-                 who does",
-                if unread == 1 {
-                    "1 submission has been unread".to_owned()
-                } else {
-                    format!("{} have been unread", counted(unread, "submission"))
-                }
-            ),
-        ),
-        Some(_) if is_read_here => (Outcome::Ok, "operators use the inbox".to_owned()),
-        _ => (Outcome::Skipped, "operators do not read submissions in the inbox, but elsewhere".to_owned()),
+    let count = match unread {
+        1 => "1 submission has been unread".to_owned(),
+        unread => format!("{} have been unread", counted(unread, "submission")),
+    };
+    let is_used = last_use.is_some_and(|last| last >= before);
+    let (outcome, text) = if unread > 0 && !is_used && (is_read_here || !has_channels) {
+        let since = last_use.map_or("ever".to_owned(), |last| format!("since {last:.0}"));
+        let text = format!(
+            "{count} for more than {UNREAD_DAYS} days, and no operator has used the inbox {since}: read it, \
+             or arrange who does"
+        );
+        (Outcome::Warning, text)
+    } else if is_read_here {
+        (Outcome::Ok, "operators use the inbox".to_owned())
+    } else {
+        let text = "not judged: operators read submissions elsewhere, or there are none yet";
+        (Outcome::Skipped, text.to_owned())
     };
     step(Step::Digest, "inbox", outcome, text)
 }
@@ -216,28 +220,37 @@ mod tests {
     }
 
     #[test]
-    fn unread_submissions_are_a_warning_only_where_the_inbox_is_read() {
-        for (unread, last_use, is_read_here, outcome) in [
-            (3, Some(at(0)), true, Outcome::Warning),
-            (3, Some(at(2)), true, Outcome::Ok),
-            (0, Some(at(0)), true, Outcome::Ok),
-            (3, Some(at(0)), false, Outcome::Skipped),
-            (3, None, false, Outcome::Skipped),
+    fn unread_submissions_are_a_warning_only_where_they_are_read() {
+        for (unread, last_use, is_read_here, has_channels, outcome) in [
+            (3, Some(at(0)), true, true, Outcome::Warning),
+            (3, Some(at(2)), true, true, Outcome::Ok),
+            (0, Some(at(0)), true, true, Outcome::Ok),
+            (3, Some(at(0)), false, true, Outcome::Skipped),
+            (3, None, false, true, Outcome::Skipped),
+            // Without a channel, they can be read nowhere else.
+            (3, None, false, false, Outcome::Warning),
+            (3, Some(at(0)), false, false, Outcome::Warning),
+            (0, None, false, false, Outcome::Skipped),
         ] {
-            let found = judge_readership(Readership { unread, last_use, is_read_here }, at(1));
-            assert_eq!(found.outcome, outcome, "{unread} {last_use:?} {is_read_here}");
+            let found = judge_readership(Readership { unread, last_use, is_read_here }, at(1), has_channels);
+            assert_eq!(found.outcome, outcome, "{unread} {last_use:?} {is_read_here} {has_channels}");
         }
-        let one =
-            judge_readership(Readership { unread: 1, last_use: Some(at(0)), is_read_here: true }, at(1));
-        assert!(one.text.starts_with("1 submission has been unread for more than 7 days"), "{}", one.text);
+        let of = |unread, last_use| {
+            judge_readership(Readership { unread, last_use, is_read_here: true }, at(1), false).text
+        };
+        assert!(of(1, Some(at(0))).starts_with(
+            "1 submission has been unread for more than 7 days, and no operator has used the inbox since 2027-01-15"
+        ));
+        assert!(of(2, None).starts_with(
+            "2 submissions have been unread for more than 7 days, and no operator has used the inbox ever"
+        ));
     }
 
     #[test]
     fn a_digest_that_no_channel_accepts_is_a_warning() {
-        let waiting = judge_digest(true, Some(at(0)));
+        let waiting = judge_digest(Some(at(0)));
         assert!(waiting.outcome == Outcome::Warning && waiting.text.contains("due at 2027-01-15T08:00:00Z"));
-        assert_eq!(judge_digest(true, None).outcome, Outcome::Ok);
-        assert_eq!(judge_digest(false, None).outcome, Outcome::Skipped);
+        assert_eq!(judge_digest(None).outcome, Outcome::Ok);
     }
 
     #[test]

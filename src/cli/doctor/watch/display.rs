@@ -76,17 +76,14 @@ impl FullScreen {
         Ok(FullScreen)
     }
 
-    #[expect(clippy::unused_self, reason = "only a screen that was started can be cleared")]
     /// Clears the screen. `out` must pass on escape sequences.
-    pub(super) fn clear(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn clear(out: &mut impl Write) -> io::Result<()> {
         write!(out, "\x1b[H\x1b[2J")?;
         out.flush()
     }
 
-    #[expect(clippy::unused_self, reason = "only a screen that was started can be drawn")]
     /// Writes the content. Problems come first if not all lines fit.
     pub(super) fn draw(
-        &self,
         title: &str,
         lines: &[StatusLine],
         (columns, rows): (usize, usize),
@@ -218,7 +215,7 @@ mod tests {
         let lines: Vec<StatusLine> = (0..9)
             .map(|n| if n == 8 { bad("disk", "full") } else { good(&format!("step {n}"), "fine") })
             .collect();
-        let drawn = plain(|out| FullScreen.draw("example.com", &lines, (12, 6), out).expect("drawn"));
+        let drawn = plain(|out| FullScreen::draw("example.com", &lines, (12, 6), out).expect("drawn"));
         let rows: Vec<&str> = drawn.lines().collect();
         assert_eq!(rows, ["example.com", "fix   disk:…", "ok    step …", "ok    step …", "and 6 more"]);
     }
