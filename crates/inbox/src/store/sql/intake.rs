@@ -321,7 +321,7 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
-    /// returns the number of deliveries. Deliveries are due at [`NewSubmission::due_at`] unless their
+    /// returns the number of deliveries. Deliveries are due on arrival or after a delay, unless their
     /// submission is held. Asks for the confirmation of an address if the submission is held for it. `latest`
     /// is the current time by the database's clock, in milliseconds.
     pub fn insert_submissions(
