@@ -31,7 +31,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, SimpleQuery
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::lease::Registration;
-use super::pooler::{self, Described};
+use super::pooler::{self, Described, FailedPart};
 use super::server::Server;
 use crate::store::block_on::block_on_with_timeout;
 use crate::store::error::StoreError;
@@ -176,23 +176,23 @@ impl PgConnection {
     }
 
     /// Like [`PgConnection::prepare_insert`], behind a pooler.
-    fn describe_insert(&self, into: &str) -> Result<Arc<Described>, StoreError> {
-        let described = self.describe(&select_nothing(into))?;
-        self.describe(&insert_arrays(into, described.column_types.iter().map(Type::name)))
+    fn describe_insert(&self, pooled: &Pooled, into: &str) -> Result<Arc<Described>, StoreError> {
+        let described = self.describe(pooled, &select_nothing(into))?;
+        self.describe(pooled, &insert_arrays(into, described.column_types.iter().map(Type::name)))
     }
 
     /// Prepares what inserting into a table needs, so that later calls of [`Sql::insert`] send only rows.
     pub(super) fn warm_up_insert(&self, into: &str) -> Result<(), StoreError> {
-        if self.is_pooled() {
-            return self.describe_insert(into).map(drop);
+        match &self.pooled {
+            Some(pooled) => self.describe_insert(pooled, into).map(drop),
+            None => self.prepare_insert(into).map(drop),
         }
-        self.prepare_insert(into).map(drop)
     }
 
-    /// The types of a statement. Asks the server once for all connections of this process.
-    fn describe(&self, sql: &str) -> Result<Arc<Described>, StoreError> {
-        if let Some(described) = self.server.pooler().described(sql) {
-            return Ok(described);
+    /// The types of a statement. Asks the server once.
+    fn describe(&self, pooled: &Pooled, sql: &str) -> Result<Arc<Described>, StoreError> {
+        if let Some(described) = pooled.described.borrow().get(sql) {
+            return Ok(Arc::clone(described));
         }
         let ask = || {
             let text = sql.replace('?', "$");
@@ -207,13 +207,10 @@ impl PgConnection {
             // The statement is closed here, in the transaction that has prepared it, so that the session
             // does not keep it.
         };
-        let described = if self.is_in_transaction() { ask()? } else { (self as &dyn Sql).transaction(ask)? };
-        self.server.pooler().remember(sql, &described);
+        let described =
+            if pooled.is_in_transaction.get() { ask()? } else { (self as &dyn Sql).transaction(ask)? };
+        pooled.described.borrow_mut().insert(sql.to_owned(), Arc::clone(&described));
         Ok(described)
-    }
-
-    fn is_in_transaction(&self) -> bool {
-        self.pooled.as_ref().is_some_and(|pooled| pooled.is_in_transaction.get())
     }
 
     /// Executes a statement behind a pooler: in the current transaction, or in one of its own.
@@ -226,7 +223,23 @@ impl PgConnection {
             return self.wait(asked);
         }
         let begin = pooled.begin("BEGIN");
-        self.wait(pooler::in_transaction(&self.client, &begin, asked))
+        let asked = pooler::in_transaction(&self.client, &begin, asked);
+        match block_on_with_timeout(asked, self.patience) {
+            Some(answer) => answer.map_err(|failure| match failure {
+                FailedPart::Begin(error) => self.begin_error(&error),
+                FailedPart::Later(error) => self.to_store_error(&error),
+            }),
+            None => Err(self.unreachable("no reply in time")),
+        }
+    }
+
+    /// Converts an error of the statements from [`Pooled::begin`].
+    fn begin_error(&self, error: &Error) -> StoreError {
+        // The division by zero in [`Registration::check`].
+        if error.as_db_error().is_some_and(|error| error.code().code() == "22012") {
+            return self.unreachable("the registration of this connection has ended");
+        }
+        self.to_store_error(error)
     }
 
     /// Executes a statement without parameters, in a transaction of its own. Returns whether it succeeded;
@@ -244,7 +257,11 @@ impl PgConnection {
         let Some(pooled) = &self.pooled else { return self.run_statements(sql) };
         if sql.starts_with("BEGIN") {
             pooled.is_in_transaction.set(true);
-            let begun = self.run_statements(&pooled.begin(sql));
+            let begin = pooled.begin(sql);
+            let begun = match block_on_with_timeout(self.client.batch_execute(&begin), self.patience) {
+                Some(begun) => begun.map_err(|error| self.begin_error(&error)),
+                None => return Err(self.unreachable("no reply in time")),
+            };
             if begun.is_err() {
                 // The transaction has failed, but is open.
                 pooled.is_in_transaction.set(false);
@@ -296,7 +313,6 @@ impl PgConnection {
         match error.code().code() {
             // The pooler still leads to a former primary, although the URL may have another host.
             "25006" if self.is_pooled() => self.unreachable("the server behind the pooler accepts no changes"),
-            "22012" if self.is_pooled() => self.unreachable("the registration of this connection has ended"),
             "53100" => StoreError::Full,
             "25006" => StoreError::ReadOnly,
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
@@ -340,6 +356,7 @@ struct Pooled {
     settings: RefCell<Vec<(String, String)>>,
     registration: RefCell<Option<Registration>>,
     is_in_transaction: Slot<bool>,
+    described: RefCell<HashMap<String, Arc<Described>>>,
 }
 
 impl Pooled {
@@ -350,6 +367,7 @@ impl Pooled {
             settings: RefCell::new(settings),
             registration: RefCell::default(),
             is_in_transaction: Slot::new(false),
+            described: RefCell::default(),
         }
     }
 
@@ -558,7 +576,7 @@ impl Sql for PgConnection {
                 self.wait(self.client.execute_raw(&statement, sql_parameters(values)))?
             }
             Some(pooled) => {
-                let described = self.describe(sql)?;
+                let described = self.describe(pooled, sql)?;
                 let parameters = described.bind(values);
                 self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters))?
             }
@@ -578,7 +596,7 @@ impl Sql for PgConnection {
             let statement = self.prepare_insert(into)?;
             return self.wait(self.client.execute_raw(&statement, &all)).map(drop);
         };
-        let described = self.describe_insert(into)?;
+        let described = self.describe_insert(pooled, into)?;
         let parameters = described.bind(&all);
         self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters)).map(drop)
     }
@@ -594,7 +612,7 @@ impl Sql for PgConnection {
                 (rows, statement.columns().iter().map(|column| column.name().to_owned()).collect())
             }
             Some(pooled) => {
-                let described = self.describe(sql)?;
+                let described = self.describe(pooled, sql)?;
                 let parameters = described.bind(values);
                 let rows =
                     self.wait_pooled(pooled, self.client.query_typed(&described.sql, &parameters))?;

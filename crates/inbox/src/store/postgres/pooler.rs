@@ -6,13 +6,12 @@
 //! session is ours alone only if the process that executes a query is the announced one. In any doubt, the
 //! connection is used as if there were a pooler, which is slower but right without one, too.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn, ready};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -26,7 +25,6 @@ pub(super) struct PoolerState {
     is_pooled: AtomicBool,
     refuses_options: AtomicBool,
     is_reported: AtomicBool,
-    described: Mutex<HashMap<String, Arc<Described>>>,
 }
 
 /// The types of a statement, which do not depend on the session.
@@ -69,15 +67,6 @@ impl PoolerState {
     /// Whether this is the first call since the process started, so that the pooler must be logged.
     pub fn report(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
-    }
-
-    pub fn described(&self, sql: &str) -> Option<Arc<Described>> {
-        self.described.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
-    }
-
-    pub fn remember(&self, sql: &str, described: &Arc<Described>) {
-        let mut all = self.described.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(sql.to_owned(), Arc::clone(described));
     }
 }
 
@@ -136,13 +125,19 @@ fn quote(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
+/// The part of a transaction that failed.
+pub(super) enum FailedPart {
+    Begin(Error),
+    Later(Error),
+}
+
 /// Executes a statement in a transaction of its own. Sends all three parts at once, so that this takes no
 /// longer than the statement alone. If one part fails, the server executes none of the later ones.
 pub(super) async fn in_transaction<T>(
     client: &Client,
     begin: &str,
     statement: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+) -> Result<T, FailedPart> {
     let mut begin = pin!(client.batch_execute(begin));
     let mut statement = pin!(statement);
     let mut commit = pin!(client.batch_execute("COMMIT"));
@@ -157,11 +152,11 @@ pub(super) async fn in_transaction<T>(
     .await;
     // All three have a result.
     if let Some(Err(error)) = begun {
-        return Err(error);
+        return Err(FailedPart::Begin(error));
     }
     match (done, committed) {
-        (Some(Ok(_)), Some(Err(error))) => Err(error),
-        (Some(done), _) => done,
+        (Some(Ok(_)), Some(Err(error))) => Err(FailedPart::Later(error)),
+        (Some(done), _) => done.map_err(FailedPart::Later),
         (None, _) => std::future::pending().await,
     }
 }
