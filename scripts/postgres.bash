@@ -61,8 +61,8 @@ need_pgbouncer() {
 }
 
 # with_pooler SESSIONS COMMAND: for a command of `with_postgres`. Runs the command with a PgBouncer that gives
-# each transaction one of SESSIONS sessions of the server. FRONTDESK_TEST_POSTGRES is its URL, and
-# FRONTDESK_TEST_POSTGRES_DIRECT that of the server.
+# each transaction one of SESSIONS sessions of the server. FRONTDESK_TEST_POSTGRES is its URL, 
+# FRONTDESK_TEST_POSTGRES_DIRECT that of the server, and FRONTDESK_TEST_POOLER_PID its process.
 with_pooler() (
     local sessions=$1 folder host port as=() process
     shift
@@ -79,6 +79,7 @@ with_pooler() (
     (cd "$folder" && exec "${as[@]}" /usr/sbin/pgbouncer --quiet pgbouncer.ini) >"$folder/log" 2>&1 &
     process=$!
     trap 'kill "$process" 2>/dev/null; rm -rf "$folder"' EXIT
+    export FRONTDESK_TEST_POOLER_PID=$process
     export FRONTDESK_TEST_POSTGRES_DIRECT=$FRONTDESK_TEST_POSTGRES
     export FRONTDESK_TEST_POSTGRES="postgres:///frontdesk?host=$folder&port=6432&user=frontdesk"
     local attempt

@@ -284,11 +284,13 @@ CREATE TABLE canary (
 );
 
 -- What a process holds until it expires, by this server's clock (milliseconds): the role of maintenance, and
--- behind a connection pooler the permission of a connection to change the inbox.
+-- behind a connection pooler the permission of a connection to change the inbox. Without a pooler, a lease also
+-- ends with its holder's session: the process id and the start of the server process.
 CREATE TABLE lease (
     name       text   PRIMARY KEY,
     holder     uuid   NOT NULL,
-    expires_at bigint NOT NULL
+    expires_at bigint NOT NULL,
+    session    text
 );
 
 CREATE VIEW accepted AS

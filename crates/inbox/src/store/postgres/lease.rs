@@ -2,7 +2,8 @@
 //! registrations of connections that change the inbox through a pooler.
 //!
 //! A session cannot hold these, because with a pooler no process has one. A lease expires if its holder does
-//! not renew it.
+//! not renew it. Without a pooler, the role also ends with its holder's session, so that a process that was
+//! killed is replaced at once.
 
 #![expect(clippy::disallowed_methods, reason = "leases are renewed and expire by the clock")]
 
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::BRIEF;
+use super::commit::BACKEND;
 use super::connection::PgConnection;
 use super::server::Server;
 use crate::store::error::StoreError;
@@ -24,9 +26,18 @@ use frontdesk_process::panics;
 /// The database's time in milliseconds, also within a transaction.
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
+/// Whether a lease has not expired, and the session of its holder, if it has one, has not ended. The start of
+/// another role's session is not visible.
+const IS_HELD: &str = "lease.expires_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+     AND (lease.session IS NULL OR EXISTS (
+         SELECT 1 FROM pg_stat_activity WHERE pid::text = split_part(lease.session, ' ', 1)
+         AND (backend_start IS NULL OR concat_ws(' ', pid, extract(epoch FROM backend_start)) = lease.session)))";
+
 /// How long a process has the role of maintenance without renewing it.
 const ROLE_DURATION: Duration = Duration::from_secs(30);
 const ROLE_RENEWAL: Duration = Duration::from_secs(8);
+/// How often the holder checks its connection.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How much earlier the holder gives up its role than another process may take it.
 const ROLE_MARGIN: Duration = Duration::from_secs(5);
 /// The lease of the process that runs maintenance.
@@ -48,20 +59,23 @@ impl MaintenanceLease {
         let holder = Uuid::now_v7();
         let began = Instant::now();
         let take = format!(
-            "INSERT INTO lease (name, holder, expires_at) VALUES (?1, ?2, {NOW} + ?3)
-             ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-             WHERE lease.expires_at <= {NOW}"
+            "INSERT INTO lease (name, holder, expires_at, session) VALUES (?1, ?2, {NOW} + ?3, ?4)
+             ON CONFLICT (name) DO UPDATE
+             SET holder = excluded.holder, expires_at = excluded.expires_at, session = excluded.session
+             WHERE NOT ({IS_HELD})"
         );
-        if link.execute(&take, values![MAINTENANCE, holder, millis(ROLE_DURATION)])? == 0 {
+        let session = session(&link)?;
+        if link.execute(&take, values![MAINTENANCE, holder, millis(ROLE_DURATION), session])? == 0 {
             return Ok(None);
         }
         let until = Arc::new(Mutex::new(Some(began + ROLE_DURATION - ROLE_MARGIN)));
         let (stop, stopped) = channel();
         let (end, ended) = channel();
         let keep = Renewal { server: server.clone(), holder, until: Arc::clone(&until), stopped };
+        let mut link = Some(link);
         let run = move || {
             let _end = end;
-            panics::restart_after_panic("the lease of maintenance", &|| keep.run());
+            panics::restart_after_panic("the lease of maintenance", || keep.run(&mut link));
         };
         let started = thread::Builder::new().name("inbox-lease".to_owned()).spawn(run);
         started.map_err(|error| StoreError::io("the thread inbox-lease".as_ref(), error))?;
@@ -77,7 +91,7 @@ impl MaintenanceLease {
     /// Whether any process has the role.
     pub(in crate::store) fn is_taken(server: &Server) -> Result<bool, StoreError> {
         let link = PgConnection::open(server, BRIEF)?;
-        let held = format!("SELECT 1 FROM lease WHERE name = ?1 AND expires_at > {NOW}");
+        let held = format!("SELECT 1 FROM lease WHERE name = ?1 AND {IS_HELD}");
         (&link as &dyn Sql).exists(&held, values![MAINTENANCE])
     }
 }
@@ -99,22 +113,27 @@ struct Renewal {
 }
 
 impl Renewal {
-    fn run(&self) {
-        let mut link = None;
-        let mut pause = ROLE_RENEWAL;
-        while self.stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+    /// `link` is the connection whose session has the lease.
+    fn run(&self, link: &mut Option<PgConnection>) {
+        let mut renewed = Instant::now();
+        while self.stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            // Renew at once after a lost connection, whose end lets another process take the role.
+            let is_connected = link.as_ref().is_some_and(|link| !link.is_lost());
+            if is_connected && renewed.elapsed() < ROLE_RENEWAL {
+                continue;
+            }
             let began = Instant::now();
-            match self.renew(&mut link) {
+            match self.renew(link) {
                 Ok(true) => {
                     self.set(Some(began + ROLE_DURATION - ROLE_MARGIN));
-                    pause = ROLE_RENEWAL;
+                    renewed = began;
                 }
                 Ok(false) => return self.set(None),
                 // Keep trying: the database may be back before the lease expires.
-                Err(_) => (link, pause) = (None, Duration::from_secs(1)),
+                Err(_) => *link = None,
             }
         }
-        if let Ok(link) = link.map_or_else(|| PgConnection::open(&self.server, BRIEF), Ok) {
+        if let Ok(link) = link.take().map_or_else(|| PgConnection::open(&self.server, BRIEF), Ok) {
             let end = "DELETE FROM lease WHERE name = ?1 AND holder = ?2";
             // After an error, the lease expires.
             let _ = link.execute(end, values![MAINTENANCE, self.holder]);
@@ -131,10 +150,17 @@ impl Renewal {
             Some(link) if !link.is_lost() => link,
             link => link.insert(PgConnection::open(&self.server, BRIEF)?),
         };
-        let renew =
-            format!("UPDATE lease SET expires_at = {NOW} + ?1 WHERE name = ?2 AND holder = ?3");
-        Ok(link.execute(&renew, values![millis(ROLE_DURATION), MAINTENANCE, self.holder])? > 0)
+        let renew = format!(
+            "UPDATE lease SET expires_at = {NOW} + ?1, session = ?2 WHERE name = ?3 AND holder = ?4"
+        );
+        let session = session(link)?;
+        Ok(link.execute(&renew, values![millis(ROLE_DURATION), session, MAINTENANCE, self.holder])? > 0)
     }
+}
+
+/// The server process of a connection; `None` behind a pooler.
+fn session(link: &PgConnection) -> Result<Option<String>, StoreError> {
+    if link.is_pooled() { Ok(None) } else { (link as &dyn Sql).one_value(BACKEND, &[]).map(Some) }
 }
 
 fn millis(duration: Duration) -> i64 {

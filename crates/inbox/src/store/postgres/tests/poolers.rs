@@ -216,6 +216,10 @@ fn one_process_has_maintenance_until_its_lease_ends() {
         assert!(MaintenanceLease::is_taken(&server).unwrap(), "the end of a lost lease ends no other");
         drop(next);
         assert!(!MaintenanceLease::is_taken(&server).unwrap(), "stopping releases it at once");
+        // As if the process had been killed: without a pooler, its session ends with it.
+        fixture.run("INSERT INTO lease VALUES ('maintenance', gen_random_uuid(), 99999999999999, '1 2.5')");
+        let next = MaintenanceLease::try_acquire(&server).unwrap();
+        assert!(next.is_some(), "the session of the holder has ended");
     }
 }
 
