@@ -22,7 +22,10 @@ pub fn compare(pooled: &str, direct: &str) {
     let data = psql(direct, "SHOW data_directory");
     let pid = std::fs::read_to_string(Path::new(&data).join("postmaster.pid")).expect("a running server");
     let server: u32 = pid.lines().next().and_then(|line| line.parse().ok()).expect("a process id");
-    let pooler: u32 = std::env::var("FRONTDESK_TEST_POOLER_PID").ok().and_then(|pid| pid.parse().ok()).expect("its process id");
+    let pooler: u32 = std::env::var("FRONTDESK_TEST_POOLER_PID")
+        .ok()
+        .and_then(|pid| pid.parse().ok())
+        .expect("its process id");
     let places = [("direct", direct), ("pooled", pooled)];
     let intakes = places.map(|(name, url)| {
         let schema = format!("bench_{name}");
@@ -63,7 +66,9 @@ pub fn compare(pooled: &str, direct: &str) {
 fn ticks(server: u32, pooler: u32) -> [f64; 3] {
     let (mut sessions, mut others) = (0, [0, 0]);
     for entry in std::fs::read_dir("/proc").expect("the kernel's files").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         // The name of the program, in parentheses, may contain spaces.
         let Some((_, rest)) = text.rsplit_once(") ") else { continue };

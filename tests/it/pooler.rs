@@ -1,5 +1,5 @@
-//! Two replicas share an inbox through a PgBouncer in transaction mode, which has fewer sessions of PostgreSQL
-//! than the replicas have connections. `FRONTDESK_TEST_POSTGRES` has the URL of the server behind it.
+//! Two replicas share an inbox through a PgBouncer in transaction mode, which has fewer sessions of
+//! PostgreSQL than the replicas have connections. `FRONTDESK_TEST_POSTGRES` has the URL of the server behind it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -142,16 +142,14 @@ fn restarts_of_the_pooler_or_the_server_lose_nothing_acknowledged() {
     let answers = answers.into_inner().unwrap();
     // The first commit of each replica removes what was stored after its failure.
     for (number, address) in addresses.iter().enumerate() {
-        fixture.wait_until("a replica accepts again", || post(*address, &format!("last-{number}")) == Some(200));
+        fixture
+            .wait_until("a replica accepts again", || post(*address, &format!("last-{number}")) == Some(200));
     }
     fixture.wait_until("everything is processed", || {
         fixture.direct("SELECT count(*) FROM intake WHERE error IS NULL") == "0"
     });
-    let stored: Vec<String> = fixture
-        .list()
-        .iter()
-        .map(|one| one["message"].as_str().expect("a message").to_owned())
-        .collect();
+    let stored: Vec<String> =
+        fixture.list().iter().map(|one| one["message"].as_str().expect("a message").to_owned()).collect();
     let accepted = answers.iter().filter(|(_, status)| *status == Some(200)).count();
     assert!(accepted > 60, "hardly any submission was accepted: {accepted} of {}", answers.len());
     for (message, status) in &answers {
@@ -191,9 +189,7 @@ fn one_replica_runs_maintenance_and_the_other_takes_over() {
     thread::sleep(Duration::from_secs(12));
     assert_eq!(fixture.direct(HOLDER), before, "a running holder keeps its lease");
     fixture.replicas[1 - standby].kill();
-    fixture.wait_until("the other takes over", || {
-        !["", &before].contains(&fixture.direct(HOLDER).as_str())
-    });
+    fixture.wait_until("the other takes over", || !["", &before].contains(&fixture.direct(HOLDER).as_str()));
     assert_eq!(post(fixture.replicas[standby].address, "after"), Some(200));
 }
 
@@ -243,7 +239,10 @@ impl PgBouncer {
     }
 
     fn url(&self) -> String {
-        format!("postgres:///frontdesk?host={}&port=6432&user=frontdesk", self.folder.path().join("sockets").display())
+        format!(
+            "postgres:///frontdesk?host={}&port=6432&user=frontdesk",
+            self.folder.path().join("sockets").display()
+        )
     }
 
     fn wait(&self) {
@@ -356,7 +355,9 @@ impl Fixture {
     }
 
     fn count_mails(&self) -> usize {
-        let count = |folder| std::fs::read_dir(self.folder.path().join("box").join(folder)).map_or(0, Iterator::count);
+        let count = |folder| {
+            std::fs::read_dir(self.folder.path().join("box").join(folder)).map_or(0, Iterator::count)
+        };
         count("new") + count("cur")
     }
 
@@ -374,7 +375,10 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         self.replicas.clear();
         if !thread::panicking() {
-            run_sql(&self.server, &format!("SET client_min_messages = warning; DROP SCHEMA {} CASCADE", self.schema));
+            run_sql(
+                &self.server,
+                &format!("SET client_min_messages = warning; DROP SCHEMA {} CASCADE", self.schema),
+            );
         }
     }
 }

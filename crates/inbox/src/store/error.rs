@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::postgres::server::Server;
 use super::url::DatabaseUrl;
+use frontdesk_postgres::Server;
 
 /// Why an operation on the store failed. No variant contains visitors' data.
 #[derive(Clone, Debug, thiserror::Error)]

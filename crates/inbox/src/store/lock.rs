@@ -34,9 +34,7 @@ impl Lock {
             DatabaseUrl::Sqlite(path) => {
                 Lock::try_lock_file(path).map_err(|error| StoreError::io(path, error))
             }
-            DatabaseUrl::Postgres(server) => {
-                Ok(MaintenanceLease::try_acquire(server)?.map(Lock::Server))
-            }
+            DatabaseUrl::Postgres(server) => Ok(MaintenanceLease::try_acquire(server)?.map(Lock::Server)),
         }
     }
 

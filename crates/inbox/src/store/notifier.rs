@@ -23,10 +23,10 @@ use rustix::io::Errno;
 use tokio::sync::Notify;
 
 use super::postgres::BRIEF;
-use super::postgres::connection::{OnNotification, PgConnection};
-use super::postgres::server::Server;
+use super::postgres::connection::PgConnection;
 use super::sql::Sql;
 use super::url::DatabaseUrl;
+use frontdesk_postgres::{OnNotification, Server};
 use frontdesk_process::panics;
 
 /// Notifies the listeners of a SQLite file by setting its timestamps. Ignores errors.

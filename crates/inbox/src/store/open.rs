@@ -40,8 +40,8 @@ pub(super) fn open_to_edit(
 }
 
 /// A database that no server uses. With SQLite, the lock excludes only servers and restores; with PostgreSQL,
-/// the connection itself holds a lock (behind a pooler, the [`Lock`]), which also excludes editors. Readers are
-/// never excluded.
+/// the connection itself holds a lock (behind a pooler, the [`Lock`]), which also excludes editors. Readers
+/// are never excluded.
 pub(super) type Locked = (Box<dyn Sql>, Option<Lock>);
 
 /// Opens and locks an inbox, and creates it first if `make` is set and it is missing; otherwise fails with

@@ -7,19 +7,18 @@
 pub(super) mod commit;
 pub(crate) mod connection;
 pub(super) mod lease;
-mod pooler;
-pub(super) mod server;
+mod registration;
 
 use std::time::{Duration, Instant};
 
 use connection::{ConnectionOptions, PgConnection};
-use lease::{Registration, end_all};
-use server::Server;
+use registration::{Registration, end_all};
 
 use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::sql::{Sql, collation, values};
 use super::url::DatabaseUrl;
+use frontdesk_postgres::Server;
 
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
@@ -86,9 +85,9 @@ fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Tries to lock the inbox exclusively, and allows idle transactions. Returns `None` if another connection uses
-/// the inbox. The lock lasts until `connection` ends; behind a pooler, until the other connection that is
-/// returned ends, in whose transaction the lock is held.
+/// Tries to lock the inbox exclusively, and allows idle transactions. Returns `None` if another connection
+/// uses the inbox. The lock lasts until `connection` ends; behind a pooler, until the other connection that
+/// is returned ends, in whose transaction the lock is held.
 pub(super) fn lock_exclusively(
     connection: &PgConnection,
     server: &Server,
@@ -233,10 +232,7 @@ const POOLER_PROBES: usize = 4;
 
 /// Connects. If a pooler gives the transactions of a connection several sessions although it announces a
 /// process of the server, connects again and regards that.
-fn open_and_look_for_pooler(
-    server: &Server,
-    session: ConnectionOptions,
-) -> Result<PgConnection, StoreError> {
+fn open_and_look_for_pooler(server: &Server, session: ConnectionOptions) -> Result<PgConnection, StoreError> {
     let connection = PgConnection::open(server, session)?;
     if connection.is_pooled() || !shares_sessions(&connection, server)? {
         return Ok(connection);

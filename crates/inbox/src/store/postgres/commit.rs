@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::connection::PgConnection;
-use super::lease::end_registration;
+use super::connection::{BACKEND, PgConnection};
 use super::open_to_write;
-use super::server::Server;
+use super::registration::end_registration;
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::ids::Ids;
@@ -20,6 +19,7 @@ use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::intake::{Accepting, UnresolvedCommit};
 use crate::store::sql::transaction::{self, Change, Transaction};
 use crate::store::sql::{Sql, TOUCH, intake, values};
+use frontdesk_postgres::Server;
 
 /// How many times a batch is tried if the connection is lost or another replica has locked the same rows.
 const MAX_TRIES: usize = 8;
@@ -39,8 +39,6 @@ pub(crate) struct PostgresWriter {
     backend: String,
 }
 
-/// Identifies this connection's server process by its id and start time, because ids are reused.
-pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 /// Finds the server process that [`BACKEND`] has identified. A process is listed until its last transaction
 /// has ended, so one that is not listed cannot commit anything. A role can always see its own processes.
 pub(super) const IS_ALIVE: &str =

@@ -9,36 +9,29 @@
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 #[cfg(test)]
 use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
-use tokio_postgres::config::{Config, TargetSessionAttrs};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, SimpleQueryMessage, Statement};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
-use super::lease::Registration;
-use super::pooler::{self, Described, FailedPart};
-use super::server::Server;
-use crate::store::block_on::block_on_with_timeout;
+use super::registration::Registration;
 use crate::store::error::StoreError;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
 use crate::store::test_recorder as recorder;
 use crate::store::url::DatabaseUrl;
+use frontdesk_postgres::pooler::{self, Described, FailedPart};
+use frontdesk_postgres::settings::{option_settings, set_calls};
+use frontdesk_postgres::{Connected, OnNotification, Server, block_on_with_timeout, connect};
 
 /// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
@@ -46,6 +39,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The server ends a transaction that has been idle for this long, because the client must be gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Identifies this connection's server process by its id and start time, because ids are reused.
+pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionOptions {
     /// Whether the server must accept changes.
@@ -53,8 +48,6 @@ pub(crate) struct ConnectionOptions {
     /// The timeout of a statement.
     pub statement: Duration,
 }
-
-pub(crate) type OnNotification = Box<dyn FnMut() + Send>;
 
 /// An open connection. Dropping it closes the connection in the background.
 pub struct PgConnection {
@@ -81,7 +74,9 @@ impl PgConnection {
         session: ConnectionOptions,
         heard: Option<OnNotification>,
     ) -> Result<PgConnection, StoreError> {
-        let (client, warned, alive) = connect(server, session, heard)?;
+        let unreachable = |reason| StoreError::Unreachable { server: server.clone(), reason };
+        let Connected { client, warned, alive } =
+            connect(server, session.writes, heard).map_err(unreachable)?;
         let mut connection = PgConnection {
             client,
             server: server.clone(),
@@ -103,20 +98,20 @@ impl PgConnection {
     /// nothing, because it is another client's as well, and returns false.
     fn set_in_own_session(&self, settings: &[(String, String)]) -> Result<bool, StoreError> {
         let process = pooler::announced_process(&self.client);
-        let calls = pooler::set_calls(settings, false);
+        let calls = set_calls(settings, false);
         // One request, so that a pooler cannot choose another session in between.
         let set =
             format!("SELECT CASE WHEN pg_backend_pid() = {process} THEN concat({calls}) END IS NOT NULL");
         Ok(self.query_text(&set)? == "t")
     }
 
-    /// Fixes a setting of this connection, whatever its default is in a later session.
+    /// Fixes a setting of this connection, so that later changes to its default have no effect.
     pub(super) fn fix_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         let setting = [(name.to_owned(), value.to_owned())];
         match &self.pooled {
             Some(pooled) => pooled.settings.borrow_mut().extend(setting),
             None => {
-                self.query_text(&format!("SELECT {}", pooler::set_calls(&setting, false)))?;
+                self.query_text(&format!("SELECT {}", set_calls(&setting, false)))?;
             }
         }
         Ok(())
@@ -312,7 +307,9 @@ impl PgConnection {
         }
         match error.code().code() {
             // The pooler still leads to a former primary, although the URL may have another host.
-            "25006" if self.is_pooled() => self.unreachable("the server behind the pooler accepts no changes"),
+            "25006" if self.is_pooled() => {
+                self.unreachable("the server behind the pooler accepts no changes")
+            }
             "53100" => StoreError::Full,
             "25006" => StoreError::ReadOnly,
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
@@ -351,7 +348,7 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
 /// How many of [`settings`] a transaction makes.
 const LOCAL_SETTINGS: usize = 4;
 
-/// What a connection through a pooler needs for each transaction.
+/// The state of a connection through a pooler.
 struct Pooled {
     settings: RefCell<Vec<(String, String)>>,
     registration: RefCell<Option<Registration>>,
@@ -362,7 +359,7 @@ struct Pooled {
 impl Pooled {
     fn new(server: &Server, mut settings: Vec<(String, String)>) -> Pooled {
         settings.truncate(LOCAL_SETTINGS);
-        settings.extend(server.options().map(pooler::option_settings).unwrap_or_default());
+        settings.extend(server.options().map(option_settings).unwrap_or_default());
         Pooled {
             settings: RefCell::new(settings),
             registration: RefCell::default(),
@@ -373,7 +370,7 @@ impl Pooled {
 
     /// The statements that begin a transaction. `begin` is a statement `BEGIN`.
     fn begin(&self, begin: &str) -> String {
-        let calls = pooler::set_calls(&self.settings.borrow(), true);
+        let calls = set_calls(&self.settings.borrow(), true);
         let begin = if begin == "BEGIN" { "BEGIN ISOLATION LEVEL READ COMMITTED" } else { begin };
         let registration = self.registration.borrow();
         let check = registration.as_ref().filter(|_| !begin.ends_with("READ ONLY")).map(Registration::check);
@@ -408,143 +405,6 @@ fn select_nothing(into: &str) -> String {
 fn insert_arrays<'a>(into: &str, types: impl Iterator<Item = &'a str>) -> String {
     let arrays: Vec<String> = types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
     format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", "))
-}
-
-type Connected = (Client, Arc<AtomicBool>, oneshot::Sender<Infallible>);
-
-/// Connects. If a pooler refuses the parameter `options`, connects without it.
-fn connect(
-    server: &Server,
-    session: ConnectionOptions,
-    heard: Option<OnNotification>,
-) -> Result<Connected, StoreError> {
-    let unreachable = |reason: String| StoreError::Unreachable { server: server.clone(), reason };
-    let tls = server.tls().map_err(|error| unreachable(error.to_string()))?;
-    let mut config = server.config().clone();
-    if session.writes {
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-    }
-    let each = config.get_connect_timeout().copied().unwrap_or(GRACE);
-    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
-    // Bound the whole handshake: the server may accept the connection but never reply.
-    let bound = each * hosts + GRACE;
-    let (told, opened) = sync_channel(1);
-    let (alive, over) = oneshot::channel();
-    let warned = Arc::new(AtomicBool::new(false));
-    let channels = DriverChannels { opened: told, warned: Arc::clone(&warned), heard, over };
-    let target = server.clone();
-    let drive = move || {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return drop(channels.opened.send(Err(error.to_string()))),
-        };
-        runtime.block_on(async {
-            match tls.map(|tls| MakeRustlsConnect::new(Arc::unwrap_or_clone(tls))) {
-                None => connect_and_drive(&target, config, NoTls, bound, channels).await,
-                Some(tls) => connect_and_drive(&target, config, tls, bound, channels).await,
-            }
-        });
-        // Do not wait for a name resolution that hangs.
-        runtime.shutdown_background();
-    };
-    thread::Builder::new()
-        .name("inbox-postgres".to_owned())
-        .spawn(drive)
-        .map_err(|error| unreachable(error.to_string()))?;
-    match opened.recv_timeout(bound + GRACE) {
-        Ok(Ok(client)) => Ok((client, warned, alive)),
-        Ok(Err(reason)) => Err(unreachable(reason)),
-        Err(_) => Err(unreachable("no reply in time".to_owned())),
-    }
-}
-
-/// Returns the reason why connecting failed. It contains no secrets: at most, the server names the configured
-/// user and database.
-fn connect_error_reason(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(error) => error.message().to_owned(),
-        None => std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string),
-    }
-}
-
-/// Whether a pooler has refused to connect because of the parameter `options`, as PgBouncer does unless
-/// `ignore_startup_parameters` names it.
-fn refuses_options(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|error| error.message().contains("startup parameter"))
-}
-
-/// The driving thread's channels to the users of the connection.
-struct DriverChannels {
-    /// Passes the client, or the reason why there is no connection, to the thread that waits for it.
-    opened: SyncSender<Result<Client, String>>,
-    warned: Arc<AtomicBool>,
-    heard: Option<OnNotification>,
-    over: oneshot::Receiver<Infallible>,
-}
-
-/// Connects within `bound`, sends the result to the thread that waits for it, and drives the connection.
-async fn connect_and_drive<T>(
-    server: &Server,
-    config: Config,
-    tls: T,
-    bound: Duration,
-    told: DriverChannels,
-) where
-    T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket> + Clone,
-{
-    let connecting = async {
-        if let Some(options) = server.options().filter(|_| !server.pooler().refuses_options()) {
-            let connected = config.clone().options(options).connect(tls.clone()).await;
-            if !connected.as_ref().is_err_and(refuses_options) {
-                return connected;
-            }
-            server.pooler().set_refuses_options();
-        }
-        config.connect(tls).await
-    };
-    // If the caller has stopped waiting, the client is dropped, which ends the connection.
-    let failure = match timeout(bound, connecting).await {
-        Ok(Ok((client, connection))) => {
-            if told.opened.send(Ok(client)).is_ok() {
-                process_messages(connection, told).await;
-            }
-            return;
-        }
-        Ok(Err(error)) => connect_error_reason(&error),
-        Err(_) => "no reply in time".to_owned(),
-    };
-    let _ = told.opened.send(Err(failure));
-}
-
-/// Drives the connection until its user drops it. Passes on notifications and warnings.
-async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    let DriverChannels { warned, mut heard, mut over, .. } = told;
-    let mut listen = pin!(async {
-        loop {
-            match poll_fn(|cx| connection.poll_message(cx)).await {
-                Some(Ok(AsyncMessage::Notification(_))) => {
-                    if let Some(heard) = &mut heard {
-                        heard();
-                    }
-                }
-                // A notice arrives before the reply that it belongs to.
-                Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
-                Some(Ok(_)) => {}
-                // The client reports the error to callers.
-                Some(Err(_)) | None => return,
-            }
-        }
-    });
-    tokio::select! {
-        () = &mut listen => return,
-        _ = &mut over => {}
-    }
-    // Close the connection cleanly, unless an outstanding reply does not arrive in time.
-    let _ = timeout(GRACE, listen).await;
 }
 
 /// Prepares each statement once, except those that control a transaction. `insert` is one statement, however
@@ -614,8 +474,7 @@ impl Sql for PgConnection {
             Some(pooled) => {
                 let described = self.describe(pooled, sql)?;
                 let parameters = described.bind(values);
-                let rows =
-                    self.wait_pooled(pooled, self.client.query_typed(&described.sql, &parameters))?;
+                let rows = self.wait_pooled(pooled, self.client.query_typed(&described.sql, &parameters))?;
                 (rows, Arc::clone(&described.columns))
             }
         };

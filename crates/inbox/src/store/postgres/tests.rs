@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::commit::{BACKEND, IS_ALIVE, PostgresWriter};
-use super::connection::PgConnection;
+use super::commit::{IS_ALIVE, PostgresWriter};
+use super::connection::{BACKEND, PgConnection};
 use super::*;
 use crate::intake::Arrival;
 use crate::intake::batch::Screener;

@@ -1,7 +1,8 @@
 //! Tests with a PgBouncer in front of the server, and of how one is detected.
 
 use super::*;
-use crate::store::postgres::lease::{MaintenanceLease, Registration, end_registration};
+use crate::store::postgres::lease::MaintenanceLease;
+use crate::store::postgres::registration::{Registration, end_registration};
 
 #[test]
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
@@ -23,10 +24,8 @@ fn every_pooler_is_detected_and_works() {
     // In these modes, with few and with many other clients.
     for (mode, pool_size) in [("transaction", 2), ("transaction", 20), ("session", 20)] {
         let pooler = Pooler::start(&fixture, mode, pool_size);
-        let _others: Vec<_> = (0..pool_size.min(3))
-            .filter(|_| mode == "transaction")
-            .map(|_| pooler.open().unwrap())
-            .collect();
+        let _others: Vec<_> =
+            (0..pool_size.min(3)).filter(|_| mode == "transaction").map(|_| pooler.open().unwrap()).collect();
         let before = fixture.list_if_any();
         let store = TestInbox::open(&Options::new(pooler.url())).unwrap();
         accept(&store, &format!("{mode} {pool_size}")).unwrap();
@@ -83,7 +82,14 @@ fn a_statement_that_fails_leaves_no_transaction() {
     let sql: &dyn Sql = &connection;
     let error = sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![[7_u8; 4]]);
     assert!(matches!(error, Err(StoreError::Postgres(code)) if code == "23505"));
-    assert_eq!(connection.query_text("SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND pid = pg_backend_pid()").unwrap(), "0");
+    assert_eq!(
+        connection
+            .query_text(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND pid = pg_backend_pid()"
+            )
+            .unwrap(),
+        "0"
+    );
     // An error within a transaction undoes all of it.
     let failed: Result<(), StoreError> = sql.transaction(|| {
         sql.execute("INSERT INTO meta (name, value) VALUES ('other', ?1)", values![[7_u8; 4]])?;

@@ -1,17 +1,16 @@
-//! Detects a connection pooler that gives each transaction another session, and what follows from it: which
-//! settings each transaction begins with, and how a single statement becomes a transaction.
+//! Detects a connection pooler that gives each transaction another session, and executes a single statement
+//! as a transaction.
 //!
 //! A server announces the process of each session in its first messages, for cancel requests. A pooler has to
 //! announce a number of its own, or none, because it cannot know which process a later request concerns. So a
 //! session is ours alone only if the process that executes a query is the announced one. In any doubt, the
 //! connection is used as if there were a pooler, which is slower but right without one, too.
 
-use std::fmt::Write as _;
 use std::future::{Future, poll_fn, ready};
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,16 +18,16 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-/// What this process has learned about a pooler in front of a database.
+/// The knowledge of this process about a pooler in front of a database.
 #[derive(Default)]
-pub(super) struct PoolerState {
+pub struct PoolerState {
     is_pooled: AtomicBool,
     refuses_options: AtomicBool,
     is_reported: AtomicBool,
 }
 
 /// The types of a statement, which do not depend on the session.
-pub(super) struct Described {
+pub struct Described {
     /// The statement with PostgreSQL's parameters.
     pub sql: String,
     pub parameters: Vec<Type>,
@@ -70,70 +69,15 @@ impl PoolerState {
     }
 }
 
-/// The settings in the URL's `options`, as in `-c search_path=desk --lock_timeout=1s`. A pooler does not pass
-/// them on, so each transaction makes them.
-pub(super) fn option_settings(options: &str) -> Vec<(String, String)> {
-    let mut settings = Vec::new();
-    let mut words = split_words(options).into_iter();
-    while let Some(word) = words.next() {
-        let setting = match word.strip_prefix("-c") {
-            Some("") => words.next(),
-            Some(setting) => Some(setting.to_owned()),
-            None => word.strip_prefix("--").map(str::to_owned),
-        };
-        if let Some((name, value)) = setting.as_deref().and_then(|setting| setting.split_once('=')) {
-            settings.push((name.replace('-', "_"), value.to_owned()));
-        }
-    }
-    settings
-}
-
-/// Splits at white space. A backslash takes the meaning from the next character.
-fn split_words(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut is_word) = (Vec::new(), String::new(), false);
-    let mut chars = text.chars();
-    while let Some(char) = chars.next() {
-        if char.is_ascii_whitespace() {
-            if std::mem::take(&mut is_word) {
-                words.push(std::mem::take(&mut word));
-            }
-        } else {
-            is_word = true;
-            word.extend(if char == '\\' { chars.next() } else { Some(char) });
-        }
-    }
-    if is_word {
-        words.push(word);
-    }
-    words
-}
-
-/// A list of calls that change settings, until the end of the transaction if `is_local` and otherwise of the
-/// session.
-pub(super) fn set_calls(settings: &[(String, String)], is_local: bool) -> String {
-    let mut calls = String::new();
-    for (name, value) in settings {
-        let comma = if calls.is_empty() { "" } else { ", " };
-        // Writing to a string does not fail.
-        let _ = write!(calls, "{comma}set_config({}, {}, {is_local})", quote(name), quote(value));
-    }
-    calls
-}
-
-/// A text as a constant of SQL.
-fn quote(text: &str) -> String {
-    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
 /// The part of a transaction that failed.
-pub(super) enum FailedPart {
+pub enum FailedPart {
     Begin(Error),
     Later(Error),
 }
 
 /// Executes a statement in a transaction of its own. Sends all three parts at once, so that this takes no
 /// longer than the statement alone. If one part fails, the server executes none of the later ones.
-pub(super) async fn in_transaction<T>(
+pub async fn in_transaction<T>(
     client: &Client,
     begin: &str,
     statement: impl Future<Output = Result<T, Error>>,
@@ -171,7 +115,7 @@ fn poll_once<F: Future>(future: Pin<&mut F>, result: &mut Option<F::Output>, cx:
 
 /// The server process that was announced when the client connected; zero if none was, as by Amazon's RDS
 /// Proxy. The library shows the number only in cancel requests, so one is written to memory.
-pub(super) fn announced_process(client: &Client) -> i32 {
+pub fn announced_process(client: &Client) -> i32 {
     let mut request = CancelRequest::default();
     let token = client.cancel_token();
     let written = pin!(token.cancel_query_raw(&mut request, NoEncryption))
@@ -224,34 +168,5 @@ impl<'a> TlsConnect<&'a mut CancelRequest> for NoEncryption {
 
     fn connect(self, stream: &'a mut CancelRequest) -> Self::Future {
         ready(Ok(stream))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_split_as_the_server_does() {
-        for (options, expected) in [
-            ("-csearch_path=desk", vec![("search_path", "desk")]),
-            ("-c search_path=a,b  --lock-timeout=1s", vec![("search_path", "a,b"), ("lock_timeout", "1s")]),
-            ("-c search_path=a,\\ b", vec![("search_path", "a, b")]),
-            ("-c a.b=\\\\x=1", vec![("a.b", "\\x=1")]),
-            // Neon's name of a server, and a flag that is no setting.
-            ("endpoint=ep-cool -e -c", vec![]),
-            ("", vec![]),
-        ] {
-            let expected: Vec<_> =
-                expected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            assert_eq!(option_settings(options), expected, "{options}");
-        }
-    }
-
-    #[test]
-    fn a_value_cannot_end_its_constant() {
-        let settings = [("search_path".to_owned(), "it's \\' here".to_owned())];
-        let expected = r"set_config(E'search_path', E'it''s \\'' here', true)";
-        assert_eq!(set_calls(&settings, true), expected);
     }
 }

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::pooler::PoolerState;
+use crate::pooler::PoolerState;
 
 /// A PostgreSQL database, as described by a URL.
 ///
@@ -120,22 +120,22 @@ impl Server {
     }
 
     /// The URL's `options`.
-    pub(super) fn options(&self) -> Option<&str> {
+    pub fn options(&self) -> Option<&str> {
         self.0.options.as_deref()
     }
 
     /// The connection settings without the TLS configuration and the options.
-    pub(crate) fn config(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// What this process knows about a pooler in front of the database. Clones share it.
-    pub(super) fn pooler(&self) -> &Arc<PoolerState> {
+    /// The knowledge of this process about a pooler in front of the database. Clones share it.
+    pub fn pooler(&self) -> &Arc<PoolerState> {
         &self.1
     }
 
     /// The TLS configuration; `None` if TLS is off.
-    pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
+    pub fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();
         match roots {
