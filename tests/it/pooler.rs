@@ -1,5 +1,5 @@
 //! Two replicas share an inbox through a PgBouncer in transaction mode, which has fewer sessions of
-//! PostgreSQL than the replicas have connections. `FRONTDESK_TEST_POSTGRES` has the URL of the server behind it.
+//! PostgreSQL than the replicas have connections. `FRONTDESK_TEST_POSTGRES` has the URL of the server itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};

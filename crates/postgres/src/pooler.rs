@@ -85,20 +85,20 @@ pub async fn in_transaction<T>(
     let mut begin = pin!(client.batch_execute(begin));
     let mut statement = pin!(statement);
     let mut commit = pin!(client.batch_execute("COMMIT"));
-    let (mut begun, mut done, mut committed) = (None, None, None);
+    let (mut first, mut done, mut last) = (None, None, None);
     // A request is sent when its future is first polled.
     poll_fn(|cx| {
-        poll_once(begin.as_mut(), &mut begun, cx);
+        poll_once(begin.as_mut(), &mut first, cx);
         poll_once(statement.as_mut(), &mut done, cx);
-        poll_once(commit.as_mut(), &mut committed, cx);
-        if begun.is_some() && done.is_some() && committed.is_some() { Poll::Ready(()) } else { Poll::Pending }
+        poll_once(commit.as_mut(), &mut last, cx);
+        if first.is_some() && done.is_some() && last.is_some() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     // All three have a result.
-    if let Some(Err(error)) = begun {
+    if let Some(Err(error)) = first {
         return Err(FailedPart::Begin(error));
     }
-    match (done, committed) {
+    match (done, last) {
         (Some(Ok(_)), Some(Err(error))) => Err(FailedPart::Later(error)),
         (Some(done), _) => done.map_err(FailedPart::Later),
         (None, _) => std::future::pending().await,

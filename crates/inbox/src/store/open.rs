@@ -64,8 +64,8 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
             let connection =
                 if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
             let locked = postgres::lock_exclusively(&connection, server)?;
-            Ok(locked.map(|holder| {
-                let lock = holder.map(|holder| Lock::Transaction(Box::new(holder)));
+            Ok(locked.map(|locked| {
+                let lock = locked.holder.map(|holder| Lock::Transaction(Box::new(holder)));
                 (Box::new(connection) as Box<dyn Sql>, lock)
             }))
         }

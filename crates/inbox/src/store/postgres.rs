@@ -85,13 +85,19 @@ fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
+/// The exclusive lock of an inbox. Ends with the connection that took it, and if there is a `holder`, with
+/// that.
+pub(super) struct ExclusiveLock {
+    /// Behind a pooler, another connection, in whose transaction the lock is held.
+    pub(super) holder: Option<PgConnection>,
+}
+
 /// Tries to lock the inbox exclusively, and allows idle transactions. Returns `None` if another connection
-/// uses the inbox. The lock lasts until `connection` ends; behind a pooler, until the other connection that
-/// is returned ends, in whose transaction the lock is held.
+/// uses the inbox.
 pub(super) fn lock_exclusively(
     connection: &PgConnection,
     server: &Server,
-) -> Result<Option<Option<PgConnection>>, StoreError> {
+) -> Result<Option<ExclusiveLock>, StoreError> {
     connection.fix_setting("idle_in_transaction_session_timeout", "0")?;
     if !connection.is_pooled() {
         let is_taken = try_repeatedly(|| {
@@ -99,7 +105,7 @@ pub(super) fn lock_exclusively(
             let sql: &dyn Sql = connection;
             Ok(sql.one_value(&lock, &[])? && end_all(sql, None, "SELECT pg_try_advisory_lock(?1)")?)
         })?;
-        return Ok(is_taken.then_some(None));
+        return Ok(is_taken.then_some(ExclusiveLock { holder: None }));
     }
     let holder = PgConnection::open(server, BRIEF)?;
     holder.fix_setting("idle_in_transaction_session_timeout", "0")?;
@@ -114,7 +120,7 @@ pub(super) fn lock_exclusively(
         }
         Ok(is_taken)
     })?;
-    Ok(is_taken.then_some(Some(holder)))
+    Ok(is_taken.then_some(ExclusiveLock { holder: Some(holder) }))
 }
 
 /// Tries to take a lock for up to [`ABANDONED_SESSION_TIMEOUT`]. Returns whether `lock` took it.

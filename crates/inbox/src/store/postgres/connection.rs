@@ -253,16 +253,16 @@ impl PgConnection {
         if sql.starts_with("BEGIN") {
             pooled.is_in_transaction.set(true);
             let begin = pooled.begin(sql);
-            let begun = match block_on_with_timeout(self.client.batch_execute(&begin), self.patience) {
-                Some(begun) => begun.map_err(|error| self.begin_error(&error)),
+            let answer = match block_on_with_timeout(self.client.batch_execute(&begin), self.patience) {
+                Some(answer) => answer.map_err(|error| self.begin_error(&error)),
                 None => return Err(self.unreachable("no reply in time")),
             };
-            if begun.is_err() {
+            if answer.is_err() {
                 // The transaction has failed, but is open.
                 pooled.is_in_transaction.set(false);
                 let _ = self.run_statements("ROLLBACK");
             }
-            return begun;
+            return answer;
         }
         if sql == "COMMIT" || sql == "ROLLBACK" {
             pooled.is_in_transaction.set(false);

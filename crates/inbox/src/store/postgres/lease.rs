@@ -4,8 +4,6 @@
 //! its holder does not renew it. Without a pooler, the role also ends with its holder's session, so that a
 //! process that was killed is replaced at once.
 
-#![expect(clippy::disallowed_methods, reason = "leases are renewed and expire by the clock")]
-
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -33,8 +31,8 @@ const ROLE_DURATION: Duration = Duration::from_secs(30);
 const ROLE_RENEWAL: Duration = Duration::from_secs(8);
 /// How often the holder checks its connection.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How much earlier the holder gives up its role than another process may take it.
-const ROLE_MARGIN: Duration = Duration::from_secs(5);
+/// How long the holder relies on the role: shorter, because another process may take it after that time.
+const ROLE_VALIDITY: Duration = Duration::from_secs(25);
 /// The lease of the process that runs maintenance.
 const MAINTENANCE: &str = "maintenance";
 
@@ -63,7 +61,7 @@ impl MaintenanceLease {
         if link.execute(&take, values![MAINTENANCE, holder, millis(ROLE_DURATION), session])? == 0 {
             return Ok(None);
         }
-        let until = Arc::new(Mutex::new(Some(began + ROLE_DURATION - ROLE_MARGIN)));
+        let until = Arc::new(Mutex::new(Some(began + ROLE_VALIDITY)));
         let (stop, stopped) = channel();
         let (end, ended) = channel();
         let keep = Renewal { server: server.clone(), holder, until: Arc::clone(&until), stopped };
@@ -120,7 +118,7 @@ impl Renewal {
             let began = Instant::now();
             match self.renew(link) {
                 Ok(true) => {
-                    self.set(Some(began + ROLE_DURATION - ROLE_MARGIN));
+                    self.set(Some(began + ROLE_VALIDITY));
                     renewed = began;
                 }
                 Ok(false) => return self.set(None),

@@ -1,7 +1,5 @@
 //! Registrations of connections that change the inbox through a pooler, in the table `lease`.
 
-#![expect(clippy::disallowed_methods, reason = "registrations are renewed by the clock")]
-
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
