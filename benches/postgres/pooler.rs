@@ -37,11 +37,14 @@ pub fn compare(pooled: &str, direct: &str) {
     let mut rounds: [Vec<Figures>; 2] = Default::default();
     let mut number = 0;
     for _ in 0..=ROUNDS {
-        for (intake, rounds) in intakes.iter().zip(&mut rounds) {
+        for (((name, _), intake), rounds) in places.iter().zip(&intakes).zip(&mut rounds) {
             let before = ticks(server, pooler);
             let kept = count(runtime.block_on(run(intake, SENDERS, &mut number)));
-            // Include processing, which follows the responses.
-            std::thread::sleep(std::time::Duration::from_secs(SECONDS));
+            // Include processing, which follows the responses, so that it is not counted in the next round.
+            let left = format!("SELECT count(*) FROM bench_{name}.intake");
+            while psql(direct, &left) != "0" {
+                std::thread::sleep(std::time::Duration::from_millis(200));
+            }
             let after = ticks(server, pooler);
             let cost = |at: usize| (after[at] - before[at]) * MICROSECONDS_PER_TICK / kept;
             rounds.push([kept / count(SECONDS), cost(0), cost(1), cost(2)]);
