@@ -5,6 +5,9 @@
 //! The two take turns writing to separate schemas on one server. `pgbench` sends one transaction after
 //! another over one connection. In each transaction, the server generates and inserts a batch of submissions
 //! and their deliveries. Unlike `pgbench`, frontdesk also reads before it writes.
+//!
+//! `scripts/bench pooler` compares a PgBouncer in transaction mode with the server itself instead.
+//! `FRONTDESK_TEST_POSTGRES_DIRECT` then has the server's URL.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -20,6 +23,9 @@ use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_limits::Source;
 use frontdesk_screening::{Evidence, RequestFacts};
 
+#[path = "postgres/pooler.rs"]
+mod pooler;
+
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 2;
 /// Length of a message in characters.
@@ -32,15 +38,16 @@ fn main() -> ExitCode {
         );
         return ExitCode::FAILURE;
     };
-    let joint = if url.contains('?') { '&' } else { '?' };
-    let of_schema = |schema: &str| format!("{url}{joint}options=-csearch_path%3D{schema}");
-    let (ours, theirs) = (of_schema("bench_frontdesk"), of_schema("bench_pgbench"));
+    if let Ok(direct) = std::env::var("FRONTDESK_TEST_POSTGRES_DIRECT") {
+        pooler::compare(&url, &direct);
+        return ExitCode::SUCCESS;
+    }
+    let (ours, theirs) = (in_schema(&url, "bench_frontdesk"), in_schema(&url, "bench_pgbench"));
     for schema in ["bench_frontdesk", "bench_pgbench"] {
         let fresh = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}");
         psql(&url, &format!("SET client_min_messages = warning; {fresh}"));
     }
     // Create the same tables for pgbench as for frontdesk.
-    let place = |url: &str| DatabaseUrl::Postgres(Server::parse(url).expect("a URL"));
     frontdesk_inbox::store::migrate(&place(&theirs)).expect("tables");
     let store = Store::open(&StoreOptions { url: place(&ours), channels: vec![Route::new("team")] })
         .expect("a store");
@@ -68,6 +75,15 @@ fn main() -> ExitCode {
     }
     intake.close();
     ExitCode::SUCCESS
+}
+
+fn in_schema(url: &str, schema: &str) -> String {
+    let joint = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{joint}options=-csearch_path%3D{schema}")
+}
+
+fn place(url: &str) -> DatabaseUrl {
+    DatabaseUrl::Postgres(Server::parse(url).expect("a URL"))
 }
 
 fn count(count: u64) -> f64 {

@@ -54,3 +54,39 @@ with_postgres() (
     export FRONTDESK_TEST_POSTGRES_TLS="postgres://frontdesk:hunter2@localhost:$port/frontdesk?sslmode=verify-full&sslrootcert=$folder/certificate.pem"
     PATH=$bin:$PATH "$@"
 )
+
+need_pgbouncer() {
+    [[ -x /usr/sbin/pgbouncer ]] || apt_install pgbouncer
+    [[ -x /usr/sbin/pgbouncer ]] || die "pgbouncer is missing although its package is installed"
+}
+
+# with_pooler SESSIONS COMMAND: for a command of `with_postgres`. Runs the command with a PgBouncer that gives
+# each transaction one of SESSIONS sessions of the server. FRONTDESK_TEST_POSTGRES is its URL, 
+# FRONTDESK_TEST_POSTGRES_DIRECT that of the server, and FRONTDESK_TEST_POOLER_PID its process.
+with_pooler() (
+    local sessions=$1 folder host port as=() process
+    shift
+    folder=$(mktemp -d)
+    if ((EUID == 0)); then
+        as=(setpriv --reuid=postgres --regid=postgres --clear-groups --)
+        chown postgres "$folder"
+    fi
+    [[ $FRONTDESK_TEST_POSTGRES =~ host=([^&]+)\&port=([0-9]+) ]]
+    host=${BASH_REMATCH[1]} port=${BASH_REMATCH[2]}
+    printf '%s\n' '[databases]' "frontdesk = host=$host port=$port user=frontdesk" \
+        '[pgbouncer]' 'listen_addr =' 'listen_port = 6432' "unix_socket_dir = $folder" 'auth_type = any' \
+        'pool_mode = transaction' "default_pool_size = $sessions" 'max_client_conn = 1000' >"$folder/pgbouncer.ini"
+    (cd "$folder" && exec "${as[@]}" /usr/sbin/pgbouncer --quiet pgbouncer.ini) >"$folder/log" 2>&1 &
+    process=$!
+    trap 'kill "$process" 2>/dev/null; rm -rf "$folder"' EXIT
+    export FRONTDESK_TEST_POOLER_PID=$process
+    export FRONTDESK_TEST_POSTGRES_DIRECT=$FRONTDESK_TEST_POSTGRES
+    export FRONTDESK_TEST_POSTGRES="postgres:///frontdesk?host=$folder&port=6432&user=frontdesk"
+    local attempt
+    for ((attempt = 1; ; attempt++)); do
+        psql "$FRONTDESK_TEST_POSTGRES" -qAtc 'SELECT 1' >/dev/null 2>&1 && break
+        ((attempt < 100)) || { cat "$folder/log"; die "PgBouncer does not answer"; }
+        sleep 0.2
+    done
+    "$@"
+)

@@ -283,6 +283,16 @@ CREATE TABLE canary (
     processed_at bigint
 );
 
+-- What a process holds until it expires, by this server's clock (milliseconds): the role of maintenance, and
+-- behind a connection pooler the permission of a connection to change the inbox. Without a pooler, a lease also
+-- ends with its holder's session: the process id and the start of the server process.
+CREATE TABLE lease (
+    name       text   PRIMARY KEY,
+    holder     uuid   NOT NULL,
+    expires_at bigint NOT NULL,
+    session    text
+);
+
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious,

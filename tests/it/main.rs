@@ -40,6 +40,7 @@ mod own_forms;
 mod page_views;
 mod pages;
 mod panics;
+mod pooler;
 mod power;
 mod prebuilt;
 mod privacy;

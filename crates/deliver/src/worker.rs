@@ -611,7 +611,7 @@ async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
         let _lead = canary.lead();
         tokio::select! {
             () = maintenance.run() => {}
-            () = lost => tracing::warn!("lost the database connection that held the inbox's lock; will try to take the lock again"),
+            () = lost => tracing::warn!("lost the lease of maintenance, which another process may now run; will try to take it again"),
         }
     }
 }

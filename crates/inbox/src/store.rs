@@ -7,7 +7,6 @@
 //! The store recovers from errors: it reconnects, or reopens its file. If the file was removed but its folder
 //! still exists, the store creates a new file.
 
-mod block_on;
 mod canary;
 pub mod disk;
 mod error;
@@ -41,10 +40,10 @@ pub use canary::CanaryKey;
 pub use error::StoreError;
 pub use fingerprint::{Hash, with_day_prefix};
 use frontdesk_limits::source::RefusedRequests;
+pub use frontdesk_postgres::Server;
 pub use link::LinkToken;
 pub use open::{check_environment, migrate};
 pub use outage::Outage;
-pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, Decisions, RefusedSource, SignalCount};
 pub use sql::annotation::{Annotated, Annotation, MAX_ASSIGNEE};
 pub use sql::canary::{CanaryProgress, CanaryStatus};
@@ -174,7 +173,7 @@ impl Store {
     /// Blocks until a submission is accepted, or until the timeout. Returns at once if one was accepted since
     /// the last call.
     pub fn wait_for_accepted(&self, timeout: Duration) {
-        let _ = block_on::block_on_with_timeout(self.events().accepted.notified(), timeout);
+        let _ = frontdesk_postgres::block_on_with_timeout(self.events().accepted.notified(), timeout);
     }
 
     /// Whether submissions are waiting to be written, or a burst of them has just arrived.

@@ -31,6 +31,13 @@ pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>,
     let digest = Digest { follow_ups: Vec::new(), canary: None, ..digest };
     let undelivered = describe_undelivered(&inbox, !config.channels.is_empty())?;
     let mut findings: Vec<CheckResult> = undelivered.into_iter().map(CheckResult::Unknown).collect();
+    if inbox.is_pooled() {
+        findings.push(CheckResult::Unknown(
+            "a connection pooler is in front of the database: each transaction works alone, and changes by \
+             other processes are noticed within a second"
+                .to_owned(),
+        ));
+    }
     let is_known = |name: &str| {
         is_visitor_channel(name) || config.store.channels.iter().any(|channel| channel.name == name)
     };

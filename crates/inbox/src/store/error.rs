@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::postgres::server::Server;
 use super::url::DatabaseUrl;
+use frontdesk_postgres::Server;
 
 /// Why an operation on the store failed. No variant contains visitors' data.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,8 +38,8 @@ pub enum StoreError {
     /// Another program has set a collation, by which different texts may be equal. SQLite only.
     #[error("an index of {url} compares texts by the collation {collation}; it must be BINARY")]
     WrongCollation { url: DatabaseUrl, collation: String },
-    /// A pooler between this program and PostgreSQL does not give each connection a session of its own.
-    #[error("a connection pooler in front of {0} pools by transaction or statement; it must pool by session")]
+    /// A pooler between this program and PostgreSQL allows no transactions of several statements.
+    #[error("a connection pooler in front of {0} pools by statement; it must pool by transaction or session")]
     SharedSessions(DatabaseUrl),
     /// PostgreSQL's search path names no schema that exists and that the role may use.
     #[error("the search path of {0} names no schema that this role can use")]
@@ -174,8 +174,8 @@ impl StoreError {
                 "`frontdesk store move --to URL` copies the submissions to a new database with the right tables".to_owned(),
             ),
             StoreError::SharedSessions(_) => Some(
-                "name the PostgreSQL server itself in `store.url`, or set the pooler to pool by session \
-                 (PgBouncer: `pool_mode = session`)"
+                "name the PostgreSQL server itself in `store.url`, or set the pooler to pool by transaction \
+                 (PgBouncer: `pool_mode = transaction`)"
                     .to_owned(),
             ),
             StoreError::NoSchema(_) => Some(

@@ -11,9 +11,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::error::StoreError;
-use super::postgres::BRIEF;
 use super::postgres::connection::PgConnection;
-use super::sql::Sql;
+use super::postgres::lease::MaintenanceLease;
 use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
 
@@ -21,25 +20,21 @@ use super::url::DatabaseUrl;
 pub enum Lock {
     /// Closing the file releases the lock.
     File { _file: File },
-    /// A session-level advisory lock.
-    Server(Box<PgConnection>),
+    /// A lease of the role of maintenance.
+    Server(MaintenanceLease),
+    /// An advisory lock of the transaction that is open on this connection.
+    Transaction(Box<PgConnection>),
 }
 
 impl Lock {
-    /// Tries to take an inbox's lock; `None` if it is held. With PostgreSQL, opens a connection that holds
-    /// it.
+    /// Tries to take an inbox's lock; `None` if it is held. With PostgreSQL, it is a lease, which a thread
+    /// renews.
     pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
             DatabaseUrl::Sqlite(path) => {
                 Lock::try_lock_file(path).map_err(|error| StoreError::io(path, error))
             }
-            DatabaseUrl::Postgres(server) => {
-                let link = PgConnection::open(server, BRIEF)?;
-                let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
-                let sql: &dyn Sql = &link;
-                let is_acquired: bool = sql.one_value(taken, &[])?;
-                Ok(is_acquired.then(|| Lock::Server(Box::new(link))))
-            }
+            DatabaseUrl::Postgres(server) => Ok(MaintenanceLease::try_acquire(server)?.map(Lock::Server)),
         }
     }
 
@@ -51,15 +46,16 @@ impl Lock {
                 let file = File::open(with_suffix(path, "-lock"));
                 file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
             }
-            DatabaseUrl::Postgres(_) => matches!(Lock::try_acquire(place), Ok(None)),
+            DatabaseUrl::Postgres(server) => MaintenanceLease::is_taken(server).unwrap_or(false),
         }
     }
 
-    /// Whether the lock is still held. The server releases it when the connection is lost.
+    /// Whether the lock is still held. It is lost with the connection, or if the lease was not renewed.
     pub fn is_held(&self) -> bool {
         match self {
             Lock::File { .. } => true,
-            Lock::Server(link) => !link.is_lost(),
+            Lock::Server(lease) => lease.is_held(),
+            Lock::Transaction(link) => !link.is_lost(),
         }
     }
 

@@ -23,10 +23,10 @@ use rustix::io::Errno;
 use tokio::sync::Notify;
 
 use super::postgres::BRIEF;
-use super::postgres::connection::{OnNotification, PgConnection};
-use super::postgres::server::Server;
+use super::postgres::connection::PgConnection;
 use super::sql::Sql;
 use super::url::DatabaseUrl;
+use frontdesk_postgres::{OnNotification, Server};
 use frontdesk_process::panics;
 
 /// Notifies the listeners of a SQLite file by setting its timestamps. Ignores errors.
@@ -61,7 +61,7 @@ impl ChangeListener {
 
     /// Waits for a commit, or until the timeout, and returns whether there may have been a commit. Returns at
     /// once if there was one since the last call. With PostgreSQL, not every commit is announced, so a wait
-    /// of two seconds or more ends after two seconds and returns true.
+    /// of two seconds or more (one behind a pooler) ends after that time and returns true.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),
@@ -75,22 +75,26 @@ pub struct ServerListener {
     server: Server,
     /// `None` while disconnected.
     heard: Option<(Receiver<()>, PgConnection)>,
+    /// Whether a pooler prevents listening, so that every wait only sleeps.
+    is_pooled: bool,
 }
 
 /// How often to assume a commit without a notification: replicas announce at most ten commits per second, and
 /// a replica that stops may leave its last commits unannounced.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// The same behind a pooler, where no commit is announced.
+const POOLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ServerListener {
     fn listen(server: &Server) -> ServerListener {
-        let mut listener = ServerListener { server: server.clone(), heard: None };
+        let mut listener = ServerListener { server: server.clone(), heard: None, is_pooled: false };
         listener.connect();
         listener
     }
 
     /// Connects, unless already connected.
     fn connect(&mut self) {
-        if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
+        if self.is_pooled || self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
             return;
         }
         let (sender, heard) = sync_channel(1);
@@ -99,16 +103,22 @@ impl ServerListener {
             let _ = sender.try_send(());
         });
         let link = PgConnection::open_listening(&self.server, BRIEF, Some(ring));
+        self.is_pooled = link.as_ref().is_ok_and(PgConnection::is_pooled);
+        if self.is_pooled {
+            self.heard = None;
+            return;
+        }
         let link = link.and_then(|link| link.execute("LISTEN frontdesk", &[]).map(|_| link));
         self.heard = link.ok().map(|link| (heard, link));
     }
 
     /// See [`ChangeListener::wait`]. Reconnects if the connection is lost; until that succeeds, only sleeps.
     fn wait(&mut self, timeout: Duration) -> bool {
-        let is_due = timeout >= SERVER_CHECK_INTERVAL;
-        let timeout = timeout.min(SERVER_CHECK_INTERVAL);
         let began = Instant::now();
         self.connect();
+        let interval = if self.is_pooled { POOLED_CHECK_INTERVAL } else { SERVER_CHECK_INTERVAL };
+        let is_due = timeout >= interval;
+        let timeout = timeout.min(interval);
         let heard = match &self.heard {
             Some((heard, _)) => heard.recv_timeout(timeout.saturating_sub(began.elapsed())),
             None => Err(RecvTimeoutError::Disconnected),

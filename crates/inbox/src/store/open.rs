@@ -40,7 +40,8 @@ pub(super) fn open_to_edit(
 }
 
 /// A database that no server uses. With SQLite, the lock excludes only servers and restores; with PostgreSQL,
-/// the connection itself holds a lock, which also excludes editors. Readers are never excluded.
+/// the connection itself holds a lock (behind a pooler, the [`Lock`]), which also excludes editors. Readers
+/// are never excluded.
 pub(super) type Locked = (Box<dyn Sql>, Option<Lock>);
 
 /// Opens and locks an inbox, and creates it first if `make` is set and it is missing; otherwise fails with
@@ -62,8 +63,11 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
         DatabaseUrl::Postgres(server) => {
             let connection =
                 if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
-            let is_locked = postgres::lock_exclusively(&connection)?;
-            Ok(is_locked.then(|| (Box::new(connection) as Box<dyn Sql>, None)))
+            let locked = postgres::lock_exclusively(&connection, server)?;
+            Ok(locked.map(|locked| {
+                let lock = locked.holder.map(|holder| Lock::Transaction(Box::new(holder)));
+                (Box::new(connection) as Box<dyn Sql>, lock)
+            }))
         }
     }
 }
@@ -80,7 +84,8 @@ pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
 }
 
 /// Fails if this program can never use the database that is there: because of its encoding, with SQLite
-/// because of its layout or a collation, or with PostgreSQL because of a pooler or a missing schema. A
+/// because of its layout or a collation, or with PostgreSQL because of a pooler that pools by statement or a
+/// missing schema. A
 /// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
 /// [`InboxReader::collation_warning`](super::InboxReader::collation_warning).
 pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {

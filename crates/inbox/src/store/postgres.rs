@@ -6,22 +6,24 @@
 
 pub(super) mod commit;
 pub(crate) mod connection;
-pub(super) mod server;
+pub(super) mod lease;
+mod registration;
 
 use std::time::{Duration, Instant};
 
 use connection::{ConnectionOptions, PgConnection};
-use server::Server;
+use registration::{Registration, end_all};
 
 use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::sql::{Sql, collation, values};
 use super::url::DatabaseUrl;
+use frontdesk_postgres::Server;
 
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
 /// The number of the layout. Databases with another one are refused.
-const LAYOUT: i64 = 15;
+const LAYOUT: i64 = 16;
 
 /// Options for the writer. Visitors wait for its statements.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
@@ -62,24 +64,70 @@ const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// The key of the lock that is shared by all processes that use the inbox.
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
 
-/// Marks the inbox as in use. Fails with [`StoreError::Locked`] while it is being copied to another database.
-fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
-    let is_taken = lock_with_retries(sql, &format!("SELECT pg_try_advisory_lock_shared({IN_USE})"))?;
+/// Marks the inbox as in use until the connection ends: with a lock of its session, or behind a pooler with a
+/// [`Registration`]. Fails with [`StoreError::Locked`] while the inbox is being copied to another database.
+fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
+    let sql: &dyn Sql = connection;
+    let is_taken = if connection.is_pooled() {
+        let lock = format!("SELECT pg_try_advisory_xact_lock_shared({IN_USE})");
+        try_repeatedly(|| {
+            sql.transaction(|| {
+                let is_taken = sql.one_value(&lock, &[])?;
+                if is_taken {
+                    connection.set_registration(Registration::insert(sql)?);
+                }
+                Ok(is_taken)
+            })
+        })?
+    } else {
+        try_repeatedly(|| sql.one_value(&format!("SELECT pg_try_advisory_lock_shared({IN_USE})"), &[]))?
+    };
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Tries to lock the inbox exclusively until the connection ends, for which idle transactions are allowed.
-/// Returns false if another connection uses the inbox.
-pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
-    connection.run_statements("SET idle_in_transaction_session_timeout = 0")?;
-    lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
+/// The exclusive lock of an inbox. Ends with the connection that took it, and if there is a `holder`, with
+/// that.
+pub(super) struct ExclusiveLock {
+    /// Behind a pooler, another connection, in whose transaction the lock is held.
+    pub(super) holder: Option<PgConnection>,
 }
 
-/// Tries to take a lock for up to [`ABANDONED_SESSION_TIMEOUT`]. Returns whether the query `lock` took it.
-fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
+/// Tries to lock the inbox exclusively, and allows idle transactions. Returns `None` if another connection
+/// uses the inbox.
+pub(super) fn lock_exclusively(
+    connection: &PgConnection,
+    server: &Server,
+) -> Result<Option<ExclusiveLock>, StoreError> {
+    connection.fix_setting("idle_in_transaction_session_timeout", "0")?;
+    if !connection.is_pooled() {
+        let is_taken = try_repeatedly(|| {
+            let lock = format!("SELECT pg_try_advisory_lock({IN_USE})");
+            let sql: &dyn Sql = connection;
+            Ok(sql.one_value(&lock, &[])? && end_all(sql, None, "SELECT pg_try_advisory_lock(?1)")?)
+        })?;
+        return Ok(is_taken.then_some(ExclusiveLock { holder: None }));
+    }
+    let holder = PgConnection::open(server, BRIEF)?;
+    holder.fix_setting("idle_in_transaction_session_timeout", "0")?;
+    let sql: &dyn Sql = &holder;
+    let is_taken = try_repeatedly(|| {
+        sql.execute("BEGIN", &[])?;
+        let lock = format!("SELECT pg_try_advisory_xact_lock({IN_USE})");
+        let is_taken = sql.one_value(&lock, &[])?
+            && end_all(sql, connection.registered(), "SELECT pg_try_advisory_xact_lock(?1)")?;
+        if !is_taken {
+            sql.execute("ROLLBACK", &[])?;
+        }
+        Ok(is_taken)
+    })?;
+    Ok(is_taken.then_some(ExclusiveLock { holder: Some(holder) }))
+}
+
+/// Tries to take a lock for up to [`ABANDONED_SESSION_TIMEOUT`]. Returns whether `lock` took it.
+fn try_repeatedly(lock: impl Fn() -> Result<bool, StoreError>) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
-        let is_taken = sql.one_value(lock, &[])?;
+        let is_taken = lock()?;
         if is_taken || began.elapsed() > ABANDONED_SESSION_TIMEOUT {
             return Ok(is_taken);
         }
@@ -89,8 +137,7 @@ fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
 
 /// See [`super::check_environment`].
 pub(super) fn check_environment(server: &Server) -> Result<Option<String>, StoreError> {
-    let connection = PgConnection::open(server, BRIEF)?;
-    expect_own_session(&connection, server)?;
+    let connection = open_and_look_for_pooler(server, BRIEF)?;
     expect_utf8(&connection, server)?;
     expect_schema(&connection, server)?;
     collation::warning(&connection)
@@ -109,15 +156,26 @@ fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
 /// database, and with other errors if a pooler, the encoding, the schema, the durability of commits or the
 /// layout of the tables makes the database unusable.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
-    let connection = PgConnection::open(server, WRITING)?;
     // Before anything is locked: another session would keep the lock.
-    expect_own_session(&connection, server)?;
+    let connection = open_and_look_for_pooler(server, WRITING)?;
+    if connection.is_pooled() && server.pooler().report() {
+        tracing::info!(
+            "a connection pooler is in front of {server}: using no session settings, locks and prepared \
+             statements, and looking for changes every second"
+        );
+    }
     expect_utf8(&connection, server)?;
     expect_schema(&connection, server)?;
     make_durable(&connection)?;
-    mark_in_use(&connection)?;
+    // A lock of the session comes first, but a registration needs the tables.
+    if !connection.is_pooled() {
+        mark_in_use(&connection)?;
+    }
     if !has_tables(&connection, server)? {
         create_tables(&connection, server)?;
+    }
+    if connection.is_pooled() {
+        mark_in_use(&connection)?;
     }
     let secret = Secret::read(&connection)?;
     Ok((connection, secret))
@@ -150,15 +208,16 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
 
 /// Fails if `fsync` or `synchronous_commit` is off. Fixes the current `synchronous_commit` for this session,
 /// so that later changes to the server's configuration have no effect on it.
-fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
+fn make_durable(connection: &PgConnection) -> Result<(), StoreError> {
+    let sql: &dyn Sql = connection;
     for setting in ["fsync", "synchronous_commit"] {
         let found: String = sql.one_value(&format!("SELECT current_setting('{setting}')"), &[])?;
         if found == "off" {
             return Err(StoreError::NotDurable { setting, found, needed: "on" });
         }
     }
-    sql.query("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)", &[])?;
-    Ok(())
+    let found: String = sql.one_value("SELECT current_setting('synchronous_commit')", &[])?;
+    connection.fix_setting("synchronous_commit", &found)
 }
 
 /// Fails unless both the database's encoding and this session's are UTF-8.
@@ -173,31 +232,41 @@ fn expect_utf8(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How often [`expect_own_session`] looks for a pooler. Each time, other clients of the pooler may take the
+/// How often [`shares_sessions`] looks for a pooler. Each time, other clients of the pooler may take the
 /// session for which it looks.
 const POOLER_PROBES: usize = 4;
 
-/// Fails if a pooler in transaction mode passes the transactions of this connection to several sessions, or
-/// those of several connections to one.
+/// Connects. If a pooler gives the transactions of a connection several sessions although it announces a
+/// process of the server, connects again and regards that.
+fn open_and_look_for_pooler(server: &Server, session: ConnectionOptions) -> Result<PgConnection, StoreError> {
+    let connection = PgConnection::open(server, session)?;
+    if connection.is_pooled() || !shares_sessions(&connection, server)? {
+        return Ok(connection);
+    }
+    server.pooler().set_pooled();
+    PgConnection::open(server, session)
+}
+
+/// Whether a pooler passes the transactions of this connection to several sessions, or those of several
+/// connections to one.
 ///
 /// A second connection holds a transaction. If it has the first connection's session, or if the first
 /// connection now has another session than before, there is a pooler. Without the second connection, a pooler
 /// with few clients would always choose the same session. If the second connection cannot be opened, nothing
 /// is checked.
-fn expect_own_session(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
+fn shares_sessions(connection: &PgConnection, server: &Server) -> Result<bool, StoreError> {
     const SESSION: &str = "SELECT pg_backend_pid()";
-    let shared = || StoreError::SharedSessions(DatabaseUrl::Postgres(server.clone()));
     // The server may have no connection to spare, which is no reason to refuse submissions.
-    let Ok(other) = PgConnection::open(server, BRIEF) else { return Ok(()) };
+    let Ok(other) = PgConnection::open(server, BRIEF) else { return Ok(false) };
     for _ in 0..POOLER_PROBES {
         let before = connection.query_text(SESSION)?;
         other.run_statements("BEGIN")?;
         if other.query_text(SESSION)? == before || connection.query_text(SESSION)? != before {
-            return Err(shared());
+            return Ok(true);
         }
         other.run_statements("COMMIT")?;
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Creates the tables, unless another replica has created them. Fails with [`StoreError::NotAnInbox`] if

@@ -54,6 +54,10 @@ pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secr
 /// A connection to a database, or a transaction on it.
 pub(crate) trait Sql: Send {
     fn dialect(&self) -> Dialect;
+    /// Whether a connection pooler may give each transaction another session of the database.
+    fn is_pooled(&self) -> bool {
+        false
+    }
     /// Executes a statement, and returns the number of affected rows.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
     /// Executes a query, and returns all of its rows.

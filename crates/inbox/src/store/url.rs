@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::postgres::server::Server;
+use frontdesk_postgres::Server;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {

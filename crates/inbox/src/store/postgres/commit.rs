@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::connection::PgConnection;
+use super::connection::{BACKEND, PgConnection};
 use super::open_to_write;
-use super::server::Server;
+use super::registration::end_registration;
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::ids::Ids;
@@ -19,6 +19,7 @@ use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::intake::{Accepting, UnresolvedCommit};
 use crate::store::sql::transaction::{self, Change, Transaction};
 use crate::store::sql::{Sql, TOUCH, intake, values};
+use frontdesk_postgres::Server;
 
 /// How many times a batch is tried if the connection is lost or another replica has locked the same rows.
 const MAX_TRIES: usize = 8;
@@ -33,16 +34,18 @@ pub(crate) struct PostgresWriter {
     secret: Secret,
     definitions: StoredDefinitions,
     server: Server,
-    /// The server process of `connection`, as identified by [`BACKEND`].
+    /// The server process of `connection`, as identified by [`BACKEND`]; behind a pooler, [`REGISTERED`] and
+    /// the registration of `connection`.
     backend: String,
 }
 
-/// Identifies this connection's server process by its id and start time, because ids are reused.
-pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 /// Finds the server process that [`BACKEND`] has identified. A process is listed until its last transaction
 /// has ended, so one that is not listed cannot commit anything. A role can always see its own processes.
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
+
+/// Identifies a connection through a pooler, together with its registration.
+const REGISTERED: &str = "registered ";
 
 /// Ends the server process that [`BACKEND`] has identified if it is waiting for its client. The process may
 /// not know that we have lost the connection, or a pooler may be keeping its side open.
@@ -63,8 +66,11 @@ impl PostgresWriter {
     pub fn open(server: &Server) -> Result<PostgresWriter, StoreError> {
         let (connection, secret) = open_to_write(server)?;
         // Prepare the statement now, so that accepting a submission sends only rows.
-        connection.prepare_insert(intake::INTAKE)?;
-        let backend = (&connection as &dyn Sql).one_value(BACKEND, &[])?;
+        connection.warm_up_insert(intake::INTAKE)?;
+        let backend = match connection.registered() {
+            Some(registered) => format!("{REGISTERED}{registered}"),
+            None => (&connection as &dyn Sql).one_value(BACKEND, &[])?,
+        };
         let definitions = StoredDefinitions::default();
         Ok(PostgresWriter { connection, secret, definitions, server: server.clone(), backend })
     }
@@ -270,18 +276,24 @@ impl PostgresWriter {
     /// whether the new commit has waited for the standby; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
-        let touched = crate::store::block_on::block_on_with_timeout(
-            self.connection.client.batch_execute(TOUCH),
-            patience,
-        )?;
-        Some(touched.is_ok() && !self.connection.was_warned())
+        let is_touched = self.connection.run_alone(TOUCH, patience)?;
+        Some(is_touched && !self.connection.was_warned())
     }
 
     /// Whether submissions were committed; `None` if they are not visible but the server process that
     /// received them is still alive. A new primary does not list the old one's processes.
     fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
+        let sql: &dyn Sql = &self.connection;
+        if backend.starts_with(REGISTERED) {
+            // The end of the registration takes effect with the commit.
+            return sql.transaction(|| self.look_for_rows(backend, ids));
+        }
         // A process that is waiting for its client must not commit later.
-        (&self.connection as &dyn Sql).query(END_IF_IDLE, values![backend])?;
+        sql.query(END_IF_IDLE, values![backend])?;
+        self.look_for_rows(backend, ids)
+    }
+
+    fn look_for_rows(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
         // Check this before reading rows, so that the commits of a process that has ended are visible.
         let is_alive = self.is_backend_alive(backend)?;
         let is_there = match ids.first() {
@@ -291,7 +303,14 @@ impl PostgresWriter {
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 
+    /// Whether a server process may still commit. Behind a pooler, first ends the registration of its client,
+    /// which takes effect with the current transaction's commit.
     fn is_backend_alive(&self, backend: &str) -> Result<bool, StoreError> {
-        (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
+        let sql: &dyn Sql = &self.connection;
+        let registered = backend.strip_prefix(REGISTERED).and_then(|id| Uuid::parse_str(id).ok());
+        match registered {
+            Some(registered) => Ok(!end_registration(sql, registered)?),
+            None => sql.exists(IS_ALIVE, values![backend]),
+        }
     }
 }

@@ -2,38 +2,36 @@
 //!
 //! A separate thread drives the connection, so callers need no async runtime, but may run inside one. Both
 //! this module and the server limit how long each query may take.
+//!
+//! Behind a pooler, nothing outlives a transaction: each one begins with its settings, statements have no
+//! names on the server, and a single statement becomes a transaction.
 
-use std::cell::RefCell;
+use std::cell::{Cell as Slot, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 #[cfg(test)]
 use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
-use tokio_postgres::config::{Config, TargetSessionAttrs};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, SimpleQueryMessage, Statement};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
-use super::server::Server;
-use crate::store::block_on::block_on_with_timeout;
+use super::registration::Registration;
 use crate::store::error::StoreError;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
 use crate::store::test_recorder as recorder;
 use crate::store::url::DatabaseUrl;
+use frontdesk_postgres::pooler::{self, Described, FailedPart};
+use frontdesk_postgres::settings::{option_settings, set_calls};
+use frontdesk_postgres::{Connected, OnNotification, Server, block_on_with_timeout, connect};
 
 /// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
@@ -41,6 +39,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The server ends a transaction that has been idle for this long, because the client must be gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Identifies this connection's server process by its id and start time, because ids are reused.
+pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionOptions {
     /// Whether the server must accept changes.
@@ -48,8 +48,6 @@ pub(crate) struct ConnectionOptions {
     /// The timeout of a statement.
     pub statement: Duration,
 }
-
-pub(crate) type OnNotification = Box<dyn FnMut() + Send>;
 
 /// An open connection. Dropping it closes the connection in the background.
 pub struct PgConnection {
@@ -59,6 +57,8 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
+    /// `None` if the session is ours alone.
+    pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }
 
@@ -67,69 +67,65 @@ impl PgConnection {
         PgConnection::open_listening(server, session, None)
     }
 
-    /// Connects, starts the thread that drives the connection, and sets the session's timeouts. The thread
-    /// calls `heard` for each notification.
+    /// Connects, starts the thread that drives the connection, looks for a pooler, and sets the session's
+    /// timeouts unless there is one. The thread calls `heard` for each notification.
     pub(crate) fn open_listening(
         server: &Server,
         session: ConnectionOptions,
         heard: Option<OnNotification>,
     ) -> Result<PgConnection, StoreError> {
-        let unreachable = |reason: String| StoreError::Unreachable { server: server.clone(), reason };
-        let tls = server.tls().map_err(|error| unreachable(error.to_string()))?;
-        let mut config = server.config().clone();
-        if session.writes {
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        }
-        let each = config.get_connect_timeout().copied().unwrap_or(GRACE);
-        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
-        // Bound the whole handshake: the server may accept the connection but never reply.
-        let bound = each * hosts + GRACE;
-        let (told, opened) = sync_channel(1);
-        let (alive, over) = oneshot::channel();
-        let warned = Arc::new(AtomicBool::new(false));
-        let channels = DriverChannels { opened: told, warned: Arc::clone(&warned), heard, over };
-        let drive = move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(error) => return drop(channels.opened.send(Err(error.to_string()))),
-            };
-            runtime.block_on(async {
-                match tls.map(|tls| MakeRustlsConnect::new(Arc::unwrap_or_clone(tls))) {
-                    None => connect_and_drive(&config, NoTls, bound, channels).await,
-                    Some(tls) => connect_and_drive(&config, tls, bound, channels).await,
-                }
-            });
-            // Do not wait for a name resolution that hangs.
-            runtime.shutdown_background();
-        };
-        thread::Builder::new()
-            .name("inbox-postgres".to_owned())
-            .spawn(drive)
-            .map_err(|error| unreachable(error.to_string()))?;
-        let client = match opened.recv_timeout(bound + GRACE) {
-            Ok(Ok(client)) => client,
-            Ok(Err(reason)) => return Err(unreachable(reason)),
-            Err(_) => return Err(unreachable("no reply in time".to_owned())),
-        };
-        let connection = PgConnection {
+        let unreachable = |reason| StoreError::Unreachable { server: server.clone(), reason };
+        let Connected { client, warned, alive } =
+            connect(server, session.writes, heard).map_err(unreachable)?;
+        let mut connection = PgConnection {
             client,
             server: server.clone(),
             patience: session.statement + GRACE,
             warned,
             prepared: RefCell::default(),
+            pooled: None,
             _alive: alive,
         };
-        let millis = |duration: Duration| duration.as_millis();
-        // Not as startup options, which poolers refuse or ignore.
-        connection.run_statements(&format!(
-            "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {}; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {};
-             SET client_min_messages = warning; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
-             SET tcp_keepalives_count = 3",
-            millis(session.statement),
-            millis(LOCK_TIMEOUT.min(session.statement / 5)),
-            millis(IDLE_TIMEOUT),
-        ))?;
+        let settings = settings(session);
+        if server.pooler().is_pooled() || !connection.set_in_own_session(&settings)? {
+            server.pooler().set_pooled();
+            connection.pooled = Some(Pooled::new(server, settings));
+        }
         Ok(connection)
+    }
+
+    /// Makes the settings of the session if it is the one that the server has announced. Otherwise changes
+    /// nothing, because it is another client's as well, and returns false.
+    fn set_in_own_session(&self, settings: &[(String, String)]) -> Result<bool, StoreError> {
+        let process = pooler::announced_process(&self.client);
+        let calls = set_calls(settings, false);
+        // One request, so that a pooler cannot choose another session in between.
+        let set =
+            format!("SELECT CASE WHEN pg_backend_pid() = {process} THEN concat({calls}) END IS NOT NULL");
+        Ok(self.query_text(&set)? == "t")
+    }
+
+    /// Fixes a setting of this connection, so that later changes to its default have no effect.
+    pub(super) fn fix_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        let setting = [(name.to_owned(), value.to_owned())];
+        match &self.pooled {
+            Some(pooled) => pooled.settings.borrow_mut().extend(setting),
+            None => {
+                self.query_text(&format!("SELECT {}", set_calls(&setting, false)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The registration that this connection needs behind a pooler; see [`Registration`].
+    pub(super) fn set_registration(&self, registration: Registration) {
+        if let Some(pooled) = &self.pooled {
+            *pooled.registration.borrow_mut() = Some(registration);
+        }
+    }
+
+    pub(super) fn registered(&self) -> Option<uuid::Uuid> {
+        self.pooled.as_ref()?.registration.borrow().as_ref().map(Registration::holder)
     }
 
     /// Executes statements without parameters.
@@ -168,14 +164,110 @@ impl PgConnection {
     }
 
     /// Prepares an `INSERT` that takes each column as an array. `into` names the table and its columns.
-    pub(super) fn prepare_insert(&self, into: &str) -> Result<Statement, StoreError> {
-        let (table, names) = into.split_once(' ').unwrap_or_default();
-        let names = names.trim_matches(['(', ')']);
-        let described = self.prepare(&format!("SELECT {names} FROM {table} LIMIT 0"))?;
+    fn prepare_insert(&self, into: &str) -> Result<Statement, StoreError> {
+        let described = self.prepare(&select_nothing(into))?;
         let types = described.columns().iter().map(|column| column.type_().name());
-        let arrays: Vec<String> =
-            types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
-        self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))
+        self.prepare(&insert_arrays(into, types))
+    }
+
+    /// Like [`PgConnection::prepare_insert`], behind a pooler.
+    fn describe_insert(&self, pooled: &Pooled, into: &str) -> Result<Arc<Described>, StoreError> {
+        let described = self.describe(pooled, &select_nothing(into))?;
+        self.describe(pooled, &insert_arrays(into, described.column_types.iter().map(Type::name)))
+    }
+
+    /// Prepares what inserting into a table needs, so that later calls of [`Sql::insert`] send only rows.
+    pub(super) fn warm_up_insert(&self, into: &str) -> Result<(), StoreError> {
+        match &self.pooled {
+            Some(pooled) => self.describe_insert(pooled, into).map(drop),
+            None => self.prepare_insert(into).map(drop),
+        }
+    }
+
+    /// The types of a statement. Asks the server once.
+    fn describe(&self, pooled: &Pooled, sql: &str) -> Result<Arc<Described>, StoreError> {
+        if let Some(described) = pooled.described.borrow().get(sql) {
+            return Ok(Arc::clone(described));
+        }
+        let ask = || {
+            let text = sql.replace('?', "$");
+            let statement = self.wait(self.client.prepare(&text))?;
+            let columns = statement.columns();
+            Ok(Arc::new(Described {
+                sql: text,
+                parameters: statement.params().to_vec(),
+                columns: columns.iter().map(|column| column.name().to_owned()).collect(),
+                column_types: columns.iter().map(|column| column.type_().clone()).collect(),
+            }))
+            // The statement is closed here, in the transaction that has prepared it, so that the session
+            // does not keep it.
+        };
+        let described =
+            if pooled.is_in_transaction.get() { ask()? } else { (self as &dyn Sql).transaction(ask)? };
+        pooled.described.borrow_mut().insert(sql.to_owned(), Arc::clone(&described));
+        Ok(described)
+    }
+
+    /// Executes a statement behind a pooler: in the current transaction, or in one of its own.
+    fn wait_pooled<T>(
+        &self,
+        pooled: &Pooled,
+        asked: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, StoreError> {
+        if pooled.is_in_transaction.get() {
+            return self.wait(asked);
+        }
+        let begin = pooled.begin("BEGIN");
+        let asked = pooler::in_transaction(&self.client, &begin, asked);
+        match block_on_with_timeout(asked, self.patience) {
+            Some(answer) => answer.map_err(|failure| match failure {
+                FailedPart::Begin(error) => self.begin_error(&error),
+                FailedPart::Later(error) => self.to_store_error(&error),
+            }),
+            None => Err(self.unreachable("no reply in time")),
+        }
+    }
+
+    /// Converts an error of the statements from [`Pooled::begin`].
+    fn begin_error(&self, error: &Error) -> StoreError {
+        // The division by zero in [`Registration::check`].
+        if error.as_db_error().is_some_and(|error| error.code().code() == "22012") {
+            return self.unreachable("the registration of this connection has ended");
+        }
+        self.to_store_error(error)
+    }
+
+    /// Executes a statement without parameters, in a transaction of its own. Returns whether it succeeded;
+    /// `None` on a timeout.
+    pub(super) fn run_alone(&self, statement: &str, patience: Duration) -> Option<bool> {
+        let text = match &self.pooled {
+            Some(pooled) => format!("{}; {statement}; COMMIT", pooled.begin("BEGIN")),
+            None => statement.to_owned(),
+        };
+        block_on_with_timeout(self.client.batch_execute(&text), patience).map(|done| done.is_ok())
+    }
+
+    /// Begins or ends a transaction, or executes another statement without parameters.
+    fn control(&self, sql: &str) -> Result<(), StoreError> {
+        let Some(pooled) = &self.pooled else { return self.run_statements(sql) };
+        if sql.starts_with("BEGIN") {
+            pooled.is_in_transaction.set(true);
+            let begin = pooled.begin(sql);
+            let answer = match block_on_with_timeout(self.client.batch_execute(&begin), self.patience) {
+                Some(answer) => answer.map_err(|error| self.begin_error(&error)),
+                None => return Err(self.unreachable("no reply in time")),
+            };
+            if answer.is_err() {
+                // The transaction has failed, but is open.
+                pooled.is_in_transaction.set(false);
+                let _ = self.run_statements("ROLLBACK");
+            }
+            return answer;
+        }
+        if sql == "COMMIT" || sql == "ROLLBACK" {
+            pooled.is_in_transaction.set(false);
+        }
+        self.run_statements(sql)
     }
 
     /// Whether the server has sent a warning since the last call. It does so if it stops waiting for a
@@ -205,16 +297,19 @@ impl PgConnection {
                 StoreError::Damaged("a value does not match its column's type")
             };
         };
-        let shared_sessions = || StoreError::SharedSessions(DatabaseUrl::Postgres(self.server.clone()));
         // PgBouncer's answer to `BEGIN` if it pools by statement.
         if error.code().code() == "08P01" && error.message().contains("pooling mode") {
-            return shared_sessions();
+            return StoreError::SharedSessions(DatabaseUrl::Postgres(self.server.clone()));
         }
         // After such an error, the connection is closed, and the outcome of a commit is unknown.
         if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
             return self.unreachable("the server has ended the connection");
         }
         match error.code().code() {
+            // The pooler still leads to a former primary, although the URL may have another host.
+            "25006" if self.is_pooled() => {
+                self.unreachable("the server behind the pooler accepts no changes")
+            }
             "53100" => StoreError::Full,
             "25006" => StoreError::ReadOnly,
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
@@ -223,79 +318,93 @@ impl PgConnection {
             "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
             "53300" => self.unreachable("the server has too many connections"),
             // A statement was prepared in another session, or by another client in this session.
-            "26000" | "42P05" => shared_sessions(),
+            "26000" | "42P05" => {
+                self.server.pooler().set_pooled();
+                self.unreachable("a connection pooler has changed the session")
+            }
             "57014" => self.unreachable("a statement took too long"),
             code => StoreError::Postgres(code.to_owned()),
         }
     }
 }
 
-/// Returns the reason why connecting failed. It contains no secrets: at most, the server names the configured
-/// user and database.
-fn connect_error_reason(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(error) => error.message().to_owned(),
-        None => std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string),
+/// The settings of a session or a transaction.
+fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
+    let millis = |duration: Duration| duration.as_millis().to_string();
+    let settings = [
+        ("client_min_messages", "warning".to_owned()),
+        ("statement_timeout", millis(session.statement)),
+        ("lock_timeout", millis(LOCK_TIMEOUT.min(session.statement / 5))),
+        ("idle_in_transaction_session_timeout", millis(IDLE_TIMEOUT)),
+        // The other settings are without effect behind a pooler.
+        ("default_transaction_isolation", "read committed".to_owned()),
+        ("tcp_keepalives_idle", "10".to_owned()),
+        ("tcp_keepalives_interval", "5".to_owned()),
+        ("tcp_keepalives_count", "3".to_owned()),
+    ];
+    settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// How many of [`settings`] a transaction makes.
+const LOCAL_SETTINGS: usize = 4;
+
+/// The state of a connection through a pooler.
+struct Pooled {
+    settings: RefCell<Vec<(String, String)>>,
+    registration: RefCell<Option<Registration>>,
+    is_in_transaction: Slot<bool>,
+    described: RefCell<HashMap<String, Arc<Described>>>,
+}
+
+impl Pooled {
+    fn new(server: &Server, mut settings: Vec<(String, String)>) -> Pooled {
+        settings.truncate(LOCAL_SETTINGS);
+        settings.extend(server.options().map(option_settings).unwrap_or_default());
+        Pooled {
+            settings: RefCell::new(settings),
+            registration: RefCell::default(),
+            is_in_transaction: Slot::new(false),
+            described: RefCell::default(),
+        }
+    }
+
+    /// The statements that begin a transaction. `begin` is a statement `BEGIN`.
+    fn begin(&self, begin: &str) -> String {
+        let calls = set_calls(&self.settings.borrow(), true);
+        let begin = if begin == "BEGIN" { "BEGIN ISOLATION LEVEL READ COMMITTED" } else { begin };
+        let registration = self.registration.borrow();
+        let check = registration.as_ref().filter(|_| !begin.ends_with("READ ONLY")).map(Registration::check);
+        format!("{begin}; SELECT {calls}{}", check.unwrap_or_default())
     }
 }
 
-/// The driving thread's channels to the users of the connection.
-struct DriverChannels {
-    /// Passes the client, or the reason why there is no connection, to the thread that waits for it.
-    opened: SyncSender<Result<Client, String>>,
-    warned: Arc<AtomicBool>,
-    heard: Option<OnNotification>,
-    over: oneshot::Receiver<Infallible>,
-}
-
-/// Connects within `bound`, sends the result to the thread that waits for it, and drives the connection.
-async fn connect_and_drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels)
-where
-    T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
-{
-    // If the caller has stopped waiting, the client is dropped, which ends the connection.
-    let failure = match timeout(bound, config.connect(tls)).await {
-        Ok(Ok((client, connection))) => {
-            if told.opened.send(Ok(client)).is_ok() {
-                process_messages(connection, told).await;
-            }
-            return;
+impl Drop for PgConnection {
+    /// Ends the registration, so that the inbox is no longer in use. After a timeout, it expires.
+    fn drop(&mut self) {
+        let Some(pooled) = self.pooled.take() else { return };
+        if let Some(registration) = pooled.registration.take()
+            && !pooled.is_in_transaction.get()
+            && !self.client.is_closed()
+        {
+            let end = format!("{}; {}; COMMIT", pooled.begin("BEGIN"), registration.delete());
+            let _ = block_on_with_timeout(self.client.batch_execute(&end), DROP_TIMEOUT);
         }
-        Ok(Err(error)) => connect_error_reason(&error),
-        Err(_) => "no reply in time".to_owned(),
-    };
-    let _ = told.opened.send(Err(failure));
-}
-
-/// Drives the connection until its user drops it. Passes on notifications and warnings.
-async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    let DriverChannels { warned, mut heard, mut over, .. } = told;
-    let mut listen = pin!(async {
-        loop {
-            match poll_fn(|cx| connection.poll_message(cx)).await {
-                Some(Ok(AsyncMessage::Notification(_))) => {
-                    if let Some(heard) = &mut heard {
-                        heard();
-                    }
-                }
-                // A notice arrives before the reply that it belongs to.
-                Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
-                Some(Ok(_)) => {}
-                // The client reports the error to callers.
-                Some(Err(_)) | None => return,
-            }
-        }
-    });
-    tokio::select! {
-        () = &mut listen => return,
-        _ = &mut over => {}
     }
-    // Close the connection cleanly, unless an outstanding reply does not arrive in time.
-    let _ = timeout(GRACE, listen).await;
+}
+
+/// How long dropping a connection waits for the server.
+const DROP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A query for the columns of an `INSERT`.
+fn select_nothing(into: &str) -> String {
+    let (table, names) = into.split_once(' ').unwrap_or_default();
+    format!("SELECT {} FROM {table} LIMIT 0", names.trim_matches(['(', ')']))
+}
+
+/// An `INSERT` of arrays of the types of its columns.
+fn insert_arrays<'a>(into: &str, types: impl Iterator<Item = &'a str>) -> String {
+    let arrays: Vec<String> = types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
+    format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", "))
 }
 
 /// Prepares each statement once, except those that control a transaction. `insert` is one statement, however
@@ -305,6 +414,10 @@ impl Sql for PgConnection {
         Dialect::Postgres
     }
 
+    fn is_pooled(&self) -> bool {
+        self.pooled.is_some()
+    }
+
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
         // Do not prepare these: that would gain nothing, and some poolers do not support it.
         if values.is_empty() {
@@ -312,13 +425,22 @@ impl Sql for PgConnection {
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
                 .contains(&statement)
             {
-                return self.run_statements(sql).map(|()| 0);
+                return self.control(sql).map(|()| 0);
             }
         }
-        let statement = self.prepare(sql)?;
         #[cfg(test)]
         let began = Instant::now();
-        let changed = self.wait(self.client.execute_raw(&statement, sql_parameters(values)))?;
+        let changed = match &self.pooled {
+            None => {
+                let statement = self.prepare(sql)?;
+                self.wait(self.client.execute_raw(&statement, sql_parameters(values)))?
+            }
+            Some(pooled) => {
+                let described = self.describe(pooled, sql)?;
+                let parameters = described.bind(values);
+                self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters))?
+            }
+        };
         #[cfg(test)]
         recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
@@ -328,22 +450,36 @@ impl Sql for PgConnection {
         if values.is_empty() {
             return Ok(());
         }
-        let statement = self.prepare_insert(into)?;
         let column = |at| values.iter().skip(at).step_by(columns).copied().collect::<Vec<_>>();
         let all: Vec<Vec<Value<'_>>> = (0..columns).map(column).collect();
-        self.wait(self.client.execute_raw(&statement, &all)).map(drop)
+        let Some(pooled) = &self.pooled else {
+            let statement = self.prepare_insert(into)?;
+            return self.wait(self.client.execute_raw(&statement, &all)).map(drop);
+        };
+        let described = self.describe_insert(pooled, into)?;
+        let parameters = described.bind(&all);
+        self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters)).map(drop)
     }
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        let statement = self.prepare(sql)?;
-        let parameters: Vec<&(dyn ToSql + Sync)> = sql_parameters(values).collect();
         #[cfg(test)]
         let began = Instant::now();
-        let rows = self.wait(self.client.query(&statement, &parameters))?;
+        let (rows, columns) = match &self.pooled {
+            None => {
+                let statement = self.prepare(sql)?;
+                let parameters: Vec<&(dyn ToSql + Sync)> = sql_parameters(values).collect();
+                let rows = self.wait(self.client.query(&statement, &parameters))?;
+                (rows, statement.columns().iter().map(|column| column.name().to_owned()).collect())
+            }
+            Some(pooled) => {
+                let described = self.describe(pooled, sql)?;
+                let parameters = described.bind(values);
+                let rows = self.wait_pooled(pooled, self.client.query_typed(&described.sql, &parameters))?;
+                (rows, Arc::clone(&described.columns))
+            }
+        };
         #[cfg(test)]
         recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
-        let columns: Arc<[String]> =
-            statement.columns().iter().map(|column| column.name().to_owned()).collect();
         let damaged = |_| StoreError::Damaged("a value has an unexpected type");
         let row = |row: &tokio_postgres::Row| {
             let cells = (0..row.len()).map(|column| row.try_get::<_, Cell>(column));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::commit::{BACKEND, IS_ALIVE, PostgresWriter};
-use super::connection::PgConnection;
+use super::commit::{IS_ALIVE, PostgresWriter};
+use super::connection::{BACKEND, PgConnection};
 use super::*;
 use crate::intake::Arrival;
 use crate::intake::batch::Screener;
@@ -378,36 +378,6 @@ fn another_version_of_the_collation_is_a_warning_with_its_fix() {
 
 #[test]
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
-fn a_pooler_in_transaction_mode_is_refused() {
-    let fixture = Fixture::new();
-    for (mode, pool_size) in [("transaction", 1), ("transaction", 20), ("statement", 20)] {
-        let pooler = Pooler::start(&fixture, mode, pool_size);
-        // Other clients leave sessions behind, of which the pooler then chooses one.
-        let _others: Vec<_> = (0..pool_size.min(3)).map(|_| pooler.open().unwrap()).collect();
-        let error = TestInbox::open(&Options::new(pooler.url())).map(drop).unwrap_err();
-        assert!(matches!(error, StoreError::SharedSessions(_)), "{mode} {pool_size}: {error}");
-        assert!(error.hint().unwrap().contains("pool_mode = session"));
-    }
-    let pooler = Pooler::start(&fixture, "session", 20);
-    let store = TestInbox::open(&Options::new(pooler.url())).unwrap();
-    accept(&store, "one").unwrap();
-    store.close();
-    assert_eq!(fixture.list().len(), 1);
-}
-
-#[test]
-#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
-fn a_statement_of_another_session_shows_a_pooler() {
-    let fixture = Fixture::new();
-    let connection = PgConnection::open(&fixture.server(), READING).unwrap();
-    (&connection as &dyn Sql).query("SELECT 1", &[]).unwrap();
-    connection.run_statements("DEALLOCATE ALL").unwrap();
-    let error = (&connection as &dyn Sql).query("SELECT 1", &[]).map(drop).unwrap_err();
-    assert!(matches!(error, StoreError::SharedSessions(_)), "{error}");
-}
-
-#[test]
-#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn another_layout_is_not_touched() {
     let fixture = Fixture::new();
     fixture.open().close();
@@ -517,78 +487,6 @@ fn held_submissions_are_found_by_their_own_index() {
     }
 }
 
-/// PgBouncer in front of the server.
-struct Pooler {
-    process: std::process::Child,
-    _folder: tempfile::TempDir,
-    port: u16,
-}
-
-impl Pooler {
-    /// PgBouncer does not pass on the URL's `options`, so `connect_query` sets the schema.
-    fn start(fixture: &Fixture, mode: &str, pool_size: usize) -> Pooler {
-        let server = Server::parse(&fixture.url).unwrap();
-        let tokio_postgres::config::Host::Unix(socket) = &server.config().get_hosts()[0] else {
-            panic!("the server has a socket")
-        };
-        let folder = tempfile::TempDir::new().unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let text = format!(
-            "[databases]
-             frontdesk = host={} port={} user=frontdesk connect_query='SET search_path TO {}'
-             [pgbouncer]
-             listen_addr = 127.0.0.1
-             listen_port = {port}
-             unix_socket_dir =
-             auth_type = any
-             pool_mode = {mode}
-             default_pool_size = {pool_size}
-             server_reset_query =
-            ",
-            socket.display(),
-            server.config().get_ports()[0],
-            fixture.text("SELECT current_schema()"),
-        );
-        let file = folder.path().join("pgbouncer.ini");
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        std::fs::write(&file, lines.join("\n")).unwrap();
-        let mut command = std::process::Command::new("/usr/sbin/pgbouncer");
-        // PgBouncer refuses to run as root.
-        if rustix::process::geteuid().is_root() {
-            use std::os::unix::fs::PermissionsExt as _;
-            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-            command.args(["-u", "postgres"]);
-        }
-        let process = command.arg("--quiet").arg(&file).spawn().expect("pgbouncer is installed");
-        let pooler = Pooler { process, _folder: folder, port };
-        let began = Instant::now();
-        while let Err(error) = pooler.open() {
-            assert!(began.elapsed() < Duration::from_mins(1), "{error}");
-            thread::sleep(Duration::from_millis(20));
-        }
-        pooler
-    }
-
-    fn open(&self) -> Result<PgConnection, StoreError> {
-        let DatabaseUrl::Postgres(server) = self.url() else { unreachable!("it is a server") };
-        let connection = PgConnection::open(&server, READING)?;
-        connection.query_text("SELECT 1")?;
-        Ok(connection)
-    }
-
-    fn url(&self) -> DatabaseUrl {
-        let url = format!("postgres://frontdesk@127.0.0.1:{}/frontdesk", self.port);
-        DatabaseUrl::Postgres(Server::parse(&url).unwrap())
-    }
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 struct Fixture {
     fresh: Fresh,
     /// The server's URL.
@@ -651,6 +549,11 @@ impl Fixture {
         })
     }
 
+    /// The number of submissions; zero if there is no inbox.
+    fn list_if_any(&self) -> usize {
+        InboxReader::open(&self.fresh.url).map_or(0, |_| self.list().len())
+    }
+
     fn list(&self) -> Vec<crate::submission::Submission> {
         let reader = InboxReader::open(&self.fresh.url).unwrap();
         reader.list(&Filter::default()).unwrap().map(Result::unwrap).collect()
@@ -709,3 +612,5 @@ fn accept_at(store: &TestInbox, message: &str, received_at: Timestamp) -> Result
 fn arrival(message: &str, received_at: Timestamp) -> Arrival {
     Arrival { received_at, ..contact(message) }
 }
+
+mod poolers;

@@ -104,8 +104,8 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
         return Err(CopyError::Same(from.clone()));
     }
     let in_use = |url: &DatabaseUrl| CopyError::InUse(url.clone());
-    let (source, _source_lock) = open_and_lock(from, false)?.ok_or_else(|| in_use(from))?;
-    let (target, _target_lock) = open_and_lock(to, true)?.ok_or_else(|| in_use(to))?;
+    let (source, source_lock) = open_and_lock(from, false)?.ok_or_else(|| in_use(from))?;
+    let (target, target_lock) = open_and_lock(to, true)?.ok_or_else(|| in_use(to))?;
     let (source, target) = (&*source, &*target);
     if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
         return Err(CopyError::Occupied(to.clone()));
@@ -144,7 +144,9 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
                     copied.submissions += written.rows;
                 }
             }
-            Ok(())
+            // Behind a pooler, the locks are held by other connections.
+            let is_lost = [&source_lock, &target_lock].into_iter().flatten().any(|lock| !lock.is_held());
+            if is_lost { Err(StoreError::Locked) } else { Ok(()) }
         })
     });
     match (outcome, different) {

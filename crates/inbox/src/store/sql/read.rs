@@ -55,6 +55,11 @@ impl ChannelState {
 }
 
 impl InboxReader {
+    /// Whether a connection pooler is, or may be, in front of a PostgreSQL database.
+    pub fn is_pooled(&self) -> bool {
+        self.sql.is_pooled()
+    }
+
     /// The warning that a PostgreSQL database may sort texts in another order than when it was created.
     pub fn collation_warning(&self) -> Result<Option<String>, StoreError> {
         collation::warning(&*self.sql)

@@ -87,7 +87,8 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
     fixture.deliver_everything();
     fixture.look_after_everything();
     // With this setting, a table is scanned only if there is no other way.
-    sql.execute("SET enable_seqscan = off", &[]).unwrap();
+    sql.execute("BEGIN", &[]).unwrap();
+    sql.execute("SET LOCAL enable_seqscan = off", &[]).unwrap();
     let (mut checked, mut faults) = (0, Vec::new());
     for (statement, executions) in recorder::stop(&fixture.options.url) {
         let first = statement.split_ascii_whitespace().next().unwrap();

@@ -16,7 +16,7 @@ impl Wake for Unpark {
 }
 
 /// Blocks on a future that another thread completes; `None` on a timeout.
-pub(crate) fn block_on_with_timeout<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
+pub fn block_on_with_timeout<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
     let deadline = Instant::now() + patience;
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -13,16 +13,28 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::pooler::PoolerState;
+
 /// A PostgreSQL database, as described by a URL.
 ///
 /// TLS always verifies the server's certificate and name. The URL's `sslmode` turns TLS on or off. Without
 /// it, TLS is off if all hosts are this machine, and on otherwise.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Server(Arc<ConnectionSettings>);
+#[derive(Clone)]
+pub struct Server(Arc<ConnectionSettings>, Arc<PoolerState>);
+
+impl PartialEq for Server {
+    fn eq(&self, other: &Server) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Server {}
 
 #[derive(PartialEq, Eq)]
 struct ConnectionSettings {
     config: Config,
+    /// The URL's `options`, which are not in `config` because some poolers refuse them.
+    options: Option<String>,
     tls: Option<Roots>,
 }
 
@@ -55,13 +67,15 @@ impl Server {
             return Err("is not a postgres:// URL".to_owned());
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
-        let (mut mode, mut roots, mut rest) = (None, Roots::Public, Vec::new());
+        let decode = |value| percent_decode_str(value).decode_utf8_lossy().into_owned();
+        let (mut mode, mut roots, mut options, mut rest) = (None, Roots::Public, None, Vec::new());
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
                 Some(("sslrootcert", value)) => {
-                    roots = Roots::File(percent_decode_str(value).decode_utf8_lossy().into_owned().into());
+                    roots = Roots::File(decode(value).into());
                 }
+                Some(("options", value)) => options = Some(decode(value)),
                 _ => rest.push(parameter),
             }
         }
@@ -101,16 +115,27 @@ impl Server {
         if config.get_application_name().is_none() {
             config.application_name("frontdesk");
         }
-        Ok(Server(Arc::new(ConnectionSettings { config, tls: is_secured.then_some(roots) })))
+        let settings = ConnectionSettings { config, options, tls: is_secured.then_some(roots) };
+        Ok(Server(Arc::new(settings), Arc::default()))
     }
 
-    /// The connection settings without the TLS configuration.
-    pub(crate) fn config(&self) -> &Config {
+    /// The URL's `options`.
+    pub fn options(&self) -> Option<&str> {
+        self.0.options.as_deref()
+    }
+
+    /// The connection settings without the TLS configuration and the options.
+    pub fn config(&self) -> &Config {
         &self.0.config
     }
 
+    /// The knowledge of this process about a pooler in front of the database. Clones share it.
+    pub fn pooler(&self) -> &Arc<PoolerState> {
+        &self.1
+    }
+
     /// The TLS configuration; `None` if TLS is off.
-    pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
+    pub fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();
         match roots {

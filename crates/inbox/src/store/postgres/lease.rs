@@ -1,0 +1,156 @@
+//! The lease of maintenance, a role that one process has at a time, in the table `lease`.
+//!
+//! A session cannot hold it, because with a pooler no process has one. It expires by the database's clock if
+//! its holder does not renew it. Without a pooler, the role also ends with its holder's session, so that a
+//! process that was killed is replaced at once.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::BRIEF;
+use super::connection::{BACKEND, PgConnection};
+use super::registration::{NOW, millis};
+use crate::store::error::StoreError;
+use crate::store::sql::{Sql, values};
+use frontdesk_postgres::Server;
+use frontdesk_process::panics;
+
+/// Whether a lease has not expired, and the session of its holder, if it has one, has not ended. The start of
+/// another role's session is not visible.
+const IS_HELD: &str = "lease.expires_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+     AND (lease.session IS NULL OR EXISTS (
+         SELECT 1 FROM pg_stat_activity WHERE pid::text = split_part(lease.session, ' ', 1)
+         AND (backend_start IS NULL OR concat_ws(' ', pid, extract(epoch FROM backend_start)) = lease.session)))";
+
+/// How long a process has the role of maintenance without renewing it.
+const ROLE_DURATION: Duration = Duration::from_secs(30);
+const ROLE_RENEWAL: Duration = Duration::from_secs(8);
+/// How often the holder checks its connection.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the holder relies on the role: shorter, because another process may take it after that time.
+const ROLE_VALIDITY: Duration = Duration::from_secs(25);
+/// The lease of the process that runs maintenance.
+const MAINTENANCE: &str = "maintenance";
+
+/// The role of maintenance. Renews its lease on a thread. Dropping it ends the lease.
+pub struct MaintenanceLease {
+    /// Until when this process has the role; `None` if another process has taken it.
+    until: Arc<Mutex<Option<Instant>>>,
+    /// Closing it makes the thread end the lease.
+    stop: Option<Sender<()>>,
+    ended: Receiver<()>,
+}
+
+impl MaintenanceLease {
+    /// Takes the role; `None` if another process has it.
+    pub(in crate::store) fn try_acquire(server: &Server) -> Result<Option<MaintenanceLease>, StoreError> {
+        let link = PgConnection::open(server, BRIEF)?;
+        let holder = Uuid::now_v7();
+        let began = Instant::now();
+        let take = format!(
+            "INSERT INTO lease (name, holder, expires_at, session) VALUES (?1, ?2, {NOW} + ?3, ?4)
+             ON CONFLICT (name) DO UPDATE
+             SET holder = excluded.holder, expires_at = excluded.expires_at, session = excluded.session
+             WHERE NOT ({IS_HELD})"
+        );
+        let session = session(&link)?;
+        if link.execute(&take, values![MAINTENANCE, holder, millis(ROLE_DURATION), session])? == 0 {
+            return Ok(None);
+        }
+        let until = Arc::new(Mutex::new(Some(began + ROLE_VALIDITY)));
+        let (stop, stopped) = channel();
+        let (end, ended) = channel();
+        let keep = Renewal { server: server.clone(), holder, until: Arc::clone(&until), stopped };
+        let mut link = Some(link);
+        let run = move || {
+            let _end = end;
+            panics::restart_after_panic("the lease of maintenance", || keep.run(&mut link));
+        };
+        let started = thread::Builder::new().name("inbox-lease".to_owned()).spawn(run);
+        started.map_err(|error| StoreError::io("the thread inbox-lease".as_ref(), error))?;
+        Ok(Some(MaintenanceLease { until, stop: Some(stop), ended }))
+    }
+
+    /// Whether this process still has the role.
+    pub(in crate::store) fn is_held(&self) -> bool {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether any process has the role.
+    pub(in crate::store) fn is_taken(server: &Server) -> Result<bool, StoreError> {
+        let link = PgConnection::open(server, BRIEF)?;
+        let held = format!("SELECT 1 FROM lease WHERE name = ?1 AND {IS_HELD}");
+        (&link as &dyn Sql).exists(&held, values![MAINTENANCE])
+    }
+}
+
+impl Drop for MaintenanceLease {
+    fn drop(&mut self) {
+        self.stop = None;
+        // Wait, so that the process does not end earlier. After a timeout, the lease expires.
+        let _ = self.ended.recv_timeout(Duration::from_secs(1));
+    }
+}
+
+/// Renews the lease until it is stopped or lost.
+struct Renewal {
+    server: Server,
+    holder: Uuid,
+    until: Arc<Mutex<Option<Instant>>>,
+    stopped: Receiver<()>,
+}
+
+impl Renewal {
+    /// `link` is the connection whose session has the lease.
+    fn run(&self, link: &mut Option<PgConnection>) {
+        let mut renewed = Instant::now();
+        while self.stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            // Renew at once after a lost connection, whose end lets another process take the role.
+            let is_connected = link.as_ref().is_some_and(|link| !link.is_lost());
+            if is_connected && renewed.elapsed() < ROLE_RENEWAL {
+                continue;
+            }
+            let began = Instant::now();
+            match self.renew(link) {
+                Ok(true) => {
+                    self.set(Some(began + ROLE_VALIDITY));
+                    renewed = began;
+                }
+                Ok(false) => return self.set(None),
+                // Keep trying: the database may be back before the lease expires.
+                Err(_) => *link = None,
+            }
+        }
+        if let Ok(link) = link.take().map_or_else(|| PgConnection::open(&self.server, BRIEF), Ok) {
+            let end = "DELETE FROM lease WHERE name = ?1 AND holder = ?2";
+            // After an error, the lease expires.
+            let _ = link.execute(end, values![MAINTENANCE, self.holder]);
+        }
+    }
+
+    fn set(&self, until: Option<Instant>) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// Returns false if another process has the role.
+    fn renew(&self, link: &mut Option<PgConnection>) -> Result<bool, StoreError> {
+        let link = match link {
+            Some(link) if !link.is_lost() => link,
+            link => link.insert(PgConnection::open(&self.server, BRIEF)?),
+        };
+        let renew =
+            format!("UPDATE lease SET expires_at = {NOW} + ?1, session = ?2 WHERE name = ?3 AND holder = ?4");
+        let session = session(link)?;
+        Ok(link.execute(&renew, values![millis(ROLE_DURATION), session, MAINTENANCE, self.holder])? > 0)
+    }
+}
+
+/// The server process of a connection; `None` behind a pooler.
+fn session(link: &PgConnection) -> Result<Option<String>, StoreError> {
+    if link.is_pooled() { Ok(None) } else { (link as &dyn Sql).one_value(BACKEND, &[]).map(Some) }
+}
