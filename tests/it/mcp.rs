@@ -208,9 +208,9 @@ fn only_reading_tools_exist_unless_changes_are_allowed() {
             "{}",
             tool.name
         );
-        let is_destructive = ["discard", "release"].contains(&&*tool.name);
+        let is_destructive = ["discard", "release", "ham"].contains(&&*tool.name);
         assert_eq!(hints.destructive_hint, Some(is_destructive), "{}", tool.name);
-        let has_further_effects = ["release", "retry", "discard"].contains(&&*tool.name);
+        let has_further_effects = ["release", "retry", "discard", "ham"].contains(&&*tool.name);
         assert_eq!(hints.idempotent_hint, Some(!has_further_effects), "{}", tool.name);
         assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
         assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
