@@ -13,7 +13,9 @@ use super::deliver::to_millis;
 use super::opinion::HAS_OPINION;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
+use super::{
+    Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, parameter_lists, rows, values,
+};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
@@ -321,7 +323,7 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
-    /// returns the number of deliveries. Deliveries are due at [`NewSubmission::due_at`] unless their
+    /// returns the number of deliveries. Deliveries are due on arrival or after a delay, unless their
     /// submission is held. Asks for the confirmation of an address if the submission is held for it. `latest`
     /// is the current time by the database's clock, in milliseconds.
     pub fn insert_submissions(
@@ -397,6 +399,24 @@ impl Transaction<'_> {
         let values: Vec<Value<'_>> =
             repeats.iter().flat_map(|(id, original)| [id.bind(), original.bind()]).collect();
         self.sql.insert("repeat (id, submission)", 2, &values)
+    }
+
+    /// Those of the sorted `ids` that are still in the intake. With PostgreSQL, all: their rows were locked when
+    /// they were read.
+    pub fn still_pending(&self, ids: Vec<[u8; 16]>) -> Result<Vec<[u8; 16]>, StoreError> {
+        if self.sql.dialect() == Dialect::Postgres {
+            return Ok(ids);
+        }
+        let mut count = 0;
+        for (list, values) in parameter_lists(&ids, &[]) {
+            let counted = format!("SELECT count(*) FROM intake WHERE id IN {list}");
+            count += self.sql.one_value::<usize>(&counted, &values)?;
+        }
+        if count == ids.len() {
+            return Ok(ids);
+        }
+        let left = self.sql.query_in("SELECT id FROM intake WHERE", "id", &ids, "")?;
+        left.iter().map(|row| row.get("id")).collect()
     }
 
     /// Removes processed rows from the intake, and at most about twice as many expired rows from each of the

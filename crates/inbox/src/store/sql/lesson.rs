@@ -236,12 +236,12 @@ fn expire(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
 }
 
 impl Transaction<'_> {
-    /// Stores whether operators' decisions teach; see [`set_learns`].
+    /// Stores whether operators' decisions teach, for all processes that change the inbox.
     pub fn set_learns(&self, learns: bool) -> Result<(), StoreError> {
         set_learns(self.sql, learns)
     }
 
-    /// Removes old lessons; see [`expire`].
+    /// Removes lessons older than two years.
     pub fn expire_lessons(&self, now: Timestamp) -> Result<(), StoreError> {
         expire(self.sql, now)
     }
