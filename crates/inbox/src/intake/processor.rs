@@ -439,8 +439,8 @@ fn thread_time() -> Duration {
 /// The age of a backlog, in milliseconds, from which on visitors come first.
 const BACKLOG_AGE: i64 = 10_000;
 
-/// How fast submissions are processed while others are being accepted. The two compete for a small machine's
-/// cores, and for the writer.
+/// Measures a batch that is processed while submissions are being accepted. The two compete for a small
+/// machine's cores, and for the writer.
 struct Pace {
     began: Instant,
     /// The CPU time of this thread at the start of the batch.
@@ -453,13 +453,34 @@ impl Pace {
         Pace { began: Instant::now(), spent: thread_time() }
     }
 
-    /// How long to rest after a batch, so that processing takes at most half of a core; and at most a third
-    /// while it has a backlog: visitors who wait now come before submissions that are stored already.
+    /// How long to rest after a batch. `now` is the time by our clock.
     fn rest(&self, processed: &Processed, now: Timestamp) -> Duration {
         // The commit writes what the statements have changed, for about half as much again.
         let spent = thread_time().saturating_sub(self.spent) + processed.spent * 3 / 2;
-        let has_backlog = now.as_millisecond().saturating_sub(processed.newest) > BACKLOG_AGE;
-        let times = if has_backlog { 3 } else { 2 };
-        (spent * times).saturating_sub(self.began.elapsed())
+        rest(spent, self.began.elapsed(), now.as_millisecond().saturating_sub(processed.newest))
+    }
+}
+
+/// How long to rest after a batch that took `elapsed` and as much CPU time as `spent`, so that processing takes
+/// at most half of a core; and at most a third if its newest row had waited for longer than [`BACKLOG_AGE`],
+/// in milliseconds: visitors who wait now come before submissions that are stored already.
+fn rest(spent: Duration, elapsed: Duration, age: i64) -> Duration {
+    let cores = if age > BACKLOG_AGE { 3 } else { 2 };
+    (spent * cores).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processing_rests_so_that_visitors_get_most_of_a_core() {
+        let ms = Duration::from_millis;
+        assert_eq!(rest(ms(2), ms(2), 0), ms(2));
+        assert_eq!(rest(ms(2), ms(2), BACKLOG_AGE), ms(2));
+        assert_eq!(rest(ms(2), ms(2), BACKLOG_AGE + 1), ms(4));
+        // Visitors have had their share while the batch waited for the writer or a core.
+        assert_eq!(rest(ms(2), ms(3), 0), ms(1));
+        assert_eq!(rest(ms(2), ms(9), BACKLOG_AGE + 1), ms(0));
     }
 }

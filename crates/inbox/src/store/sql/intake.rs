@@ -433,8 +433,8 @@ impl Transaction<'_> {
         );
         tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
         let rested = format!(
-            "DELETE FROM network_rate WHERE (network, form) IN
-             (SELECT network, form FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
+            "DELETE FROM network_rate WHERE network IN
+             (SELECT network FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
         );
         tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), most]).map(drop)
     }
