@@ -18,12 +18,13 @@ const METHOD: &str = include_str!("report/method.md");
 const CONCLUSION: &str = include_str!("report/conclusion.md");
 
 /// The suites in `docs/pages/performance.md`, with a title and a text.
-const CHAPTERS: [(&str, &str, &str); 6] = [
+const CHAPTERS: [(&str, &str, &str); 7] = [
     ("pages", "Pages", include_str!("report/pages.md")),
     ("connections", "Connections", include_str!("report/connections.md")),
     ("tls", "HTTPS", include_str!("report/tls.md")),
     ("memory", "Memory", include_str!("report/memory.md")),
     ("submissions", "Submissions", include_str!("report/submissions.md")),
+    ("sustained", "Submissions for a minute", include_str!("report/sustained.md")),
     ("loading", "Loading a site", include_str!("report/loading.md")),
 ];
 

@@ -12,18 +12,20 @@ pub mod pages;
 pub mod scale;
 pub mod smoke;
 pub mod submissions;
+pub mod sustained;
 pub mod tls;
 
 /// Measures a suite. `measure_suite` adds its name, date and machine.
 pub type Run = fn(&Bench) -> Result<Section>;
 
 /// All suites by name, in the order of the report.
-pub const ALL: [(&str, Run); 7] = [
+pub const ALL: [(&str, Run); 8] = [
     ("pages", pages::run),
     ("connections", connections::run),
     ("tls", tls::run),
     ("memory", memory::run),
     ("submissions", submissions::run),
+    ("sustained", sustained::run),
     ("loading", loading::run),
     ("scale", scale::run),
 ];

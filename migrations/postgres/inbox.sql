@@ -158,10 +158,9 @@ CREATE TABLE form_rate (
 );
 
 CREATE TABLE network_rate (
-    form    text   NOT NULL,
-    network bytea  NOT NULL CHECK (octet_length(network) = 16),
+    network bytea  PRIMARY KEY CHECK (octet_length(network) = 16),
     rested  bigint NOT NULL,
-    PRIMARY KEY (network, form)
+    rates   text   NOT NULL
 );
 
 CREATE INDEX network_rate_rested ON network_rate (rested);

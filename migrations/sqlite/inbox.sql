@@ -163,10 +163,9 @@ CREATE TABLE form_rate (
 
 -- How much each network has sent recently.
 CREATE TABLE network_rate (
-    form    TEXT    NOT NULL,
-    network BLOB    NOT NULL CHECK (length(network) = 16),
+    network BLOB    PRIMARY KEY CHECK (length(network) = 16),
     rested  INTEGER NOT NULL,               -- when none of its submissions count any more, in microseconds
-    PRIMARY KEY (network, form)
+    rates   TEXT    NOT NULL                -- a JSON object: the same for each form and limit
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX network_rate_rested ON network_rate (rested);

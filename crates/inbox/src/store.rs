@@ -181,6 +181,11 @@ impl Store {
         self.writer.submissions.is_busy()
     }
 
+    /// Whether submissions are waiting to be written, or at least one was accepted a moment ago.
+    pub fn has_visitors(&self) -> bool {
+        self.writer.submissions.has_visitors()
+    }
+
     /// Whether other replicas may use the same database, which is so with PostgreSQL.
     pub fn is_shared(&self) -> bool {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)

@@ -1,4 +1,4 @@
-//! Processes a batch of rows from the table `intake` in one transaction: screens each submission, detects
+//! Processes a batch of rows from the table `intake`: screens each submission; then, in one transaction, detects
 //! repeats and floods, writes submissions and deliveries, and queues acknowledgements to visitors.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -46,6 +46,10 @@ pub(crate) struct Processed {
     pub has_more: bool,
     /// The new submissions about which rspamd is to be asked once they are committed.
     pub opinions: Vec<OpinionRequest>,
+    /// When the newest row was received, as Unix time in milliseconds.
+    pub newest: i64,
+    /// The CPU time that the writer's thread has used for it. Zero with PostgreSQL.
+    pub spent: Duration,
 }
 
 /// The configuration with which a batch is processed.
@@ -55,6 +59,17 @@ pub(crate) struct BatchConfig {
     pub channels: Arc<Vec<Route>>,
     /// The maximum number of submissions about which rspamd can be asked now.
     pub room_for_opinions: usize,
+}
+
+/// Rows of the intake, in order of arrival, and whether there may be more.
+pub(crate) type Pending = (Vec<PendingRow>, bool);
+
+/// Rows of the intake with their verdicts.
+pub(crate) struct ScreenedBatch {
+    config: BatchConfig,
+    canaries: Vec<PendingRow>,
+    screened: Vec<Screened>,
+    has_more: bool,
 }
 
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
@@ -73,24 +88,45 @@ pub(crate) fn process(
     if !tx.try_intake_turn()? {
         return Ok(None);
     }
-    let (rows, has_more) = tx.read_pending(most, ids)?;
-    if rows.is_empty() {
-        return Ok(Some(Processed::default()));
-    }
-    let BatchConfig { options, channels, room_for_opinions } = &config();
+    let pending = tx.read_pending(most, ids)?;
+    store(tx, &screen(pending, config(), screener)?).map(Some)
+}
+
+/// Screens rows that were read from the intake. Fails if one of them is damaged or screening panics.
+pub(crate) fn screen(
+    (rows, has_more): Pending,
+    config: BatchConfig,
+    screener: &Screener,
+) -> Result<ScreenedBatch, StoreError> {
     for row in &rows {
         panics::inject("row", row.id);
     }
     let (canaries, rows): (Vec<PendingRow>, Vec<PendingRow>) =
         rows.into_iter().partition(|row| row.canary.is_some());
+    let read = |row| Screened::parse_and_screen(row, &config.options, &config.channels, screener);
+    let screened = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(ScreenedBatch { config, canaries, screened, has_more })
+}
+
+/// Decides which rows of a batch are new, and stores the outcome. Ignores rows that an operator has removed
+/// from the intake since they were read.
+pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Processed, StoreError> {
+    let ScreenedBatch { config, canaries, screened, has_more } = batch;
+    let BatchConfig { options, channels, room_for_opinions } = config;
+    let (rows, has_more) = (screened.len() + canaries.len(), *has_more);
+    if rows == 0 {
+        return Ok(Processed::default());
+    }
+    tx.finish_canaries(canaries, (options.clock)())?;
+    let ids: Vec<[u8; 16]> = screened.iter().map(|screened| screened.candidate.id.into_bytes()).collect();
+    let ids = tx.still_pending(ids)?;
+    if ids.is_empty() {
+        return Ok(Processed { rows, has_more, ..Processed::default() });
+    }
+    let is_left = |screened: &&Screened| ids.binary_search(screened.candidate.id.as_bytes()).is_ok();
+    let batch: Vec<&Screened> = screened.iter().filter(is_left).collect();
     // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
-    tx.finish_canaries(&canaries, (options.clock)())?;
-    if rows.is_empty() {
-        return Ok(Some(Processed { rows: canaries.len(), has_more, ..Processed::default() }));
-    }
-    let read = |row| Screened::parse_and_screen(row, options, channels, screener);
-    let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
     let half = |retention: Option<Duration>| retention.map_or(i64::MAX, |age| to_millis(age / 2));
@@ -124,11 +160,10 @@ pub(crate) fn process(
     apply_decision(tx, &decision, channels, latest)?;
     tx.write_rates(&rates.forms, &rates.networks, &rates.changed)?;
     let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
-    let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.finish_pending(&ids, newest, latest)?;
     let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
-    Ok(Some(Processed {
-        rows: candidates.len() + canaries.len(),
+    Ok(Processed {
+        rows,
         repeats: candidates.len() - new.len(),
         held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
         in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
@@ -136,7 +171,9 @@ pub(crate) fn process(
         has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
         has_more,
         opinions: opinions.requests,
-    }))
+        newest,
+        spent: Duration::ZERO,
+    })
 }
 
 /// Counts the mails that were not queued because of each limit.

@@ -1,7 +1,8 @@
 //! The thread that processes the intake.
 //!
-//! Each batch is processed in one of the writer's transactions, possibly together with other changes. While
-//! submissions are being accepted, the thread pauses, for at most [`MAX_PAUSE`].
+//! This thread screens each batch, and stores the outcome in one of the writer's transactions, possibly together
+//! with other changes. A burst of submissions is accepted first. If it lasts, the thread uses only a part of a
+//! core, so that visitors do not wait for it: see [`Pace`].
 
 #![expect(clippy::disallowed_methods, reason = "the processor is a thread that paces itself")]
 
@@ -12,6 +13,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
 use super::IntakeOptions;
@@ -26,8 +29,10 @@ use frontdesk_screening::Repeats;
 
 /// The maximum number of rows in one transaction. Visitors may be waiting for it.
 const BATCH: usize = 128;
-/// The longest pause while submissions are being accepted.
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// How long processing waits for the end of a burst of submissions.
+const MAX_PAUSE: Duration = Duration::from_millis(2500);
+/// How long a stopped processor continues.
+const MAX_FINISH: Duration = Duration::from_secs(10);
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The delay before a retry after a database failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -111,7 +116,7 @@ impl Processor {
         Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Processes submissions for about [`MAX_PAUSE`] at most, and waits until the thread has ended. Later
+    /// Processes submissions for about [`MAX_FINISH`] at most, and waits until the thread has ended. Later
     /// submissions stay in the intake. Further calls do nothing.
     pub fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
@@ -191,9 +196,9 @@ impl ProcessorThread {
         if self.mails_delayed_until.is_some() { pause.min(MAIL_CHECK_INTERVAL) } else { pause }
     }
 
-    /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_PAUSE`] is over.
-    /// Pauses while another replica is processing a batch and, for up to [`MAX_PAUSE`], while submissions are
-    /// being accepted.
+    /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_FINISH`] is over.
+    /// Pauses while another replica is processing a batch, for up to [`MAX_PAUSE`] during a burst of
+    /// submissions, and as [`Pace`] demands while submissions are being accepted.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
@@ -201,13 +206,19 @@ impl ProcessorThread {
                 thread::sleep(BUSY_CHECK_INTERVAL);
             }
             self.refresh_lessons();
+            let pace = Pace::start();
             let processed = self.process_batch()?;
-            if processed.is_none() {
-                thread::sleep(TURN_RETRY_DELAY);
-            }
-            let is_done = processed.is_some_and(|processed| !processed.has_more);
-            if is_done || (self.is_stopping.load(Relaxed) && began.elapsed() > MAX_PAUSE) {
+            let (is_done, is_stopping) =
+                (processed.as_ref().is_some_and(|processed| !processed.has_more), self.is_stopping.load(Relaxed));
+            if is_done || (is_stopping && began.elapsed() > MAX_FINISH) {
                 return Ok(());
+            }
+            match processed {
+                None => thread::sleep(TURN_RETRY_DELAY),
+                Some(processed) if !is_stopping && self.store.has_visitors() => {
+                    thread::sleep(pace.rest(&processed, (self.options.load().clock)()));
+                }
+                Some(_) => {}
             }
         }
     }
@@ -333,38 +344,49 @@ impl ProcessorThread {
             .map(|processed| Processed { has_more: true, ..processed }))
     }
 
-    /// Like [`batch::process`]. After the commit, also updates the counts, logs limits that stopped mails,
+    /// Like [`batch::process`], but screens outside of the transaction if no other replica can process the rows
+    /// meanwhile: visitors then wait for the transaction only. After the commit, also updates the counts, logs limits that stopped mails,
     /// and notifies other threads and replicas.
     fn process_up_to(
         &mut self,
         most: usize,
         ids: RangeInclusive<Uuid>,
     ) -> Result<Option<Processed>, StoreError> {
-        let (options, screener) = (self.options.clone(), self.screener.clone());
-        let channels = self.store.channels.clone();
+        let (options, channels) = (self.options.clone(), self.store.channels.clone());
         let rspamd = self.options.load().rspamd.clone();
         let room_for_opinions =
             rspamd.as_ref().map_or(0, |rspamd| self.opinions.room(rspamd, Instant::now()));
+        let config = move || BatchConfig {
+            options: options.load_full(),
+            channels: channels.load_full(),
+            room_for_opinions,
+        };
         let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
-        let processed = self.store.change_blocking(move |tx| {
-            // A faulty row must not affect the submissions that are accepted in the same transaction.
-            let unprocessable = |error: StoreError| {
-                let is_wrapped = matches!(error, StoreError::Unprocessable(_));
-                let is_wrappable = error.is_caused_by_row() && !is_wrapped;
-                if is_wrappable { StoreError::Unprocessable(error.to_string()) } else { error }
-            };
-            let config = || BatchConfig {
-                options: options.load_full(),
-                channels: channels.load_full(),
-                room_for_opinions,
-            };
-            let processed = batch::process(tx, config, &screener, most, &ids).map_err(unprocessable)?;
-            // Replicas that are not notified find the deliveries a little later.
-            if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
-                tx.announce()?;
-            }
-            Ok(processed)
-        })?;
+        let processed = if self.store.is_shared() {
+            let screener = self.screener.clone();
+            self.store.change_blocking(move |tx| {
+                let processed =
+                    batch::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
+                // Replicas that are not notified find the deliveries a little later.
+                if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
+                    tx.announce()?;
+                }
+                Ok(processed)
+            })?
+        } else {
+            let pending = self
+                .store
+                .change_blocking(move |tx| tx.read_pending(most, &ids).map_err(unprocessable))?;
+            let screened = panics::catch(Part::Submission, || batch::screen(pending, config(), &self.screener));
+            let screened = screened.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
+            let batch = screened.map_err(unprocessable)?;
+            let stored = self.store.change_blocking(move |tx| {
+                let began = thread_time();
+                let stored = batch::store(tx, &batch).map_err(unprocessable)?;
+                Ok(Processed { spent: thread_time().saturating_sub(began), ..stored })
+            })?;
+            Some(stored)
+        };
         // Let waiting callers check again: another replica may have processed their submission.
         self.store.events().processed.send_replace(());
         let Some(mut processed) = processed else { return Ok(None) };
@@ -399,5 +421,66 @@ impl ProcessorThread {
             self.mails_delayed_until = Some(Instant::now() + rspamd.timeout + MAIL_CHECK_INTERVAL);
             self.opinions.push(rspamd, requests);
         }
+    }
+}
+
+/// A faulty row must not affect the submissions that are accepted in the same transaction.
+fn unprocessable(error: StoreError) -> StoreError {
+    let is_wrapped = matches!(error, StoreError::Unprocessable(_));
+    let is_wrappable = error.is_caused_by_row() && !is_wrapped;
+    if is_wrappable { StoreError::Unprocessable(error.to_string()) } else { error }
+}
+
+/// The CPU time of this thread.
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+/// The age of a backlog, in milliseconds, from which on visitors come first.
+const BACKLOG_AGE: i64 = 10_000;
+
+/// Measures a batch that is processed while submissions are being accepted. The two compete for a small
+/// machine's cores, and for the writer.
+struct Pace {
+    began: Instant,
+    /// The CPU time of this thread at the start of the batch.
+    spent: Duration,
+}
+
+impl Pace {
+    /// The start of a batch.
+    fn start() -> Pace {
+        Pace { began: Instant::now(), spent: thread_time() }
+    }
+
+    /// How long to rest after a batch. `now` is the time by our clock.
+    fn rest(&self, processed: &Processed, now: Timestamp) -> Duration {
+        // The commit writes what the statements have changed, for about half as much again.
+        let spent = thread_time().saturating_sub(self.spent) + processed.spent * 3 / 2;
+        rest(spent, self.began.elapsed(), now.as_millisecond().saturating_sub(processed.newest))
+    }
+}
+
+/// How long to rest after a batch that took `elapsed` and as much CPU time as `spent`, so that processing takes
+/// at most half of a core; and at most a third if its newest row had waited for longer than [`BACKLOG_AGE`],
+/// in milliseconds: visitors who wait now come before submissions that are stored already.
+fn rest(spent: Duration, elapsed: Duration, age: i64) -> Duration {
+    let cores = if age > BACKLOG_AGE { 3 } else { 2 };
+    (spent * cores).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processing_rests_so_that_visitors_get_most_of_a_core() {
+        let ms = Duration::from_millis;
+        assert_eq!(rest(ms(2), ms(2), 0), ms(2));
+        assert_eq!(rest(ms(2), ms(2), BACKLOG_AGE), ms(2));
+        assert_eq!(rest(ms(2), ms(2), BACKLOG_AGE + 1), ms(4));
+        // Visitors have had their share while the batch waited for the writer or a core.
+        assert_eq!(rest(ms(2), ms(3), 0), ms(1));
+        assert_eq!(rest(ms(2), ms(9), BACKLOG_AGE + 1), ms(0));
     }
 }

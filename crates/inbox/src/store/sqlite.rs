@@ -28,7 +28,7 @@ use super::notifier;
 use super::sql::definition::StoredDefinitions;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
-use super::sql::transaction::{self, Change, Transaction};
+use super::sql::transaction::{self, Apply, Change, Transaction};
 use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, TOUCH, Value, placeholders};
 #[cfg(test)]
 use super::test_recorder as recorder;
@@ -37,7 +37,7 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
 /// The number of the layout, stored in `user_version`. Databases with another one are refused.
-pub(super) const LAYOUT: i64 = 17;
+pub(super) const LAYOUT: i64 = 18;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -97,6 +97,19 @@ impl SqliteWriter {
         ids: &mut Ids,
         unresolved: &mut Vec<UnresolvedCommit>,
     ) -> Result<Vec<Uuid>, StoreError> {
+        transaction::with_faulty_changes_skipped(changes, |changes, apply| {
+            self.commit_once(jobs, changes, apply, ids, unresolved)
+        })
+    }
+
+    fn commit_once(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut [Box<dyn Change>],
+        apply: Apply,
+        ids: &mut Ids,
+        unresolved: &mut Vec<UnresolvedCommit>,
+    ) -> Result<Vec<Uuid>, StoreError> {
         self.files.check_in_place()?;
         let changes_before = self.connection.total_changes();
         // Put back after the commit: after an error, it is unknown which definitions are stored.
@@ -109,7 +122,7 @@ impl SqliteWriter {
         let accepted = jobs.iter().map(|job| ids.next(job.received_at)).collect::<Vec<_>>();
         intake::append(&*transaction, &self.secret, &mut definitions, jobs, &accepted)?;
         let changing = Transaction { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
-        transaction::apply_changes(&changing, changes)?;
+        transaction::apply_changes(&changing, changes, apply)?;
         let sure = unresolved.len();
         unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
@@ -158,8 +171,8 @@ pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), S
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
 
-/// Caches prepared statements. `insert` executes several statements, of up to [`STATEMENT_BYTES`] each, so it
-/// is atomic only in a transaction.
+/// Caches prepared statements. `insert` executes several statements, of up to [`STATEMENT_BYTES`] each. If it
+/// fails, some of the rows may have been inserted: call it in a transaction, and roll that back.
 impl Sql for Connection {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
@@ -187,7 +200,8 @@ impl Sql for Connection {
             };
             let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
             let (chunk, after) = rest.split_at(rest.len().min(rows * columns));
-            let sql = format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns));
+            // If a row fails, the others of the statement stay, so SQLite need not keep copies of changed pages.
+            let sql = format!("INSERT OR FAIL INTO {into} VALUES {}", placeholders(rows, columns));
             Sql::execute(self, &sql, chunk)?;
             rest = after;
         }

@@ -26,6 +26,8 @@ const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
 /// A batch with at least this many submissions counts as a burst, which lasts for `CROWD_DURATION`.
 const CROWD: usize = 8;
 const CROWD_DURATION: Duration = Duration::from_millis(10);
+/// Visitors count as waiting until no submission has been accepted for this long.
+const VISIT_DURATION: Duration = Duration::from_millis(50);
 /// A write that takes longer than this makes the store unhealthy.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(5);
 
@@ -51,6 +53,8 @@ struct Waiting {
     began: Option<Instant>,
     /// When the last burst began.
     crowded_at: Option<Instant>,
+    /// When the writer last took submissions.
+    visited_at: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
 }
@@ -168,6 +172,12 @@ impl WriteQueue {
         !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
     }
 
+    /// Whether submissions are waiting, or one was accepted recently.
+    pub fn has_visitors(&self) -> bool {
+        let waiting = self.lock();
+        !waiting.batch.jobs.is_empty() || waiting.visited_at.is_some_and(|at| at.elapsed() < VISIT_DURATION)
+    }
+
     /// Fails if the queue is closed, the last write failed, or the current write takes too long.
     pub fn health(&self) -> Result<(), StoreError> {
         let waiting = self.lock();
@@ -221,6 +231,9 @@ impl WriteQueue {
         let now = Instant::now();
         waiting.bytes = 0;
         waiting.began = Some(now);
+        if !waiting.batch.jobs.is_empty() {
+            waiting.visited_at = Some(now);
+        }
         if waiting.batch.jobs.len() >= CROWD {
             waiting.crowded_at = Some(now);
         }

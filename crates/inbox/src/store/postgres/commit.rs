@@ -157,16 +157,18 @@ impl PostgresWriter {
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
         let sql: &dyn Sql = &self.connection;
-        let left = sql.transaction(|| {
-            let left = self.remove_unresolved(unresolved)?;
-            if changes.is_empty() {
-                sql.execute(TOUCH, &[])?;
-            } else {
-                let ahead = transaction::clock_ahead(sql)?;
-                transaction::apply_changes(&Transaction { sql, secret: &self.secret, ahead }, changes)?;
-            }
-            let _ = self.connection.was_warned();
-            Ok(left)
+        let left = transaction::with_faulty_changes_skipped(changes, |changes, apply| {
+            sql.transaction(|| {
+                let left = self.remove_unresolved(unresolved)?;
+                if changes.is_empty() {
+                    sql.execute(TOUCH, &[])?;
+                } else {
+                    let tx = Transaction { sql, secret: &self.secret, ahead: transaction::clock_ahead(sql)? };
+                    transaction::apply_changes(&tx, changes, apply)?;
+                }
+                let _ = self.connection.was_warned();
+                Ok(left)
+            })
         })?;
         // A delivery must not be sent if its claim is recorded only on this server: after a failover, another
         // replica would send it again.

@@ -76,7 +76,7 @@ pub(crate) const TABLES: [Table; 25] = [
     Table { name: "channel", key: "name", rest: "target, off_at, paused_at, answer" },
     Table { name: "pressure", key: "day, source, form", rest: "refused" },
     Table { name: "form_rate", key: "form", rest: "minute, hour, over_at" },
-    Table { name: "network_rate", key: "network, form", rest: "rested" },
+    Table { name: "network_rate", key: "network", rest: "rested, rates" },
     Table { name: "page_view", key: "day, path, representation, agent", rest: "views" },
     Table { name: "referrer", key: "day, host", rest: "views" },
     Table { name: "annotation", key: "submission", rest: "assignee, follow_up, replied_at, replied_by" },

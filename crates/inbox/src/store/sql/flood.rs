@@ -1,9 +1,10 @@
 //! Stores the rates that floods are detected from, and releases the held submissions once a flood ends.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::deliver::to_millis;
 use super::transaction::Transaction;
@@ -52,9 +53,12 @@ impl Transaction<'_> {
             }
         }
         let networks: Vec<Hash> = networks.into_iter().collect();
-        let select = "SELECT form, network, rested FROM network_rate WHERE";
+        let select = "SELECT network, rates FROM network_rate WHERE";
         for row in self.sql.query_in(select, "network", &networks, "")? {
-            network_rates.insert((row.get("form")?, row.get("network")?), row.get("rested")?);
+            let network = row.get("network")?;
+            let rates: BTreeMap<String, i64> = serde_json::from_str(row.text("rates")?)
+                .map_err(|_| StoreError::Damaged("a network's rates are not valid JSON"))?;
+            network_rates.extend(rates.into_iter().map(|(form, rested)| ((form, network), rested)));
         }
         Ok((form_rates, network_rates))
     }
@@ -67,14 +71,22 @@ impl Transaction<'_> {
         networks: &NetworkRates,
         changed: &BTreeSet<Hash>,
     ) -> Result<(), StoreError> {
-        let mut values = Vec::new();
+        // One row for each network: rows for each form and limit would change tables and indexes a dozen times
+        // for most submissions.
+        let mut rates: BTreeMap<&Hash, BTreeMap<&str, i64>> = BTreeMap::new();
         for ((form, network), rested) in networks.iter().filter(|((_, network), _)| changed.contains(network))
         {
-            values.extend([Value::Text(form), Value::Blob(network), Value::Integer(*rested)]);
+            rates.entry(network).or_default().insert(form, *rested);
+        }
+        let texts: Vec<String> = rates.values().map(|rates| json!(rates).to_string()).collect();
+        let mut values = Vec::with_capacity(3 * texts.len());
+        for ((network, rates), text) in rates.iter().zip(&texts) {
+            let rested = rates.values().copied().max().unwrap_or_default();
+            values.extend([Value::Blob(*network), Value::Integer(rested), Value::Text(text)]);
         }
         let changed: Vec<Hash> = changed.iter().copied().collect();
         self.sql.execute_in("DELETE FROM network_rate WHERE", "network", &[], &changed)?;
-        self.sql.insert("network_rate (form, network, rested)", 3, &values)?;
+        self.sql.insert("network_rate (network, rested, rates)", 3, &values)?;
         for (form, rate) in forms {
             self.sql.execute(
                 "INSERT INTO form_rate (form, minute, hour, over_at) VALUES (?1, ?2, ?3, ?4)

@@ -13,7 +13,9 @@ use super::deliver::to_millis;
 use super::opinion::HAS_OPINION;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
+use super::{
+    Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, parameter_lists, rows, values,
+};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
@@ -399,6 +401,24 @@ impl Transaction<'_> {
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
+    /// Those of the sorted `ids` that are still in the intake. With PostgreSQL, all: their rows were locked when
+    /// they were read.
+    pub fn still_pending(&self, ids: Vec<[u8; 16]>) -> Result<Vec<[u8; 16]>, StoreError> {
+        if self.sql.dialect() == Dialect::Postgres {
+            return Ok(ids);
+        }
+        let mut count = 0;
+        for (list, values) in parameter_lists(&ids, &[]) {
+            let counted = format!("SELECT count(*) FROM intake WHERE id IN {list}");
+            count += self.sql.one_value::<usize>(&counted, &values)?;
+        }
+        if count == ids.len() {
+            return Ok(ids);
+        }
+        let left = self.sql.query_in("SELECT id FROM intake WHERE", "id", &ids, "")?;
+        left.iter().map(|row| row.get("id")).collect()
+    }
+
     /// Removes processed rows from the intake, and at most about twice as many expired rows from each of the
     /// tables `repeat` and `network_rate`. `newest` is when the newest row was received, and `latest` is the
     /// current time by the database's clock, both in milliseconds.
@@ -413,8 +433,8 @@ impl Transaction<'_> {
         );
         tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
         let rested = format!(
-            "DELETE FROM network_rate WHERE (network, form) IN
-             (SELECT network, form FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
+            "DELETE FROM network_rate WHERE network IN
+             (SELECT network FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
         );
         tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), most]).map(drop)
     }

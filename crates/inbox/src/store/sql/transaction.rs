@@ -19,9 +19,38 @@ pub(crate) trait Change: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Applies all changes. Those that fail because of stored data, or panic, are rolled back to a savepoint,
-/// logged and skipped. Any other error ends the call, and the caller must roll back the transaction.
-pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
+/// Applies all changes, with `attempt` in a transaction of its own. If a change fails because of stored data,
+/// or panics, the transaction is rolled back and everything is applied again, each change in a savepoint:
+/// faulty ones are then rolled back alone, logged and skipped. Savepoints are expensive, because the database
+/// keeps a copy of each page or a round trip for each statement.
+pub(crate) fn with_faulty_changes_skipped<T>(
+    changes: &mut [Box<dyn Change>],
+    mut attempt: impl FnMut(&mut [Box<dyn Change>], Apply) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match attempt(changes, Apply::Together) {
+        Err(error) if error.is_caused_by_row() && !changes.is_empty() => attempt(changes, Apply::Separately),
+        outcome => outcome,
+    }
+}
+
+/// How the changes of one transaction are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Apply {
+    /// All or none.
+    Together,
+    /// Each in a savepoint. Skips those that fail because of stored data.
+    Separately,
+}
+
+/// Applies all changes. After an error, the caller must roll back the transaction.
+pub(crate) fn apply_changes(
+    tx: &Transaction<'_>,
+    changes: &mut [Box<dyn Change>],
+    apply: Apply,
+) -> Result<(), StoreError> {
+    if apply == Apply::Together {
+        return changes.iter_mut().try_for_each(|change| change.apply(tx));
+    }
     for change in changes {
         tx.sql.execute("SAVEPOINT change", &[])?;
         match change.apply(tx) {

@@ -124,7 +124,7 @@ impl Inbox {
              FROM submission ORDER BY id",
             "SELECT submission, channel, state, due_at, rank FROM delivery ORDER BY submission, channel",
             "SELECT form, minute, hour, over_at FROM form_rate ORDER BY form",
-            "SELECT network, form, rested FROM network_rate ORDER BY network, form",
+            "SELECT network, rested, rates FROM network_rate ORDER BY network",
             "SELECT id, submission FROM repeat ORDER BY id",
             "SELECT id FROM intake",
         ] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::editor::Selected;
-use crate::store::sql::intake;
+use crate::store::sql::{intake, values};
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
 use frontdesk_screening::verdict::Signal;
@@ -313,6 +313,33 @@ fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
     let processed =
         crate::intake::batch::process(&transaction, reload, &screener, 128, &all).unwrap().unwrap();
     assert_eq!(processed.rows, 1);
+}
+
+#[test]
+fn a_row_that_is_erased_while_it_is_screened_stays_erased() {
+    let fixture = Fixture::in_file();
+    let secret = fingerprint::Secret([7; 32]);
+    fixture.store.close();
+    let sql = fixture.fresh.sql();
+    let jobs: Vec<Accepting> =
+        ["one", "two", "three"].map(|message| row(contact(message), &fixture.options)).into();
+    let ids: Vec<Uuid> = (1..=3).map(Uuid::from_u128).collect();
+    intake::append(&*sql, &secret, &mut StoredDefinitions::default(), &jobs, &ids).unwrap();
+    let screener = crate::intake::batch::Screener::new(Repeats::new(Instant::now()).into());
+    let transaction = crate::testing::inbox::transaction(&*sql);
+    let read = || {
+        let pending = transaction.read_pending(128, &(Uuid::nil()..=Uuid::max())).unwrap();
+        crate::intake::batch::screen(pending, fixture.options.batch_config(), &screener).unwrap()
+    };
+    let batch = read();
+    sql.execute("DELETE FROM intake WHERE id = ?1", values![ids[1]]).unwrap();
+    let processed = crate::intake::batch::store(&transaction, &batch).unwrap();
+    assert_eq!((processed.rows, processed.repeats, processed.has_more), (3, 0, false));
+    let stored = || -> Vec<Uuid> { sql.column("SELECT id FROM submission ORDER BY id", &[]).unwrap() };
+    assert_eq!(stored(), [ids[0], ids[2]]);
+    // Nothing is left of a batch that is stored already.
+    crate::intake::batch::store(&transaction, &batch).unwrap();
+    assert_eq!(stored(), [ids[0], ids[2]]);
 }
 
 /// The time `seconds` after the Unix epoch.
