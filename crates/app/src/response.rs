@@ -5,14 +5,12 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, VARY,
 };
 use http::{Response, StatusCode};
-use http_body_util::Full;
 
 use frontdesk_forms::FormSet;
-use frontdesk_http::SECURITY_HEADERS;
+use frontdesk_http::{ResponseBody, SECURITY_HEADERS};
 use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
-/// A response whose body is in memory.
-pub(super) type HttpResponse = Response<Full<Bytes>>;
+pub(super) type HttpResponse = Response<ResponseBody>;
 
 /// The policy without permitted hosts: no inline scripts or styles, and no other sites' content.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
@@ -63,7 +61,7 @@ pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &
 
 /// A plain-text response that is not cached.
 pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
-    let mut response = Response::new(Full::new(body.into()));
+    let mut response = Response::new(body.into().into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

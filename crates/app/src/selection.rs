@@ -11,7 +11,6 @@ use http::header::{
     HeaderValue, LINK, VARY,
 };
 use http::{Response, StatusCode};
-use http_body_util::Full;
 
 use super::response::HttpResponse;
 use frontdesk_http::CROSS_ORIGIN_RESOURCE_POLICY;
@@ -160,7 +159,7 @@ impl<'a> Selection<'a> {
 
     /// The response without the security headers.
     pub(super) fn to_response(self) -> HttpResponse {
-        let mut response = Response::new(Full::new(self.content()));
+        let mut response = Response::new(self.content().into());
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.reserve(HEADER_CAPACITY);
@@ -175,7 +174,7 @@ impl<'a> Selection<'a> {
         let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, self.body.bytes.len());
         let mut response = self.to_response();
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        *response.body_mut() = Full::new(self.body.bytes.slice(bytes));
+        *response.body_mut() = self.body.bytes.slice(bytes).into();
         if let Ok(range) = HeaderValue::try_from(range) {
             response.headers_mut().insert(CONTENT_RANGE, range);
         }
