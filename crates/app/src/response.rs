@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, VARY,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
 };
 use http::{Response, StatusCode};
 
@@ -83,6 +83,14 @@ pub(super) fn bad_request(reason: &str) -> HttpResponse {
 pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     let response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Allowed methods: {allow}.\n"));
     with_header(response, ALLOW, allow)
+}
+
+/// 503 for a file on the disk that has changed since the site was loaded: its validator and length are those
+/// of its former content.
+pub(super) fn file_unavailable() -> HttpResponse {
+    let response =
+        text(StatusCode::SERVICE_UNAVAILABLE, "This file is being replaced. Try again in a minute.\n");
+    with_header(response, RETRY_AFTER, "60")
 }
 
 /// 200 for a stored submission.

@@ -57,7 +57,10 @@ impl PublicSite {
         let preferences = HeaderPreferences { headers: &head.headers, cache: &self.preferences };
         let views = options.count_views.then_some(&app.page_views);
         let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
-        if let Choice::Send(selection) = choice {
+        // A file on the disk may turn out to have changed.
+        if let Choice::Send(selection) = choice
+            && selection.body.disk_file().is_none()
+        {
             let response =
                 self.heads.borrow_mut().respond(&selection, context.scheme, snapshot, context.began);
             return Routed { response, labels, has_all_headers: true };

@@ -126,7 +126,7 @@ pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) 
         let now = Instant::now();
         connections.lift_expired_blocks(now);
         let Some(limit) = (**server.snapshot.load()).as_ref().max_memory else { continue };
-        let measured = || Some(resident_memory()? + server.copies_memory());
+        let measured = || Some(resident_memory()? + server.body_copies.bytes());
         let resident = measured();
         interval =
             if resident.is_some_and(|resident| resident < limit / 2) { INTERVAL } else { SHORT_INTERVAL };

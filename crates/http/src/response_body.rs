@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,20 +14,38 @@ use http_body::{Body, Frame, SizeHint};
 /// over TLS, HTTP/2 and hyper. As long as the pieces that HTTP/2 sends.
 const PIECE: usize = 16 * 1024;
 
-/// A part of an open file. The file must not change: a response with a `Content-Length` and an `ETag` has
-/// been promised.
+/// A part of an open file.
 #[derive(Debug, Clone)]
 pub struct FileBody {
     file: Arc<File>,
     offset: u64,
     length: u64,
+    /// The time of modification that the file must keep, in seconds and nanoseconds.
+    modified: Option<(i64, i64)>,
 }
 
 impl FileBody {
     /// The `length` bytes of `file` from `offset` on. If the file is shorter when they are sent, the
     /// connection (HTTP/1) or the stream (HTTP/2) is aborted.
     pub fn new(file: Arc<File>, offset: u64, length: u64) -> Self {
-        Self { file, offset, length }
+        Self { file, offset, length, modified: None }
+    }
+
+    /// Aborts the response as soon as the file has another time of modification, because `Content-Length` and
+    /// `ETag` are those of its former content. A change during the last system call is not noticed.
+    #[must_use]
+    pub fn unchanged_since(self, modified: (i64, i64)) -> Self {
+        Self { modified: Some(modified), ..self }
+    }
+
+    /// Fails if the file has been modified.
+    pub(super) fn check_unchanged(&self) -> io::Result<()> {
+        let Some(modified) = self.modified else { return Ok(()) };
+        let now = self.file.metadata()?;
+        if (now.mtime(), now.mtime_nsec()) == modified {
+            return Ok(());
+        }
+        Err(io::Error::other("the file has changed while it was sent"))
     }
 
     pub fn len(&self) -> u64 {
@@ -57,6 +75,7 @@ impl FileBody {
     fn read_all(&self) -> io::Result<Bytes> {
         let mut bytes = vec![0; usize::try_from(self.length).map_err(io::Error::other)?];
         self.file.read_exact_at(&mut bytes, self.offset)?;
+        self.check_unchanged()?;
         Ok(bytes.into())
     }
 
@@ -64,6 +83,7 @@ impl FileBody {
     /// for the disk if the kernel does not have the bytes in memory.
     fn read_piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.length).unwrap_or(PIECE).min(PIECE);
+        self.check_unchanged()?;
         let mut piece = vec![0; length];
         self.file.read_exact_at(&mut piece, self.offset)?;
         self.advance(length as u64);

@@ -44,13 +44,14 @@ pub(super) fn poll_send_before_file(
 }
 
 /// Sends bytes from the beginning of `body`, which is not empty, and returns how many. Fails if the file has
-/// become too short.
+/// become too short or was modified.
 pub(super) fn poll_send_file(
     cx: &mut Context<'_>,
     socket: &TcpStream,
     body: &FileBody,
 ) -> Poll<io::Result<usize>> {
     let count = usize::try_from(body.len().min(MAX_SENT)).unwrap_or(usize::MAX);
+    body.check_unchanged()?;
     poll_io(cx, socket, || match sendfile(socket, body.file(), Some(&mut body.offset()), count)? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         sent => Ok(sent),

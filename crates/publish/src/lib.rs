@@ -8,7 +8,7 @@
 mod file_list;
 mod publication;
 
-pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders};
+pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders, open_unchanged};
 pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,

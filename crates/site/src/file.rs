@@ -1,13 +1,14 @@
-//! Response bodies, kept in memory in every encoding that is worth sending.
+//! Response bodies, kept in memory in every encoding that is worth sending, or on the disk.
 
 use std::io::Write as _;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
 use http::{HeaderName, HeaderValue};
 
+use super::disk_file::DiskFile;
 use super::negotiate::Encoding;
 
 /// How long caches may use a response without revalidation.
@@ -32,14 +33,21 @@ impl Cache {
 /// The bytes of a file, with their hash.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
+    /// Empty if the content is on the disk.
     pub bytes: Bytes,
     pub hash: blake3::Hash,
+    pub disk: Option<Arc<DiskFile>>,
 }
 
 impl Blob {
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { hash: blake3::hash(&bytes), bytes }
+        Self { hash: blake3::hash(&bytes), bytes, disk: None }
+    }
+
+    /// A file on the disk, and the hash of its content.
+    pub fn on_disk(file: Arc<DiskFile>, hash: blake3::Hash) -> Self {
+        Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }
 
     /// The first `length` hexadecimal digits of the hash. `length` is at most 64.
@@ -64,14 +72,30 @@ pub const CACHE_SLOTS: usize = 8;
 /// The body of a file in one encoding.
 #[derive(Debug)]
 pub struct EncodedBody {
+    /// Empty if the content is on the disk.
     pub bytes: Bytes,
+    disk: Option<Arc<DiskFile>>,
     etag: Bytes,
     cached: [OnceLock<Box<[u8]>>; CACHE_SLOTS],
 }
 
 impl EncodedBody {
     fn new(bytes: Bytes, etag: String) -> Self {
-        Self { bytes, etag: etag.into(), cached: Default::default() }
+        Self { bytes, disk: None, etag: etag.into(), cached: Default::default() }
+    }
+
+    /// The file with the content, if it is not in memory.
+    pub fn disk_file(&self) -> Option<&Arc<DiskFile>> {
+        self.disk.as_ref()
+    }
+
+    /// The length of the content in bytes.
+    pub fn len(&self) -> u64 {
+        self.disk.as_ref().map_or(self.bytes.len() as u64, |file| file.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The strong validator, in quotes as in `ETag` (RFC 9110 §8.8.3).
@@ -100,8 +124,8 @@ pub struct File {
     pub link: Option<Bytes>,
     /// Additional headers, which replace the server's own headers of the same name.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether the encoding is negotiated. `false` for small bodies and for formats that are already
-    /// compressed.
+    /// Whether the encoding is negotiated. `false` for small bodies, for formats that are already compressed,
+    /// and for files on the disk.
     pub compressible: bool,
     /// The hash of the unencoded body, or, for [`File::joined`], of the parts that determine it.
     pub(super) hash: blake3::Hash,
@@ -131,9 +155,10 @@ impl File {
             cache,
             link: None,
             headers: Vec::new(),
+            // The bytes of a file on the disk are not in memory, and their encodings would be.
             compressible: is_compressible(media_type) && blob.bytes.len() >= MIN_COMPRESSED,
             hash: blob.hash,
-            identity: EncodedBody::new(blob.bytes, etag),
+            identity: EncodedBody { disk: blob.disk, ..EncodedBody::new(blob.bytes, etag) },
             encoded: Default::default(),
             is_strong: AtomicBool::new(false),
         }
@@ -161,7 +186,7 @@ impl File {
             bytes.extend_from_slice(separator);
             bytes.extend_from_slice(&file.identity.bytes);
         }
-        Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize() })
+        Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize(), disk: None })
     }
 
     /// Whether both files have the same headers and the same body.
@@ -247,7 +272,8 @@ impl File {
 
     /// The same file with only the unencoded body.
     pub(super) fn without_encodings(&self) -> Self {
-        let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
+        let EncodedBody { bytes, disk, .. } = &self.identity;
+        let blob = Blob { bytes: bytes.clone(), hash: self.hash, disk: disk.clone() };
         let (link, headers) = (self.link.clone(), self.headers.clone());
         Self { link, headers, ..Self::from_blob(self.media_type, self.cache, blob) }
     }
@@ -312,7 +338,7 @@ const COMPRESSIBLE: [&str; 13] = [
     "image/bmp", "image/x-icon",
 ];
 
-fn is_compressible(media_type: &str) -> bool {
+pub(super) fn is_compressible(media_type: &str) -> bool {
     let name = media_type.split(';').next().unwrap_or_default();
     name.starts_with("text/")
         || ["+json", "+xml"].iter().any(|ending| name.ends_with(ending))

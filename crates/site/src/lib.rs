@@ -66,6 +66,7 @@ mod rules;
 // Responses: paths, representations, encodings, and generated files.
 mod allowed_hosts;
 mod content_signals;
+pub mod disk_file;
 mod encodings;
 pub mod file;
 mod live_reload;
