@@ -1,7 +1,7 @@
 //! Long bodies, which the kernel sends from memory files and from the disk, on all kinds of connection.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
@@ -105,8 +105,7 @@ fn every_kind_of_connection_gets_the_same_bytes() {
         check_file(name, length, |method, headers| {
             two.request(method, &path, headers, b"").expect("an answer")
         });
-        let mut tls =
-            Connection::over(authority.client().offering(&["http/1.1"]).connect(secure).expect("TLS"));
+        let mut tls = authority.client().connect(secure).expect("TLS");
         check_file(name, length, |method, headers| {
             tls.request(method, &path, headers, b"").expect("an answer")
         });

@@ -17,7 +17,10 @@ pub const MIN_ON_DISK: u64 = 256 << 10;
 
 /// Maximum number of files that the process keeps open, so that a file that is replaced or removed is served
 /// until the next load. Further files are opened for each request.
-pub const MAX_HELD_OPEN: usize = 1024;
+pub const MAX_HELD_OPEN: u64 = 256;
+
+/// At most one of so many descriptors that the process may have is used for these files.
+const DESCRIPTORS_PER_FILE: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.
 const WINDOW: usize = 1 << 20;
@@ -141,6 +144,12 @@ impl DiskFile {
         }
         DiskFileChanged
     }
+}
+
+/// How many files the process may keep open.
+pub(super) fn held_open_limit() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(MAX_HELD_OPEN, |limit| MAX_HELD_OPEN.min(limit / DESCRIPTORS_PER_FILE))
 }
 
 /// Whether a file of this name and length is served from the disk. Texts and other formats that compress well

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use blake3::Hash;
 use jiff::civil::Date;
 
-use super::disk_file::{DiskContent, DiskFile, MAX_HELD_OPEN, is_served_from_disk};
+use super::disk_file::{DiskContent, DiskFile, held_open_limit, is_served_from_disk};
 use super::file::Blob;
 use super::maps::HashMap;
 use super::media_type::media_type;
@@ -256,8 +256,8 @@ struct FileReader<'a> {
     known: &'a mut FileCache,
     /// Files with the same content, such as those with several names, share memory.
     shared: HashMap<Hash, Blob>,
-    /// How many files on the disk are held open.
-    held_open: usize,
+    /// How many more files on the disk may be held open.
+    may_hold_open: u64,
 }
 
 /// A published file, or a template.
@@ -272,7 +272,13 @@ struct ReadFile {
 impl<'a> FileReader<'a> {
     fn new(known: &'a mut FileCache) -> Self {
         let before = std::mem::take(known).0;
-        Self { now: SystemTime::now(), before, known, shared: HashMap::default(), held_open: 0 }
+        Self {
+            now: SystemTime::now(),
+            before,
+            known,
+            shared: HashMap::default(),
+            may_hold_open: held_open_limit(),
+        }
     }
 
     /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and
@@ -295,9 +301,9 @@ impl<'a> FileReader<'a> {
         for (file, content) in found.into_iter().zip(read) {
             let Ok((mut content, text)) = content?.map_err(|fault| faults.push(fault)) else { continue };
             if let FileContent::Blob(Blob { disk: Some(file), .. }, _) = &content {
-                if self.held_open < MAX_HELD_OPEN {
+                if self.may_hold_open > 0 {
                     file.hold_open();
-                    self.held_open += 1;
+                    self.may_hold_open -= 1;
                 }
             } else if let FileContent::Blob(blob, _) = &mut content {
                 *blob = self.shared.entry(blob.hash).or_insert_with(|| blob.clone()).clone();
