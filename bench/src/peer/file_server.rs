@@ -22,7 +22,7 @@ pub struct NginxSettings {
 
 /// nginx's name if there is only one.
 pub const NGINX: &str = "nginx";
-/// What the name of each setting with `sendfile on` contains.
+/// The beginning of the names of settings with `sendfile on`.
 pub const SENDFILE: &str = "nginx, sendfile on";
 
 const fn nginx(name: &'static str, lines: &'static str) -> NginxSettings {

@@ -53,8 +53,8 @@ impl HeadCache {
         Self { slots: [const { None }; SLOTS], date: CurrentDate::new() }
     }
 
-    /// The response to a selection in memory, with all of its headers: copied from the cache, or composed and cached. `now` only
-    /// determines `Date`.
+    /// The response to a selection in memory, with all of its headers: copied from the cache, or composed and
+    /// cached. `now` only determines `Date`.
     pub(super) fn respond(
         &mut self,
         selection: &Selection<'_>,

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
+pub mod disk_file;
 mod file_list;
 mod publication;
 

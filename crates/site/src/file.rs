@@ -8,8 +8,9 @@ use bytes::Bytes;
 use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
 use http::{HeaderName, HeaderValue};
 
-use super::disk_file::DiskFile;
+use super::media_type::media_type;
 use super::negotiate::Encoding;
+use frontdesk_publish::disk_file::DiskFile;
 
 /// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -330,6 +331,22 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
     }
 }
 
+/// Files longer than this, in bytes, are served from the disk if their format is compressed already.
+const MIN_ON_DISK: u64 = 256 << 10;
+
+/// Whether a file of this name and length is served from the disk. Texts and other formats that compress well
+/// are not: their encodings are in memory. `needs_images` says whether the load needs the content of images.
+pub(super) fn is_served_from_disk(name: &str, length: u64, needs_images: bool) -> bool {
+    // The type of a file without an extension may depend on its content.
+    let has_extension = name.rsplit('/').next().is_some_and(|file| file.contains('.'));
+    let is_kept = match media_type(name) {
+        "application/pdf" => false,
+        other if other.starts_with("image/") && needs_images => true,
+        other => other.starts_with("font/") || is_compressible(other),
+    };
+    length > MIN_ON_DISK && has_extension && !is_kept
+}
+
 /// The media types that compress well, except texts and types whose names say that they are JSON or XML.
 #[rustfmt::skip]
 const COMPRESSIBLE: [&str; 13] = [
@@ -338,7 +355,7 @@ const COMPRESSIBLE: [&str; 13] = [
     "image/bmp", "image/x-icon",
 ];
 
-pub(super) fn is_compressible(media_type: &str) -> bool {
+fn is_compressible(media_type: &str) -> bool {
     let name = media_type.split(';').next().unwrap_or_default();
     name.starts_with("text/")
         || ["+json", "+xml"].iter().any(|ending| name.ends_with(ending))
@@ -350,6 +367,22 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+
+    #[test]
+    fn only_large_files_of_compressed_formats_are_served_from_the_disk() {
+        let check = |name: &str, length: u64, needs_images: bool, expected: bool| {
+            assert_eq!(is_served_from_disk(name, length, needs_images), expected, "{name} {length}");
+        };
+        for name in ["film.mp4", "talk.mp3", "a/guide.pdf", "a.zip", "a.tar.gz", "data.bin"] {
+            check(name, MIN_ON_DISK + 1, true, true);
+            check(name, MIN_ON_DISK, true, false);
+        }
+        for name in ["page.html", "a.css", "a.js", "a.md", "a.json", "a.svg", "a.csv", "a.woff2", "data", "a.b/data"] {
+            check(name, 1 << 30, false, false);
+        }
+        check("photo.jpg", 1 << 20, true, false);
+        check("photo.jpg", 1 << 20, false, true);
+    }
 
     #[test]
     fn joined_files_have_a_validator_for_their_content() {

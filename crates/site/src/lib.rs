@@ -66,7 +66,6 @@ mod rules;
 // Responses: paths, representations, encodings, and generated files.
 mod allowed_hosts;
 mod content_signals;
-pub mod disk_file;
 mod encodings;
 pub mod file;
 mod live_reload;
@@ -82,6 +81,7 @@ mod variants;
 pub mod fuzzing;
 
 /// Faults in the configuration or the content.
+pub use frontdesk_publish::disk_file;
 pub use frontdesk_fault as fault;
 
 // Loading a site.

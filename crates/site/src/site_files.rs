@@ -12,8 +12,7 @@ use std::time::{Duration, SystemTime};
 use blake3::Hash;
 use jiff::civil::Date;
 
-use super::disk_file::{DiskContent, DiskFile, held_open_limit, is_served_from_disk};
-use super::file::Blob;
+use super::file::{Blob, is_served_from_disk};
 use super::maps::HashMap;
 use super::media_type::media_type;
 use super::parallel::in_parallel;
@@ -21,6 +20,7 @@ use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
 use frontdesk_process::progress;
+use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
 use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
 
 /// The subfolders of the site's folder that are loaded.

@@ -8,12 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use blake3::{Hash, Hasher};
-use frontdesk_publish::{ContentMark, FileChanged, FoundFile, examine, open_unchanged};
 
-use super::media_type::media_type;
-
-/// Files longer than this, in bytes, are served from the disk if their format is compressed already.
-pub const MIN_ON_DISK: u64 = 256 << 10;
+use super::file_list::{FileChanged, FoundFile, open_unchanged};
+use super::publication::{ContentMark, examine};
 
 /// Maximum number of files that the process keeps open, so that a file that is replaced or removed is served
 /// until the next load. Further files are opened for each request.
@@ -42,8 +39,8 @@ pub struct DiskFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFileChanged;
 
-/// What [`DiskFile::read`] finds out about a file.
-pub(super) enum DiskContent {
+/// The result of [`DiskFile::read`].
+pub enum DiskContent {
     Published(Arc<DiskFile>, Hash),
     Excluded(ContentMark),
 }
@@ -51,7 +48,7 @@ pub(super) enum DiskContent {
 impl DiskFile {
     /// Reads the file once, in pieces: hashes it, and stops at a mark that `is_excluded` accepts. The mark of
     /// a published file, if any, comes last in the result. Fails if the file changes meanwhile.
-    pub(super) fn read(
+    pub fn read(
         found: &FoundFile,
         is_excluded: impl Fn(ContentMark) -> bool,
     ) -> Result<io::Result<(DiskContent, Option<ContentMark>)>, FileChanged> {
@@ -91,7 +88,7 @@ impl DiskFile {
     }
 
     /// Keeps the file open, unless it has changed since it was read.
-    pub(super) fn hold_open(&self) {
+    pub fn hold_open(&self) {
         if self.held.get().is_none()
             && let Ok(file) = self.open()
         {
@@ -147,23 +144,95 @@ impl DiskFile {
 }
 
 /// How many files the process may keep open.
-pub(super) fn held_open_limit() -> u64 {
+pub fn held_open_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(MAX_HELD_OPEN, |limit| MAX_HELD_OPEN.min(limit / DESCRIPTORS_PER_FILE))
 }
 
-/// Whether a file of this name and length is served from the disk. Texts and other formats that compress well
-/// are not: their encodings are in memory. `is_image_read` says whether the load needs the content of images.
-pub(super) fn is_served_from_disk(name: &str, length: u64, is_image_read: bool) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    // The type of a file without an extension may depend on its content.
-    if length <= MIN_ON_DISK || !file.contains('.') {
-        return false;
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::FileExt as _;
+    use std::path::Path;
+
+    use super::*;
+
+    fn found(at: &Path) -> FoundFile {
+        FoundFile {
+            name: "film.mp4".into(),
+            place: "film.mp4".into(),
+            at: at.canonicalize().expect("it exists"),
+            metadata: at.metadata().expect("it exists"),
+            readers: 0o444,
+            is_listed: false,
+        }
     }
-    match media_type(name) {
-        "application/pdf" => true,
-        image if image.starts_with("image/") && is_image_read => false,
-        font if font.starts_with("font/") => false,
-        other => !super::file::is_compressible(other),
+
+    fn read(at: &Path) -> (DiskContent, Option<ContentMark>) {
+        DiskFile::read(&found(at), |_| true).expect("it does not change").expect("it can be read")
+    }
+
+    fn publish(at: &Path) -> (Arc<DiskFile>, Hash) {
+        match read(at).0 {
+            DiskContent::Published(file, hash) => (file, hash),
+            DiskContent::Excluded(mark) => panic!("{mark:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_hashed_in_pieces_and_examined_everywhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path().join("film.mp4");
+        for length in [0, 1000, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 7] {
+            let content: Vec<u8> = (0..length).map(|position| (position / 1000) as u8 | 128).collect();
+            fs::write(&at, &content).expect("it can be written");
+            let (file, hash) = publish(&at);
+            assert_eq!((file.len(), hash), (length as u64, blake3::hash(&content)), "{length}");
+        }
+        let key = b"\n-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF\n-----END PRIVATE KEY-----\n";
+        for position in [0, WINDOW - 40, 2 * WINDOW + 5] {
+            let mut content = vec![b'.'; 3 * WINDOW];
+            content[position..position + key.len()].copy_from_slice(key);
+            fs::write(&at, &content).expect("it can be written");
+            assert!(matches!(read(&at).0, DiskContent::Excluded(ContentMark::PrivateKey)), "{position}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_held_open_outlives_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [held, other] = ["held", "other"].map(|name| folder.path().join(name));
+        let files = [&held, &other].map(|at| {
+            fs::write(at, b"before").expect("it can be written");
+            publish(at).0
+        });
+        files[0].hold_open();
+        for at in [&held, &other] {
+            fs::rename(at, folder.path().join("old")).expect("it can be renamed");
+            fs::write(at, b"after.").expect("it can be written");
+        }
+        let mut content = [0; 6];
+        files[0].open().expect("the same file").read_exact_at(&mut content, 0).expect("its content");
+        assert_eq!(&content, b"before");
+        assert_eq!(files[1].open().expect_err("another file"), DiskFileChanged);
+    }
+
+    #[test]
+    fn a_file_that_changes_in_place_cannot_be_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path().join("film.mp4");
+        fs::write(&at, b"before").expect("it can be written");
+        let (file, _) = publish(&at);
+        file.hold_open();
+        let second = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
+        let change = |length: u64| {
+            let file = fs::File::options().write(true).open(&at).expect("it exists");
+            file.set_len(length).and_then(|()| file.set_modified(second)).expect("it can be changed");
+        };
+        assert!(file.open().is_ok());
+        change(6);
+        assert_eq!(file.open().expect_err("another time"), DiskFileChanged);
+        change(5);
+        assert_eq!(file.open().expect_err("another length"), DiskFileChanged);
     }
 }
