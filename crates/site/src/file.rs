@@ -377,7 +377,9 @@ mod tests {
             check(name, MIN_ON_DISK + 1, true, true);
             check(name, MIN_ON_DISK, true, false);
         }
-        for name in ["page.html", "a.css", "a.js", "a.md", "a.json", "a.svg", "a.csv", "a.woff2", "data", "a.b/data"] {
+        for name in
+            ["page.html", "a.css", "a.js", "a.md", "a.json", "a.svg", "a.csv", "a.woff2", "data", "a.b/data"]
+        {
             check(name, 1 << 30, false, false);
         }
         check("photo.jpg", 1 << 20, true, false);

@@ -80,9 +80,9 @@ mod variants;
 #[cfg(debug_assertions)]
 pub mod fuzzing;
 
+pub use frontdesk_fault as fault;
 /// Faults in the configuration or the content.
 pub use frontdesk_publish::disk_file;
-pub use frontdesk_fault as fault;
 
 // Loading a site.
 pub use load::{LoadCache, LoadResult, SITE_FILES, load};
