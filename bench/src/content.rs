@@ -1,5 +1,5 @@
-//! The measured content: a frontdesk site with pages of about 1 KB, 12 KB and 28 KB of HTML, and the same
-//! bodies as files for the other servers.
+//! The measured content: a frontdesk site with pages of about 1 to 256 KB of HTML and pictures of these
+//! lengths, and the same bodies as files for the other servers.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -37,8 +37,11 @@ pub struct Page {
 
 pub const SMALL: Page = Page { label: "1 KB", name: "small", size: 1024 };
 pub const LARGE: Page = Page { label: "12 KB", name: "large", size: 12 * 1024 };
-/// A page of the size of a long article, measured over HTTP/1.1 only.
+/// A page of the size of a long article. Measured over HTTP/1.1 only, as the following ones.
 pub const ARTICLE: Page = Page { label: "28 KB", name: "article", size: 28 * 1024 };
+pub const CHAPTER: Page = Page { label: "64 KB", name: "chapter", size: 64 * 1024 };
+pub const BOOK: Page = Page { label: "256 KB", name: "book", size: 256 * 1024 };
+const PAGES: [Page; 5] = [SMALL, LARGE, ARTICLE, CHAPTER, BOOK];
 
 impl Page {
     /// The address at which frontdesk selects HTML or Markdown by content negotiation.
@@ -48,6 +51,10 @@ impl Page {
 
     fn twin(self) -> String {
         format!("/{}.md", self.name)
+    }
+
+    fn picture(self) -> String {
+        format!("/{}.png", self.name)
     }
 
     pub fn file(self) -> String {
@@ -70,6 +77,8 @@ pub struct PageRequest {
 pub enum Representation {
     Html,
     Markdown,
+    /// A file of the length of the page, which is not compressible.
+    Picture,
     /// Markdown by content negotiation at the page's address. Only frontdesk supports it.
     NegotiatedMarkdown,
 }
@@ -85,6 +94,7 @@ impl PageRequest {
         match self.representation {
             Representation::Html if !peer.is_frontdesk() => self.page.file(),
             Representation::Markdown => self.page.twin(),
+            Representation::Picture => self.page.picture(),
             Representation::Html | Representation::NegotiatedMarkdown => self.page.path(),
         }
     }
@@ -108,6 +118,13 @@ fn generate_markdown(page: Page) -> String {
     text
 }
 
+/// Random bytes with the signature of a PNG.
+fn generate_picture(page: Page) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let signature = *b"\x89PNG\r\n\x1a\n";
+    signature.into_iter().chain(std::iter::repeat_with(|| random.u8(..))).take(page.size).collect()
+}
+
 /// Headers that each server sets itself. They are not copied from frontdesk's responses.
 const SERVER_HEADERS: &str =
     "content-length content-type content-encoding date etag last-modified accept-ranges connection";
@@ -128,14 +145,15 @@ impl Content {
     pub fn start(bench: &Bench, tls: Option<&Identity>) -> Result<(Self, Peer)> {
         let mut content = Self { site: create_folder()?, root: create_folder()?, headers: Vec::new() };
         let site = content.site.path();
-        for part in ["pages", "theme"] {
+        for part in ["pages", "static", "theme"] {
             fs::create_dir_all(site.join(part))?;
         }
         for (name, text) in SITE {
             fs::write(site.join(name), text)?;
         }
-        for page in [SMALL, LARGE, ARTICLE] {
+        for page in PAGES {
             fs::write(site.join(format!("pages{}", page.twin())), generate_markdown(page))?;
+            fs::write(site.join(format!("static{}", page.picture())), generate_picture(page))?;
         }
         let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(FRONTDESK) })?;
         content.write_files(peer.address)?;
@@ -158,7 +176,8 @@ impl Content {
     /// headers that the other servers add. Fails if frontdesk sends another encoding, or a page of an
     /// unexpected length.
     fn write_files(&mut self, address: SocketAddr) -> Result<()> {
-        for page in [SMALL, LARGE, ARTICLE] {
+        for page in PAGES {
+            fs::write(self.root.path().join(&page.picture()[1..]), generate_picture(page))?;
             for (path, file) in [(page.twin(), page.twin()), (page.path(), page.file())] {
                 for encoding in ENCODINGS {
                     let response = send(address, &get(BROWSER, &path, encoding, None))?;
@@ -213,6 +232,7 @@ impl Content {
         let (client, file) = match representation {
             Representation::Html => (BROWSER, page.file()),
             Representation::Markdown => (BROWSER, page.twin()),
+            Representation::Picture => (BROWSER, page.picture()),
             Representation::NegotiatedMarkdown => (AGENT, page.twin()),
         };
         let bytes = get(client, &address, encodings, None);

@@ -146,6 +146,15 @@ impl Section {
         Ok(())
     }
 
+    /// Like [`Self::compare`], but always in requests per CPU time.
+    pub fn compare_cost(&mut self, title: &str, servers: &[Rounds], other: &str, target: f64) -> Result<()> {
+        let (ours, theirs) = (find(servers, peer::FRONTDESK)?, find(servers, other)?);
+        let ratio = Spread::of_ratios(&ours.capacities(), &theirs.capacities());
+        let name = format!("{title}: frontdesk / {other}, requests per CPU time");
+        self.targets.push(Target::at_least(name, target, ratio.median));
+        Ok(())
+    }
+
     pub fn add_condition(&mut self, name: &str, value: impl Into<String>) {
         self.conditions.push((name.into(), value.into()));
     }

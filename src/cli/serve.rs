@@ -162,8 +162,9 @@ fn compose_app(
     log: &ServerLog,
 ) -> anyhow::Result<AppState> {
     let tls = config.web.http.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
+    let server = Server::new(snapshot.clone(), tls).with_private_name(name);
     Ok(AppState {
-        server: Arc::new(Server::new(snapshot.clone(), tls).with_private_name(name)),
+        server: Arc::new(server.with_copies_in(&config.data_dir)),
         desk: Arc::new(ArcSwap::from_pointee(reload::desk_options(config, &snapshot.load().site))),
         store,
         intake,

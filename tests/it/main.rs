@@ -31,6 +31,7 @@ mod inbox_login;
 mod inbox_pages;
 mod injection;
 mod lanes;
+mod large_bodies;
 mod mail;
 mod mcp;
 mod memory;

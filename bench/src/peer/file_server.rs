@@ -12,6 +12,48 @@ use crate::settings::{Bench, Cores};
 /// Path of static-web-server in the tools folder. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
 
+/// How nginx sends files.
+#[derive(Debug, Clone, Copy)]
+pub struct NginxSettings {
+    /// The name of the server in tables.
+    pub name: &'static str,
+    lines: &'static str,
+}
+
+/// nginx's name if there is only one.
+pub const NGINX: &str = "nginx";
+/// The beginning of the names of settings with `sendfile on`.
+pub const SENDFILE: &str = "nginx, sendfile on";
+
+const fn nginx(name: &'static str, lines: &'static str) -> NginxSettings {
+    NginxSettings { name, lines }
+}
+
+/// The recommended settings.
+pub const NGINX_DEFAULT: NginxSettings = nginx(NGINX, "sendfile on; tcp_nopush on;");
+
+/// For small pages.
+pub const NGINX_WITHOUT_SENDFILE: NginxSettings = nginx(NGINX, "sendfile off; tcp_nopush off;");
+
+/// The settings to try for each length of a file. `sendfile_max_chunk` has no effect below 2 MB, its default.
+pub const NGINX_SETTINGS: [NginxSettings; 4] = [
+    nginx("nginx, sendfile on, tcp_nopush on", "sendfile on; tcp_nopush on;"),
+    nginx("nginx, sendfile on, tcp_nopush off", "sendfile on; tcp_nopush off;"),
+    nginx("nginx, sendfile off, output_buffers 2 32k", "sendfile off; tcp_nopush off;"),
+    nginx(
+        "nginx, sendfile off, output_buffers 1 512k",
+        "sendfile off; tcp_nopush off; output_buffers 1 512k;",
+    ),
+];
+
+/// nginx's module for files compressed with Brotli (Debian: `libnginx-mod-http-brotli-static`).
+const BROTLI_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_brotli_static_module.so";
+
+/// Whether nginx can send files compressed with Brotli.
+pub fn has_brotli() -> bool {
+    Path::new(BROTLI_MODULE).exists()
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct FileServer<'a> {
     pub root: &'a Path,
@@ -22,8 +64,8 @@ pub struct FileServer<'a> {
 }
 
 impl FileServer<'_> {
-    /// Starts nginx, with or without sendfile: nginx serves small files faster without it.
-    pub fn start_nginx(&self, bench: &Bench, sendfile: bool) -> Result<Peer> {
+    /// Starts nginx with these settings. The length of the files determines which are the fastest.
+    pub fn start_nginx(&self, bench: &Bench, nginx: NginxSettings) -> Result<Peer> {
         let reserved = Reserved::new()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
         if let Some(identity) = self.tls {
@@ -40,13 +82,15 @@ impl FileServer<'_> {
             user = nginx_user(),
             folder = reserved.folder.path().display(),
             workers = bench.core_numbers(self.cores).len(),
-            sendfile = if sendfile { "on" } else { "off" },
+            modules = if has_brotli() { format!("load_module {BROTLI_MODULE};\n") } else { String::new() },
+            brotli = if has_brotli() { "brotli_static on;" } else { "" },
+            settings = nginx.lines,
             root = self.root.display(),
             server = server,
         );
         let mut command = command("nginx");
         command.arg("-p").arg(reserved.folder.path()).arg("-c");
-        self.start_configured(bench, "nginx", command, &configuration, reserved)
+        self.start_configured(bench, nginx.name, command, &configuration, reserved)
     }
 
     /// Starts Caddy with precompressed files, without its admin API and without an access log.

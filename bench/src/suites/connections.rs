@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::content::{Content, PageRequest, SMALL};
 use crate::figures::{Curve, Line, Section, Target, Unit};
 use crate::load::{self, Load, Sample};
+use crate::peer::file_server::NGINX_WITHOUT_SENDFILE;
 use crate::peer::{FRONTDESK, Peer, yardstick};
 use crate::rounds::{find, interleave};
 use crate::settings::{Bench, report_progress};
@@ -25,7 +26,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ours,
         content.start_general_path(bench)?,
         // nginx is faster without sendfile for this page size.
-        content.file_server(None).start_nginx(bench, false)?,
+        content.file_server(None).start_nginx(bench, NGINX_WITHOUT_SENDFILE)?,
         yardstick::start(bench, &response)?,
     ];
     let mut section = Section::default();

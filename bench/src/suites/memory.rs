@@ -12,6 +12,7 @@ use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{self, BROWSER, IDENTITY, get, send};
 use crate::load::connect_from;
 use crate::peer::file_server::FileServer;
+use crate::peer::file_server::NGINX_DEFAULT;
 use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
 use crate::settings::{Bench, Cores, report_progress};
 
@@ -42,7 +43,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ensure!(page.status == 200, "the home page returned status {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
-        let nginx = files.start_nginx(bench, true)?;
+        let nginx = files.start_nginx(bench, NGINX_DEFAULT)?;
         for ((peer, path), seen) in [(ours, PAGE), (nginx, FILE)].into_iter().zip(&mut seen) {
             let idle = stable_memory(&peer)?;
             let open = open_connections(&peer, path, &page.body)?;

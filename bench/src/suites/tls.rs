@@ -10,6 +10,7 @@ use crate::figures::Section;
 use crate::http::{BROWSER, IDENTITY};
 use crate::load::{Load, Sample, handshakes};
 use crate::peer::Identity;
+use crate::peer::file_server::NGINX_WITHOUT_SENDFILE;
 use crate::peer::{Peer, create_folder};
 use crate::process;
 use crate::rounds::interleave;
@@ -29,7 +30,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let identity = Identity::create(keys.path())?;
     let (content, ours) = Content::start(bench, Some(&identity))?;
     let files = content.file_server(Some(&identity));
-    let peers = [ours, files.start_nginx(bench, false)?, files.start_caddy(bench)?];
+    let peers = [ours, files.start_nginx(bench, NGINX_WITHOUT_SENDFILE)?, files.start_caddy(bench)?];
     let mut section = Section::default();
     let http2 = format!("h2load, {CONNECTIONS} connections, {STREAMS} concurrent requests on each");
     section.add_condition("HTTP/2", http2);

@@ -14,7 +14,6 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use http_body_util::Full;
 use jiff::Timestamp;
 
 use super::get_page::field_values;
@@ -106,7 +105,7 @@ impl ConfirmRequest<'_> {
             || Bytes::from_static(page.plain_html().as_bytes()),
             |file| file.unencoded().bytes.clone(),
         );
-        let mut response = Response::new(Full::new(body));
+        let mut response = Response::new(body.into());
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

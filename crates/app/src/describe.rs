@@ -183,7 +183,7 @@ impl Recorder<'_> {
         RecordedResponse {
             status: head.status.as_u16(),
             headers: headers.collect(),
-            body: body.into_inner().unwrap_or_default(),
+            body: body.into_bytes().unwrap_or_default(),
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum Choice<'a> {
     /// 412: `If-Match` does not match the selected representation. Contains the value of `Vary`.
     PreconditionFailed(Option<&'static str>),
     /// 206: a part of a file.
-    Part(Selection<'a>, Range<usize>),
+    Part(Selection<'a>, Range<u64>),
     /// 416: the file has none of the requested bytes.
     RangeNotSatisfiable(Selection<'a>),
     Redirect(Cow<'a, Redirect>),
@@ -266,7 +266,7 @@ impl<'a> Choice<'a> {
             selection.kind = ResponseKind::NotModified;
             return Self::Send(selection);
         }
-        let length = selection.body.bytes.len();
+        let length = selection.body.len();
         // An empty file is sent whole, because some clients add a range to all requests to limit the
         // response.
         match range.filter(|_| length > 0 && !preferences.fails_if_range(selection.body)) {
@@ -332,7 +332,7 @@ fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
 
 /// 416 with the length of the file (RFC 9110 §15.5.17).
 fn range_not_satisfiable(selection: &Selection<'_>) -> HttpResponse {
-    let length = selection.body.bytes.len();
+    let length = selection.body.len();
     let body = format!("The requested range is not in this file, which has {length} bytes.\n");
     let mut response = text(StatusCode::RANGE_NOT_SATISFIABLE, body);
     if let Ok(range) = HeaderValue::try_from(format!("bytes */{length}")) {

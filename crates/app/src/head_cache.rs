@@ -5,7 +5,6 @@
 use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue};
-use http_body_util::Full;
 use tokio::time::Instant;
 
 use super::response::HttpResponse;
@@ -54,8 +53,8 @@ impl HeadCache {
         Self { slots: [const { None }; SLOTS], date: CurrentDate::new() }
     }
 
-    /// The response with all of its headers: copied from the cache, or composed and cached. `now` only
-    /// determines `Date`.
+    /// The response to a selection in memory, with all of its headers: copied from the cache, or composed and
+    /// cached. `now` only determines `Date`.
     pub(super) fn respond(
         &mut self,
         selection: &Selection<'_>,
@@ -71,7 +70,7 @@ impl HeadCache {
             Some(head) if head.key == key => head,
             _ => slot.insert(Head { headers: compose(selection, scheme, snapshot), key, _etag: etag }),
         };
-        let mut response = Response::new(Full::new(selection.content()));
+        let mut response = Response::new(selection.content().unwrap_or_default());
         *response.status_mut() = selection.status();
         *response.headers_mut() = head.headers.clone();
         response.headers_mut().insert(DATE, self.date.value_at(now).clone());

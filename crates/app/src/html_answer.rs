@@ -4,7 +4,6 @@
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, REFERER};
 use http::request::Parts;
-use http_body_util::Full;
 
 use super::get_page::field_values;
 use super::post_form::refusal::FormRefusal;
@@ -118,7 +117,7 @@ impl<'a> Answer<'a> {
             }
             FormRefusal::Invalid(_) | FormRefusal::MediaType => FormMessage::Refused(&sentence),
         };
-        *response.body_mut() = Full::new(request.charged_response(page.render(message, posted)));
+        *response.body_mut() = request.charged_response(page.render(message, posted)).into();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         response
     }

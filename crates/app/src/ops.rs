@@ -7,17 +7,15 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
-use http_body_util::Full;
 use tokio::sync::watch;
 
 use super::metrics::queue_cache::QueueCache;
 use super::metrics::report::report;
 use super::response::{HttpResponse, method_not_allowed, text, with_header};
 use super::state::{AppState, Snapshot};
-use frontdesk_http::{Handler, PrivateOptions, Request, ShutdownPhase};
+use frontdesk_http::{Handler, PrivateOptions, Request, ResponseBody, ShutdownPhase};
 
 const MAX_CONNECTIONS: usize = 64;
 
@@ -45,7 +43,7 @@ pub(super) fn options(snapshot: &Snapshot) -> PrivateOptions {
 
 impl Handler for Probes {
     type Snapshot = Snapshot;
-    type Body = Full<Bytes>;
+    type Body = ResponseBody;
 
     async fn respond(&self, _: &Arc<Snapshot>, request: Request<'_>) -> HttpResponse {
         let head = request.head;

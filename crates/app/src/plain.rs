@@ -14,7 +14,7 @@ use super::public_site::PublicSite;
 use super::range::ByteRange;
 use super::state::Snapshot;
 use frontdesk_http::{
-    FieldLines, PlainRequest, PlainResponse, RequestContext, RequestId, Scheme, X_REQUEST_ID,
+    FieldLines, FileBody, PlainRequest, PlainResponse, RequestContext, RequestId, Scheme, X_REQUEST_ID,
 };
 use frontdesk_site::file::EncodedBody;
 use frontdesk_site::negotiate::{self, Codings, Media};
@@ -44,19 +44,27 @@ impl PublicSite {
         };
         let content_length = selection.content_length();
         let has_body = !request.is_head && content_length.is_some();
+        let file = match selection.body.disk_file() {
+            Some(_) if has_body && !response.sends_files() => return None,
+            Some(file) => {
+                Some(FileBody::new(file.open().ok()?, 0, file.len()).unchanged_since(file.modified()))
+            }
+            None => None,
+        };
         let mut lines = self.lines.borrow_mut();
         if lines.generation != snapshot.generation {
             lines.prepare(snapshot);
         }
         let policy = &snapshot.options.content_security_policy;
-        response.write(
-            &[
-                selection.body.cached(selection.cache_slot(), || serialize(&selection, policy)),
-                if selection.has_own_headers() { &[] } else { &lines.security },
-                if context.scheme == Scheme::Https { &lines.hsts } else { &[] },
-            ],
-            has_body.then_some(&selection.body.bytes),
-        );
+        let head = [
+            selection.body.cached(selection.cache_slot(), || serialize(&selection, policy)),
+            if selection.has_own_headers() { &[] } else { &lines.security },
+            if context.scheme == Scheme::Https { &lines.hsts } else { &[] },
+        ];
+        match file.filter(|_| has_body) {
+            Some(file) => response.write_file(&head, file),
+            None => response.write(&head, has_body.then_some(&selection.body.bytes)),
+        }
         if let Some(page) = selection.viewed_page(snapshot.options.count_views && !request.is_head)
             && !request.is_prefetch
         {
@@ -75,7 +83,7 @@ impl PublicSite {
             path: request.path,
             labels,
             status: selection.status(),
-            length: content_length.unwrap_or_default() as u64,
+            length: content_length.unwrap_or_default(),
             took: now - context.began,
         };
         access_log::record(&self.app, snapshot, &served, || {

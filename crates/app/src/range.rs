@@ -40,13 +40,12 @@ impl ByteRange {
 
     /// The bytes of a body of `length` bytes, at least one. `None` if the body has none of the range's
     /// positions.
-    pub(super) fn of(self, length: usize) -> Option<Range<usize>> {
-        let index = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
+    pub(super) fn of(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
-            Self::Between(first, last) => index(first)..index(last).saturating_add(1).min(length),
-            Self::From(first) => index(first)..length,
+            Self::Between(first, last) => first..last.saturating_add(1).min(length),
+            Self::From(first) => first..length,
             // The last zero bytes are unsatisfiable: `length..length` is empty.
-            Self::Last(count) => length.saturating_sub(index(count))..length,
+            Self::Last(count) => length.saturating_sub(count)..length,
         };
         (range.start < length).then_some(range)
     }
@@ -66,7 +65,7 @@ mod tests {
 
     /// The bytes of a body with ten bytes that a header selects. `None` if the header is ignored, and an
     /// empty range if it cannot be satisfied.
-    fn check(value: &str, expected: impl Into<Option<Range<usize>>>) {
+    fn check(value: &str, expected: impl Into<Option<Range<u64>>>) {
         let found = ByteRange::parse(value.as_bytes()).map(|range| range.of(10).unwrap_or(0..0));
         assert_eq!(found, expected.into(), "{value}");
     }
@@ -125,16 +124,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_range_selects_the_positions_that_it_names(
-            first in 0..40_u64, count in 0..40_u64, length in 0..40_usize,
+            first in 0..40_u64, count in 0..40_u64, length in 0..40_u64,
         ) {
-            let positions = |is_named: &dyn Fn(u64) -> bool| -> Vec<usize> {
-                (0..length).filter(|position| is_named(*position as u64)).collect()
+            let positions = |is_named: &dyn Fn(u64) -> bool| -> Vec<u64> {
+                (0..length).filter(|position| is_named(*position)).collect()
             };
             let last = first + count;
             for (value, expected) in [
                 (format!("bytes={first}-{last}"), positions(&|position| (first..=last).contains(&position))),
                 (format!("bytes={first}-"), positions(&|position| position >= first)),
-                (format!("bytes=-{count}"), positions(&|position| position + count >= length as u64)),
+                (format!("bytes=-{count}"), positions(&|position| position + count >= length)),
             ] {
                 let range = ByteRange::parse(value.as_bytes()).expect("a range").of(length);
                 prop_assert_eq!(range.map_or_else(Vec::new, Iterator::collect), expected, "{} of {}", value, length);
@@ -142,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn any_header_selects_bytes_of_the_body(value in "(bytes=)?[0-9, =-]{0,24}", length in 0..1000_usize) {
+        fn any_header_selects_bytes_of_the_body(value in "(bytes=)?[0-9, =-]{0,24}", length in 0..1000_u64) {
             if let Some(range) = ByteRange::parse(value.as_bytes()).and_then(|range| range.of(length)) {
                 prop_assert!(range.start < range.end && range.end <= length);
             }

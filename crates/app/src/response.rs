@@ -2,17 +2,15 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, VARY,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
 };
 use http::{Response, StatusCode};
-use http_body_util::Full;
 
 use frontdesk_forms::FormSet;
-use frontdesk_http::SECURITY_HEADERS;
+use frontdesk_http::{ResponseBody, SECURITY_HEADERS};
 use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
-/// A response whose body is in memory.
-pub(super) type HttpResponse = Response<Full<Bytes>>;
+pub(super) type HttpResponse = Response<ResponseBody>;
 
 /// The policy without permitted hosts: no inline scripts or styles, and no other sites' content.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
@@ -63,7 +61,7 @@ pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &
 
 /// A plain-text response that is not cached.
 pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
-    let mut response = Response::new(Full::new(body.into()));
+    let mut response = Response::new(body.into().into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -85,6 +83,14 @@ pub(super) fn bad_request(reason: &str) -> HttpResponse {
 pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     let response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Allowed methods: {allow}.\n"));
     with_header(response, ALLOW, allow)
+}
+
+/// 503 for a file on the disk that has changed since the site was loaded: its validator and length are those
+/// of its former content.
+pub(super) fn file_unavailable() -> HttpResponse {
+    let response =
+        text(StatusCode::SERVICE_UNAVAILABLE, "This file is being replaced. Try again in a minute.\n");
+    with_header(response, RETRY_AFTER, "60")
 }
 
 /// 200 for a stored submission.

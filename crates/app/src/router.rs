@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::Response;
 use http::header::VARY;
 use http::request::Parts;
-use http_body::Body as _;
-use http_body_util::Full;
 use tokio::time::Instant;
 
 use super::access_log::{self, ServedRequest};
@@ -22,7 +18,7 @@ use super::response::{HttpResponse, add_security_headers, bad_request, with_head
 use super::state::Snapshot;
 use frontdesk_http::{
     Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestBody, RequestContext,
-    RequestId, X_REQUEST_ID,
+    RequestId, ResponseBody, X_REQUEST_ID,
 };
 use frontdesk_process::panics;
 use frontdesk_site::path;
@@ -61,7 +57,10 @@ impl PublicSite {
         let preferences = HeaderPreferences { headers: &head.headers, cache: &self.preferences };
         let views = options.count_views.then_some(&app.page_views);
         let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
-        if let Choice::Send(selection) = choice {
+        // A file on the disk may turn out to have changed.
+        if let Choice::Send(selection) = choice
+            && selection.body.disk_file().is_none()
+        {
             let response =
                 self.heads.borrow_mut().respond(&selection, context.scheme, snapshot, context.began);
             return Routed { response, labels, has_all_headers: true };
@@ -83,7 +82,7 @@ impl PublicSite {
             path: head.uri.path(),
             labels,
             status: response.status(),
-            length: response.body().size_hint().upper().unwrap_or_default(),
+            length: response.body().len(),
             took: context.began.elapsed(),
         };
         access_log::record(&self.app, snapshot, &served, || {
@@ -97,9 +96,9 @@ impl PublicSite {
 
 impl Handler for PublicSite {
     type Snapshot = Snapshot;
-    type Body = Full<Bytes>;
+    type Body = ResponseBody;
 
-    async fn respond(&self, snapshot: &Arc<Snapshot>, request: Request<'_>) -> Response<Full<Bytes>> {
+    async fn respond(&self, snapshot: &Arc<Snapshot>, request: Request<'_>) -> HttpResponse {
         let Request { head, body, context } = request;
         panics::inject("request", head.uri.path());
         let Routed { response, labels, has_all_headers } = self.route(snapshot, context, head, body).await;

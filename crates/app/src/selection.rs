@@ -5,16 +5,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName,
     HeaderValue, LINK, VARY,
 };
 use http::{Response, StatusCode};
-use http_body_util::Full;
 
-use super::response::HttpResponse;
-use frontdesk_http::CROSS_ORIGIN_RESOURCE_POLICY;
+use super::response::{HttpResponse, file_unavailable};
+use frontdesk_http::{CROSS_ORIGIN_RESOURCE_POLICY, FileBody, ResponseBody};
+use frontdesk_site::disk_file::DiskFileChanged;
 use frontdesk_site::file::{CACHE_SLOTS, EncodedBody, File};
 use frontdesk_site::negotiate::{Codings, Encoding};
 
@@ -95,8 +94,8 @@ impl<'a> Selection<'a> {
     }
 
     /// `Content-Length`; `None` if the response has no content. hyper derives the same value from the body.
-    pub(super) fn content_length(&self) -> Option<usize> {
-        (self.kind != ResponseKind::NotModified).then_some(self.body.bytes.len())
+    pub(super) fn content_length(&self) -> Option<u64> {
+        (self.kind != ResponseKind::NotModified).then_some(self.body.len())
     }
 
     /// Passes the headers that depend on the representation to `add`, except for `Content-Length`. The file's
@@ -153,14 +152,29 @@ impl<'a> Selection<'a> {
         self.kind as usize + if self.is_negotiated { KINDS } else { 0 }
     }
 
-    /// The bytes of the response's content; none if the response has no content.
-    pub(super) fn content(&self) -> Bytes {
-        self.content_length().map_or_else(Bytes::new, |_| self.body.bytes.clone())
+    /// The response's content; empty if the response has none. Fails if the content is on the disk and has
+    /// changed since the site was loaded.
+    pub(super) fn content(&self) -> Result<ResponseBody, DiskFileChanged> {
+        self.part(0..self.content_length().unwrap_or_default())
     }
 
-    /// The response without the security headers.
+    /// These bytes of the content.
+    fn part(&self, bytes: Range<u64>) -> Result<ResponseBody, DiskFileChanged> {
+        let Some(file) = self.body.disk_file() else {
+            let index = |position| usize::try_from(position).unwrap_or(usize::MAX);
+            return Ok(self.body.bytes.slice(index(bytes.start)..index(bytes.end)).into());
+        };
+        let part = FileBody::new(file.open()?, bytes.start, bytes.end - bytes.start);
+        Ok(ResponseBody::File(part.unchanged_since(file.modified())))
+    }
+
+    /// The response without the security headers. 503 if the content is on the disk and has changed.
     pub(super) fn to_response(self) -> HttpResponse {
-        let mut response = Response::new(Full::new(self.content()));
+        self.content().map_or_else(|DiskFileChanged| file_unavailable(), |body| self.with_body(body))
+    }
+
+    fn with_body(&self, body: ResponseBody) -> HttpResponse {
+        let mut response = Response::new(body);
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.reserve(HEADER_CAPACITY);
@@ -170,12 +184,12 @@ impl<'a> Selection<'a> {
         response
     }
 
-    /// 206 with these bytes of the body (RFC 9110 §15.3.7).
-    pub(super) fn to_partial_response(self, bytes: Range<usize>) -> HttpResponse {
-        let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, self.body.bytes.len());
-        let mut response = self.to_response();
+    /// 206 with these bytes of the body (RFC 9110 §15.3.7). 503 as [`Self::to_response`].
+    pub(super) fn to_partial_response(self, bytes: Range<u64>) -> HttpResponse {
+        let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, self.body.len());
+        let Ok(body) = self.part(bytes) else { return file_unavailable() };
+        let mut response = self.with_body(body);
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        *response.body_mut() = Full::new(self.body.bytes.slice(bytes));
         if let Ok(range) = HeaderValue::try_from(range) {
             response.headers_mut().insert(CONTENT_RANGE, range);
         }

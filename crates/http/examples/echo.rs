@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use frontdesk_http::{Handler, Options, PublicHandler, Request, Scheme, Server, ShutdownPhase, Socket};
+use frontdesk_http::{
+    Handler, Options, PublicHandler, Request, ResponseBody, Scheme, Server, ShutdownPhase, Socket,
+};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 
 struct Echo;
 
 impl Handler for Echo {
     type Snapshot = Options;
-    type Body = Full<Bytes>;
+    type Body = ResponseBody;
 
-    async fn respond(&self, _: &Arc<Options>, request: Request<'_>) -> Response<Full<Bytes>> {
+    async fn respond(&self, _: &Arc<Options>, request: Request<'_>) -> Response<ResponseBody> {
         let Request { head, body, .. } = request;
         let read = body.read(&head.headers, 64 * 1024, Duration::from_secs(5)).await;
         let (status, body) = match &read {
@@ -25,7 +25,7 @@ impl Handler for Echo {
             Err(error) => (StatusCode::BAD_REQUEST, format!("{error:?}")),
         };
         let text = format!("{} {}\n{body}\n", head.method, head.uri.path());
-        let mut response = Response::new(Full::new(text.into()));
+        let mut response = Response::new(ResponseBody::from(text));
         *response.status_mut() = status;
         response
     }

@@ -14,19 +14,22 @@ use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, take};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use bytes::buf::Chain;
 use bytes::{Buf as _, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncWriteExt as _, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::body_copies::MIN_COPIED;
 use super::connection::Observer as _;
 use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
 use super::plain_request::{self, MAX_FIELDS, PlainRequest};
 use super::plain_response::PlainResponse;
+use super::response_body::ResponseBody;
+use super::response_stream::{ResponseStream, poll_send_before_file, poll_send_file};
 use super::shutdown::ShutdownPhase;
 use super::slot::cost;
 use super::socket::{Peer, Scheme};
@@ -56,7 +59,7 @@ pub(super) struct FastPathConn<'a, H: PublicHandler> {
 enum PollOutcome {
     Exit(Exit),
     /// The socket's buffer is full; this part of a response has not been sent yet.
-    Unsent(Chain<Bytes, Bytes>),
+    Unsent(UnsentResponse),
     /// The connection has sent as many responses as one turn allows.
     TurnEnded,
 }
@@ -67,7 +70,7 @@ const RESPONSES_PER_TURN: u32 = 8;
 
 impl<H: PublicHandler> FastPathConn<'_, H> {
     /// Serves plain requests until a request arrives that is not plain, or the connection ends.
-    pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: &mut S) -> Exit {
+    pub(super) async fn serve<S: ResponseStream>(mut self, stream: &mut S) -> Exit {
         loop {
             match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
                 PollOutcome::Exit(Exit::Closed) => {
@@ -82,7 +85,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
                 }
                 PollOutcome::Unsent(rest) => {
                     let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
-                    let held = self.unserved.len() + rest.first_ref().len() + unread;
+                    let held = self.unserved.len() + rest.head.len() + unread;
                     let _charge = self.timer.slot.charge(held);
                     if self.send(stream, rest).await.is_err() {
                         return Exit::Closed;
@@ -94,7 +97,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
 
     /// Serves the requests that have arrived, then reads more, until a read has to wait. Bytes that it does
     /// not serve stay in `self.unserved`, or are handed over.
-    fn poll_requests<S: AsyncRead + AsyncWrite + Unpin>(
+    fn poll_requests<S: ResponseStream>(
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut S,
@@ -127,18 +130,20 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
                 let response = &mut *self.worker.fast_path.response.borrow_mut();
                 response.clear();
                 let since = since.get_or_insert_with(Instant::now);
-                let Some((body, now)) = self.compose(&request, *since, response) else {
+                let sends_files = stream.socket().is_some();
+                let Some((body, now)) = self.compose(&request, *since, response, sends_files) else {
                     return Poll::Ready(self.hand_over_to_hyper(unserved));
                 };
                 *since = now;
                 served += request.length;
-                match poll_write_response(cx, stream, response, &body) {
+                let whole = response.len() as u64 + body.len();
+                match poll_write_response(cx, stream, response, body) {
                     Ok(None) => self.timer.on_response_sent(now),
                     Ok(Some(rest)) => {
-                        let whole = response.len() + body.len();
                         self.timer.on_header_complete();
-                        self.timer.on_response_start(whole as u64);
-                        self.timer.bytes_written(whole - rest.remaining());
+                        self.timer.on_response_start(whole);
+                        let written = whole - rest.len();
+                        self.timer.bytes_written(usize::try_from(written).unwrap_or(usize::MAX));
                         self.unserved = Bytes::copy_from_slice(&buffer[served..length]);
                         return Poll::Ready(PollOutcome::Unsent(rest));
                     }
@@ -175,7 +180,8 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         request: &PlainRequest<'_, '_>,
         began: Instant,
         buffer: &mut Vec<u8>,
-    ) -> Option<(Bytes, Instant)> {
+        sends_files: bool,
+    ) -> Option<(ResponseBody, Instant)> {
         let Worker { server, handler, fast_path, .. } = self.worker;
         let snapshot = server.snapshot.load();
         if self.scheme == Scheme::Http && (**snapshot).as_ref().tls.redirect.is_some() {
@@ -185,59 +191,97 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
             return None;
         }
         let context = RequestContext { peer: self.peer, scheme: self.scheme, began };
-        let mut response = PlainResponse::new(buffer, &fast_path.date, began);
+        let mut response = PlainResponse::new(buffer, &fast_path.date, began, sends_files);
         let now = handler.respond_plain(&snapshot, context, request, &mut response)?;
-        Some((response.body, now))
+        let body = match response.body {
+            ResponseBody::Bytes(bytes) if sends_files && bytes.len() >= MIN_COPIED => {
+                let address = Arc::as_ptr(&snapshot).addr();
+                let copy = server.body_copies.find(&bytes, address, (**snapshot).as_ref().max_memory);
+                copy.map_or(ResponseBody::Bytes(bytes), ResponseBody::File)
+            }
+            body => body,
+        };
+        Some((body, now))
     }
 
     /// Sends and flushes the rest of a response, and reports progress to the timer.
-    async fn send<S: AsyncWrite + Unpin>(
-        &self,
-        stream: &mut S,
-        mut rest: Chain<Bytes, Bytes>,
-    ) -> io::Result<()> {
-        while rest.has_remaining() {
-            let count = stream.write_buf(&mut rest).await?;
-            if count == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
+    async fn send<S: ResponseStream>(&self, stream: &mut S, mut rest: UnsentResponse) -> io::Result<()> {
+        while rest.len() > 0 {
+            let count = std::future::poll_fn(|cx| rest.poll_write(cx, stream)).await?;
             self.timer.bytes_written(count);
         }
         stream.flush().await
     }
 }
 
-/// Writes as much as the socket accepts. Returns the rest, or `None` if all has been written and flushed. The
-/// rest is empty if only the flush has to wait.
-fn poll_write_response<S: AsyncWrite + Unpin>(
+/// The part of a response that has not been sent. It is empty if only the flush has to wait.
+#[derive(Default)]
+struct UnsentResponse {
+    head: Bytes,
+    body: ResponseBody,
+}
+
+impl UnsentResponse {
+    fn len(&self) -> u64 {
+        self.head.len() as u64 + self.body.len()
+    }
+
+    /// Writes as much as the stream accepts, and returns how many bytes.
+    fn poll_write<S: ResponseStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut S,
+    ) -> Poll<io::Result<usize>> {
+        let count = ready!(poll_write_once(cx, stream, &self.head, &self.body))?;
+        let of_head = count.min(self.head.len());
+        self.head.advance(of_head);
+        self.body.advance((count - of_head) as u64);
+        Poll::Ready(Ok(count))
+    }
+}
+
+/// Writes as much as the socket accepts. Returns the rest, or `None` if all has been written and flushed.
+fn poll_write_response<S: ResponseStream>(
     cx: &mut Context<'_>,
     stream: &mut S,
-    head: &[u8],
-    body: &Bytes,
-) -> io::Result<Option<Chain<Bytes, Bytes>>> {
-    let mut written = 0;
-    while written < head.len() + body.len() {
-        let left = &head[written.min(head.len())..];
-        let stream = Pin::new(&mut *stream);
-        let count = if body.is_empty() {
-            stream.poll_write(cx, left)
-        } else {
-            let body = &body[written.saturating_sub(head.len())..];
-            stream.poll_write_vectored(cx, &[IoSlice::new(left), IoSlice::new(body)])
-        };
-        match count {
-            Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-            Poll::Ready(Ok(count)) => written += count,
-            Poll::Ready(Err(error)) => return Err(error),
-            Poll::Pending => {
-                let body = body.slice(written.saturating_sub(head.len())..);
-                return Ok(Some(Bytes::copy_from_slice(left).chain(body)));
+    mut head: &[u8],
+    mut body: ResponseBody,
+) -> io::Result<Option<UnsentResponse>> {
+    while !head.is_empty() || !body.is_empty() {
+        match poll_write_once(cx, stream, head, &body) {
+            Poll::Ready(Ok(count)) => {
+                let of_head = count.min(head.len());
+                head = &head[of_head..];
+                body.advance((count - of_head) as u64);
             }
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending => return Ok(Some(UnsentResponse { head: Bytes::copy_from_slice(head), body })),
         }
     }
     // TLS may have buffered part of the response, so flush it.
     match Pin::new(stream).poll_flush(cx) {
         Poll::Ready(result) => result.map(|()| None),
-        Poll::Pending => Ok(Some(Bytes::new().chain(Bytes::new()))),
+        Poll::Pending => Ok(Some(UnsentResponse::default())),
     }
+}
+
+/// Writes bytes of `head`, or of `body` behind it, once. Returns how many; at least one.
+fn poll_write_once<S: ResponseStream>(
+    cx: &mut Context<'_>,
+    stream: &mut S,
+    head: &[u8],
+    body: &ResponseBody,
+) -> Poll<io::Result<usize>> {
+    let count = ready!(match body {
+        ResponseBody::Bytes(body) if body.is_empty() => Pin::new(stream).poll_write(cx, head),
+        ResponseBody::Bytes(body) => {
+            Pin::new(stream).poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
+        }
+        ResponseBody::File(file) => match stream.socket() {
+            Some(socket) if head.is_empty() => poll_send_file(cx, socket, file),
+            Some(socket) => poll_send_before_file(cx, socket, head),
+            None => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        },
+    })?;
+    Poll::Ready(if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) })
 }

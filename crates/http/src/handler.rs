@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 use http_body::Body;
-use http_body_util::Full;
 use tokio::time::Instant;
 
 use super::body::RequestBody;
@@ -15,6 +14,7 @@ use super::options::Options;
 use super::plain_request::PlainRequest;
 use super::plain_response::PlainResponse;
 use super::refusal::Refusal;
+use super::response_body::ResponseBody;
 use super::socket::{Peer, Scheme};
 
 /// Responds to requests. Each thread has its own value, which may therefore keep caches without locks.
@@ -33,16 +33,16 @@ pub trait Handler: 'static {
     ) -> impl Future<Output = Response<Self::Body>>;
 }
 
-/// A handler for public addresses: its responses are in memory, so that the server can bound the memory and
-/// the time that a client takes.
-pub trait PublicHandler: Handler<Body = Full<Bytes>, Snapshot: AsRef<Options>> {
+/// A handler for public addresses: its responses are in memory or in files, so that the server can bound the
+/// memory and the time that a client takes.
+pub trait PublicHandler: Handler<Body = ResponseBody, Snapshot: AsRef<Options>> {
     /// Turns a refusal into a response. `request` is `None` if the request has not been parsed.
     fn refuse(
         &self,
         _snapshot: &Arc<Self::Snapshot>,
         _request: Option<&Request<'_>>,
         refusal: Refusal,
-    ) -> Response<Full<Bytes>> {
+    ) -> Response<ResponseBody> {
         refusal.into_response()
     }
 

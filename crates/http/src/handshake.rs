@@ -8,7 +8,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -20,6 +19,7 @@ use super::http1::timer::ConnTimer;
 use super::private_name::SharedConnHandle;
 use super::protocol::{Protocol, detect};
 use super::refusal::Refusal;
+use super::response_stream::ResponseStream;
 use super::shutdown::ShutdownPhase;
 use super::slot::{Closing, cost};
 use super::socket::{Peer, Scheme, Trust};
@@ -88,7 +88,7 @@ impl<H: PublicHandler> Worker<H> {
     /// towards no limit. Requires a single-threaded tokio runtime with timers.
     pub async fn serve_stream(
         &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin,
+        stream: impl ResponseStream,
         peer: IpAddr,
         phase: watch::Receiver<ShutdownPhase>,
     ) {
@@ -102,7 +102,7 @@ impl<H: PublicHandler> Worker<H> {
 impl<H: PublicHandler> ConnContext<'_, H> {
     /// Detects the protocol (RFC 9113 §3.3) within an HTTP/1 request's deadlines, then serves the connection.
     /// At shutdown, closes a connection whose protocol is still unknown.
-    pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+    pub(super) async fn serve_cleartext<S: ResponseStream>(mut self, stream: S) {
         let timer = ConnTimer::new(self.timeouts, self.slot.clone());
         let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
         let detected = {

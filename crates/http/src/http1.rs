@@ -8,7 +8,6 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
-use http_body::Body as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -18,6 +17,7 @@ use self::timer::ConnTimer;
 use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
 use super::fast_path::{Exit, FastPathConn};
 use super::handler::PublicHandler;
+use super::response_stream::ResponseStream;
 use super::service;
 use super::shutdown::ShutdownPhase;
 use super::slot::cost;
@@ -28,7 +28,7 @@ use super::worker::ConnContext;
 const MAX_FIELDS: usize = 100;
 
 /// Serves requests until the connection ends. `unserved` was already read from the stream.
-pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) async fn serve<H: PublicHandler, S: ResponseStream>(
     mut conn: ConnContext<'_, H>,
     mut unserved: Bytes,
     mut stream: S,
@@ -50,7 +50,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
 /// Serves plain requests on the fast path. Returns [`Exit::Fallback`] at the first request that is not plain
 /// or arrives after shutdown has begun, and [`Exit::Closed`] when the connection ends, misses a deadline, or
 /// is idle when the server stops.
-async fn serve_fast_path<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
+async fn serve_fast_path<H: PublicHandler, S: ResponseStream>(
     conn: &mut ConnContext<'_, H>,
     unserved: Bytes,
     stream: &mut S,
@@ -102,7 +102,7 @@ async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
             if *observed.borrow() != ShutdownPhase::Serving {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            let length = response.body().size_hint().upper().unwrap_or_default();
+            let length = response.body().len();
             timer.on_response_start(if is_head { 0 } else { length });
             Ok::<_, Infallible>(response)
         }

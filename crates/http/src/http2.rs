@@ -21,7 +21,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderValue};
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
@@ -37,6 +36,7 @@ use super::connection::{HEADER_LIMIT, Observed, Observer, run_until_deadline};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::options::Timeouts;
+use super::response_body::ResponseBody;
 use super::service;
 use super::shutdown::ShutdownPhase;
 use super::slot::{Closing, Slot};
@@ -127,26 +127,19 @@ async fn respond<H: PublicHandler>(
     mut active_request: ActiveRequest,
 ) -> Result<Response<ChunkedBody>, Infallible> {
     let is_head = request.method() == Method::HEAD;
-    let (mut head, body) =
+    let (mut head, mut body) =
         service::respond(&worker, scheme, peer, request, &active_request.conn.slot).await.into_parts();
-    let mut bytes = whole_body(body).await;
     if is_head {
         // Keep the headers of the GET response, but not its body (RFC 9110 §9.3.2).
-        if !bytes.is_empty() {
-            head.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(bytes.len()));
+        if !body.is_empty() {
+            head.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
         }
-        bytes = Bytes::new();
+        body = ResponseBody::default();
     }
-    let length = bytes.len() as u64;
+    let length = body.len();
     active_request.unsent = Some(length);
     active_request.conn.deadlines.borrow_mut().answer_began(active_request.number, length, Instant::now());
-    Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
-}
-
-/// The bytes of a body in memory, which has at most one frame.
-async fn whole_body(mut body: Full<Bytes>) -> Bytes {
-    let frame = body.frame().await.and_then(Result::ok);
-    frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default()
+    Ok(Response::from_parts(head, ChunkedBody { body, active_request }))
 }
 
 /// The state that the stream, the requests and the deadline check share. They all run on one thread.
@@ -273,33 +266,28 @@ impl Drop for ActiveRequest {
 
 /// The body of a response, in pieces of [`CHUNK`] bytes.
 struct ChunkedBody {
-    bytes: Bytes,
+    body: ResponseBody,
     active_request: ActiveRequest,
 }
 
 impl Body for ChunkedBody {
     type Data = Bytes;
-    type Error = Infallible;
+    /// hyper resets the stream after an error: a file has become too short.
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
-        if this.bytes.is_empty() {
-            return Poll::Ready(None);
-        }
-        let chunk = this.bytes.split_to(CHUNK.min(this.bytes.len()));
-        this.active_request.unsent = Some(this.bytes.len() as u64);
-        Poll::Ready(Some(Ok(Frame::data(chunk))))
+        let chunk = this.body.next_piece(CHUNK);
+        this.active_request.unsent = Some(this.body.len());
+        Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty()
+        self.body.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.len() as u64)
+        SizeHint::with_exact(self.body.len())
     }
 }
 

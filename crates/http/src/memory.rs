@@ -126,7 +126,8 @@ pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) 
         let now = Instant::now();
         connections.lift_expired_blocks(now);
         let Some(limit) = (**server.snapshot.load()).as_ref().max_memory else { continue };
-        let resident = resident_memory();
+        let measured = || Some(resident_memory()? + server.body_copies.bytes());
+        let resident = measured();
         interval =
             if resident.is_some_and(|resident| resident < limit / 2) { INTERVAL } else { SHORT_INTERVAL };
         if resident.is_some_and(|resident| resident <= closing_threshold(limit)) {
@@ -136,7 +137,7 @@ pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) 
         let holdings = connections.holdings();
         let held = total_bytes(&holdings, |_| true);
         let closing = total_bytes(&holdings, |slot| slot.closing() == Some(Closing::Now));
-        let decision = || decide_action(resident_memory().unwrap_or(held), held, closing, limit);
+        let decision = || decide_action(measured().unwrap_or(held), held, closing, limit);
         match decision() {
             Action::Nothing => continue,
             Action::Warn if !log.record_other_cause(now) => continue,

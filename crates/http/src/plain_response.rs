@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::connection::HEADER_LIMIT;
 use super::date::CurrentDate;
+use super::response_body::{FileBody, ResponseBody};
 
 /// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
 /// written as a second slice, which costs the kernel more than copying a short body.
@@ -35,28 +36,49 @@ pub struct PlainResponse<'a> {
     /// The header, and the body if it is short.
     buffer: &'a mut Vec<u8>,
     /// The body if it is long.
-    pub(super) body: Bytes,
+    pub(super) body: ResponseBody,
+    sends_files: bool,
     date: &'a RefCell<CurrentDate>,
     began: Instant,
 }
 
 impl<'a> PlainResponse<'a> {
-    pub(super) fn new(buffer: &'a mut Vec<u8>, date: &'a RefCell<CurrentDate>, began: Instant) -> Self {
-        Self { buffer, body: Bytes::new(), date, began }
+    pub(super) fn new(
+        buffer: &'a mut Vec<u8>,
+        date: &'a RefCell<CurrentDate>,
+        began: Instant,
+        sends_files: bool,
+    ) -> Self {
+        Self { buffer, body: ResponseBody::default(), sends_files, date, began }
+    }
+
+    /// Whether the response may be a file, see [`Self::write_file`]. False over TLS.
+    pub fn sends_files(&self) -> bool {
+        self.sends_files
     }
 
     /// Sets the response, once, to prepared bytes: the status line and all header lines but `Date`, each with
     /// its line break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one.
     pub fn write(&mut self, head: &[&[u8]], body: Option<&Bytes>) {
+        self.write_head(head);
+        match body {
+            Some(body) if body.len() <= MAX_COPIED => self.buffer.extend_from_slice(body),
+            Some(body) => self.body = ResponseBody::Bytes(body.clone()),
+            None => {}
+        }
+    }
+
+    /// Like [`Self::write`], with a file as the body. Requires [`Self::sends_files`].
+    pub fn write_file(&mut self, head: &[&[u8]], body: FileBody) {
+        self.write_head(head);
+        self.body = ResponseBody::File(body);
+    }
+
+    fn write_head(&mut self, head: &[&[u8]]) {
         for lines in head {
             self.buffer.extend_from_slice(lines);
         }
         self.buffer.extend_from_slice(self.date.borrow_mut().line_at(self.began).as_bytes());
         self.buffer.extend_from_slice(b"\r\n");
-        match body {
-            Some(body) if body.len() <= MAX_COPIED => self.buffer.extend_from_slice(body),
-            Some(body) => self.body = body.clone(),
-            None => {}
-        }
     }
 }

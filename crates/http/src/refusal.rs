@@ -1,9 +1,9 @@
 //! Requests that the server refuses before a handler sees them.
 
-use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
-use http_body_util::Full;
+
+use super::response_body::ResponseBody;
 
 /// Why the server does not pass a request to its handler, and how it responds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Refusal {
 
     /// Builds a plain-text response with `Cache-Control: no-store`, and with `Connection: close` if the
     /// connection closes. The sender of [`Self::PlainText`] adds that header itself.
-    pub fn into_response(self) -> Response<Full<Bytes>> {
+    pub fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = match &self {
             Self::Ambiguous { reason, .. } => {
                 (StatusCode::BAD_REQUEST, format!("This request cannot be answered: {reason}.\n"))
@@ -51,7 +51,7 @@ impl Refusal {
                 (StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n".to_owned())
             }
         };
-        let mut response = Response::new(Full::new(text.into()));
+        let mut response = Response::new(ResponseBody::from(text));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

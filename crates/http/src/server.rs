@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::body_copies::BodyCopies;
 use super::conn_limits::Connections;
 use super::counters::Counters;
 use super::options::Options;
@@ -21,18 +22,32 @@ pub struct Server<S> {
     pub private_name: Option<Arc<PrivateName>>,
     pub counters: Counters,
     pub(super) connections: Arc<Connections>,
+    pub(super) body_copies: BodyCopies,
 }
 
 impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     pub fn new(snapshot: Arc<ArcSwap<S>>, tls: Option<Arc<Tls>>) -> Self {
         let (counters, connections) = (Counters::default(), Arc::default());
-        Self { snapshot, tls, private_name: None, counters, connections }
+        Self { snapshot, tls, private_name: None, counters, connections, body_copies: BodyCopies::default() }
+    }
+
+    /// Copies long bodies that are requested again to files without names in `folder`, instead of to memory.
+    /// There are at most 64 MiB of them.
+    #[must_use]
+    pub fn with_copies_in(self, folder: impl Into<std::path::PathBuf>) -> Self {
+        Self { body_copies: BodyCopies::in_folder(folder.into()), ..self }
     }
 
     /// Reserves a name for a private handler: no request for it reaches this server's handlers.
     #[must_use]
     pub fn with_private_name(self, private_name: Option<Arc<PrivateName>>) -> Self {
         Self { private_name, ..self }
+    }
+
+    /// The memory of the copies from which the kernel sends long bodies, in bytes. Resident memory does not
+    /// include it.
+    pub fn copies_memory(&self) -> u64 {
+        self.body_copies.bytes()
     }
 
     /// The memory that open connections hold, in bytes, except for those of trusted proxies.

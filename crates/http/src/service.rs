@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, HeaderValue};
 use http::{Response, StatusCode, Version};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::body::RequestBody;
 use super::handler::{PublicHandler, Request, RequestContext};
+use super::response_body::ResponseBody;
 use super::slot::{self, Slot};
 use super::socket::{Peer, Scheme};
 use super::worker::Worker;
@@ -24,7 +23,7 @@ pub(super) async fn respond<H: PublicHandler>(
     peer: Peer,
     request: http::Request<Incoming>,
     slot: &Arc<Slot>,
-) -> Response<Full<Bytes>> {
+) -> Response<ResponseBody> {
     let context = RequestContext { peer, scheme, began: Instant::now() };
     // Use one snapshot for the whole request, so that a reload halfway through does not affect it.
     let snapshot = worker.server.snapshot.load();

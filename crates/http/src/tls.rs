@@ -14,7 +14,6 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::Response;
 use http::header::HeaderValue;
-use http_body_util::Full;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -29,6 +28,7 @@ use self::files::WatchedFiles;
 use self::socket::TlsSocket;
 use super::counters::CloseReason;
 use super::protocol::Protocol;
+use super::response_body::ResponseBody;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
@@ -195,7 +195,7 @@ pub(super) async fn accept<'a>(
     first_byte: Duration,
     header: Duration,
     route: impl FnOnce(Option<&str>) -> ServerName<'a>,
-    refusal: impl FnOnce() -> Response<Full<Bytes>>,
+    refusal: impl FnOnce() -> Response<ResponseBody>,
 ) -> Result<Accepted, CloseReason> {
     let first = timeout(first_byte, async {
         // Connections that have sent nothing need no buffer.
@@ -279,15 +279,15 @@ fn server_config(
 /// Responds to a plain-text HTTP request on a TLS socket, and closes the connection. `request` was already
 /// read from the stream.
 async fn refuse_plain_text(
-    response: Response<Full<Bytes>>,
+    response: Response<ResponseBody>,
     mut request: BytesMut,
     mut stream: TcpStream,
 ) -> io::Result<()> {
     // Read the request first: closing a socket with unread data resets it, and the response is lost.
     let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
-    let (head, body) = response.into_parts();
-    let body = body.into_inner().unwrap_or_default();
+    let (head, mut body) = response.into_parts();
+    let body = body.next_piece(usize::MAX).transpose()?.unwrap_or_default();
     let mut response =
         format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len())
             .into_bytes();

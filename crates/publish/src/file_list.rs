@@ -56,16 +56,21 @@ impl FoundFile {
 
     fn read_up_to(&self, limit: u64) -> Result<io::Result<Vec<u8>>, FileChanged> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
-        let opened = open_unchanged(&self.at, &self.metadata, OFlags::NONBLOCK)?;
+        let opened = open_unchanged(&self.at, &self.metadata)?;
         let read = opened.and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
         if bytes.len() as u64 > limit { Err(FileChanged) } else { Ok(read.map(|_| bytes)) }
     }
 }
 
+/// Opens the file at a canonical path for reading, as [`FoundFile::read`] does.
+pub fn open_unchanged(at: &Path, listed: &Metadata) -> Result<io::Result<File>, FileChanged> {
+    open_with_flags(at, listed, OFlags::NONBLOCK)
+}
+
 /// Opens the file or folder at a canonical path. Fails with [`FileChanged`] unless device, inode and mode are
 /// those of `listed`. Follows no symbolic link, because one may have replaced a folder of the path; without
 /// `openat2`, this holds only for the last part of the path. The size may differ: files such as logs grow.
-fn open_unchanged(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Result<File>, FileChanged> {
+fn open_with_flags(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Result<File>, FileChanged> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let opened = match openat2(CWD, at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         // The kernel is older than Linux 5.6, or a sandbox does not know the call.
@@ -277,7 +282,7 @@ impl FolderListing<'_, '_, '_> {
         let Some(real) = folder.path.last() else { return Ok(()) };
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();
         let place = place.trim_end_matches('/');
-        let opened = open_unchanged(real, &folder.metadata, OFlags::DIRECTORY)?;
+        let opened = open_with_flags(real, &folder.metadata, OFlags::DIRECTORY)?;
         let list = || std::fs::read_dir(real)?.collect::<io::Result<Vec<DirEntry>>>();
         let entries = match opened.and_then(|_| list()) {
             Ok(entries) => entries,

@@ -5,10 +5,11 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
+pub mod disk_file;
 mod file_list;
 mod publication;
 
-pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders};
+pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders, open_unchanged};
 pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,

@@ -1,14 +1,16 @@
-//! Response bodies, kept in memory in every encoding that is worth sending.
+//! Response bodies, kept in memory in every encoding that is worth sending, or on the disk.
 
 use std::io::Write as _;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
 use http::{HeaderName, HeaderValue};
 
+use super::media_type::media_type;
 use super::negotiate::Encoding;
+use frontdesk_publish::disk_file::DiskFile;
 
 /// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,14 +34,21 @@ impl Cache {
 /// The bytes of a file, with their hash.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
+    /// Empty if the content is on the disk.
     pub bytes: Bytes,
     pub hash: blake3::Hash,
+    pub disk: Option<Arc<DiskFile>>,
 }
 
 impl Blob {
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { hash: blake3::hash(&bytes), bytes }
+        Self { hash: blake3::hash(&bytes), bytes, disk: None }
+    }
+
+    /// A file on the disk, and the hash of its content.
+    pub fn on_disk(file: Arc<DiskFile>, hash: blake3::Hash) -> Self {
+        Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }
 
     /// The first `length` hexadecimal digits of the hash. `length` is at most 64.
@@ -64,14 +73,30 @@ pub const CACHE_SLOTS: usize = 8;
 /// The body of a file in one encoding.
 #[derive(Debug)]
 pub struct EncodedBody {
+    /// Empty if the content is on the disk.
     pub bytes: Bytes,
+    disk: Option<Arc<DiskFile>>,
     etag: Bytes,
     cached: [OnceLock<Box<[u8]>>; CACHE_SLOTS],
 }
 
 impl EncodedBody {
     fn new(bytes: Bytes, etag: String) -> Self {
-        Self { bytes, etag: etag.into(), cached: Default::default() }
+        Self { bytes, disk: None, etag: etag.into(), cached: Default::default() }
+    }
+
+    /// The file with the content, if it is not in memory.
+    pub fn disk_file(&self) -> Option<&Arc<DiskFile>> {
+        self.disk.as_ref()
+    }
+
+    /// The length of the content in bytes.
+    pub fn len(&self) -> u64 {
+        self.disk.as_ref().map_or(self.bytes.len() as u64, |file| file.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The strong validator, in quotes as in `ETag` (RFC 9110 §8.8.3).
@@ -100,8 +125,8 @@ pub struct File {
     pub link: Option<Bytes>,
     /// Additional headers, which replace the server's own headers of the same name.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether the encoding is negotiated. `false` for small bodies and for formats that are already
-    /// compressed.
+    /// Whether the encoding is negotiated. `false` for small bodies, for formats that are already compressed,
+    /// and for files on the disk.
     pub compressible: bool,
     /// The hash of the unencoded body, or, for [`File::joined`], of the parts that determine it.
     pub(super) hash: blake3::Hash,
@@ -131,9 +156,10 @@ impl File {
             cache,
             link: None,
             headers: Vec::new(),
+            // The bytes of a file on the disk are not in memory, and their encodings would be.
             compressible: is_compressible(media_type) && blob.bytes.len() >= MIN_COMPRESSED,
             hash: blob.hash,
-            identity: EncodedBody::new(blob.bytes, etag),
+            identity: EncodedBody { disk: blob.disk, ..EncodedBody::new(blob.bytes, etag) },
             encoded: Default::default(),
             is_strong: AtomicBool::new(false),
         }
@@ -161,7 +187,7 @@ impl File {
             bytes.extend_from_slice(separator);
             bytes.extend_from_slice(&file.identity.bytes);
         }
-        Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize() })
+        Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize(), disk: None })
     }
 
     /// Whether both files have the same headers and the same body.
@@ -247,7 +273,8 @@ impl File {
 
     /// The same file with only the unencoded body.
     pub(super) fn without_encodings(&self) -> Self {
-        let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
+        let EncodedBody { bytes, disk, .. } = &self.identity;
+        let blob = Blob { bytes: bytes.clone(), hash: self.hash, disk: disk.clone() };
         let (link, headers) = (self.link.clone(), self.headers.clone());
         Self { link, headers, ..Self::from_blob(self.media_type, self.cache, blob) }
     }
@@ -304,6 +331,22 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
     }
 }
 
+/// Files longer than this, in bytes, are served from the disk if their format is compressed already.
+const MIN_ON_DISK: u64 = 256 << 10;
+
+/// Whether a file of this name and length is served from the disk. Texts and other formats that compress well
+/// are not: their encodings are in memory. `needs_images` says whether the load needs the content of images.
+pub(super) fn is_served_from_disk(name: &str, length: u64, needs_images: bool) -> bool {
+    // The type of a file without an extension may depend on its content.
+    let has_extension = name.rsplit('/').next().is_some_and(|file| file.contains('.'));
+    let is_kept = match media_type(name) {
+        "application/pdf" => false,
+        other if other.starts_with("image/") && needs_images => true,
+        other => other.starts_with("font/") || is_compressible(other),
+    };
+    length > MIN_ON_DISK && has_extension && !is_kept
+}
+
 /// The media types that compress well, except texts and types whose names say that they are JSON or XML.
 #[rustfmt::skip]
 const COMPRESSIBLE: [&str; 13] = [
@@ -324,6 +367,24 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+
+    #[test]
+    fn only_large_files_of_compressed_formats_are_served_from_the_disk() {
+        let check = |name: &str, length: u64, needs_images: bool, expected: bool| {
+            assert_eq!(is_served_from_disk(name, length, needs_images), expected, "{name} {length}");
+        };
+        for name in ["film.mp4", "talk.mp3", "a/guide.pdf", "a.zip", "a.tar.gz", "data.bin"] {
+            check(name, MIN_ON_DISK + 1, true, true);
+            check(name, MIN_ON_DISK, true, false);
+        }
+        for name in
+            ["page.html", "a.css", "a.js", "a.md", "a.json", "a.svg", "a.csv", "a.woff2", "data", "a.b/data"]
+        {
+            check(name, 1 << 30, false, false);
+        }
+        check("photo.jpg", 1 << 20, true, false);
+        check("photo.jpg", 1 << 20, false, true);
+    }
 
     #[test]
     fn joined_files_have_a_validator_for_their_content() {

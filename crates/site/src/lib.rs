@@ -80,8 +80,9 @@ mod variants;
 #[cfg(debug_assertions)]
 pub mod fuzzing;
 
-/// Faults in the configuration or the content.
 pub use frontdesk_fault as fault;
+/// Faults in the configuration or the content.
+pub use frontdesk_publish::disk_file;
 
 // Loading a site.
 pub use load::{LoadCache, LoadResult, SITE_FILES, load};

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use blake3::Hash;
 use jiff::civil::Date;
 
-use super::file::Blob;
+use super::file::{Blob, is_served_from_disk};
 use super::maps::HashMap;
 use super::media_type::media_type;
 use super::parallel::in_parallel;
@@ -20,6 +20,7 @@ use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
 use frontdesk_process::progress;
+use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
 use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
 
 /// The subfolders of the site's folder that are loaded.
@@ -147,6 +148,8 @@ enum Purpose {
     Source,
     Asset,
     Verbatim,
+    /// A file of a build, which is served unchanged and not used for anything else.
+    Build,
     ThemeAsset,
     /// A template or the words of a language. Not published as a file.
     Template,
@@ -253,6 +256,8 @@ struct FileReader<'a> {
     known: &'a mut FileCache,
     /// Files with the same content, such as those with several names, share memory.
     shared: HashMap<Hash, Blob>,
+    /// How many more files on the disk may be held open.
+    may_hold_open: u64,
 }
 
 /// A published file, or a template.
@@ -267,7 +272,13 @@ struct ReadFile {
 impl<'a> FileReader<'a> {
     fn new(known: &'a mut FileCache) -> Self {
         let before = std::mem::take(known).0;
-        Self { now: SystemTime::now(), before, known, shared: HashMap::default() }
+        Self {
+            now: SystemTime::now(),
+            before,
+            known,
+            shared: HashMap::default(),
+            may_hold_open: held_open_limit(),
+        }
     }
 
     /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and
@@ -289,7 +300,12 @@ impl<'a> FileReader<'a> {
         let mut files = Vec::with_capacity(found.len());
         for (file, content) in found.into_iter().zip(read) {
             let Ok((mut content, text)) = content?.map_err(|fault| faults.push(fault)) else { continue };
-            if let FileContent::Blob(blob, _) = &mut content {
+            if let FileContent::Blob(Blob { disk: Some(file), .. }, _) = &content {
+                if self.may_hold_open > 0 {
+                    file.hold_open();
+                    self.may_hold_open -= 1;
+                }
+            } else if let FileContent::Blob(blob, _) = &mut content {
                 *blob = self.shared.entry(blob.hash).or_insert_with(|| blob.clone()).clone();
             }
             self.known.insert(file.place.clone(), &file.metadata, self.now, content.clone());
@@ -342,7 +358,7 @@ pub(super) fn read_build(
     let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
-    let read = reader.read(found, |_| Purpose::Verbatim, &served, publication, faults)?;
+    let read = reader.read(found, |_| Purpose::Build, &served, publication, faults)?;
     let build_file = |ReadFile { file, content, .. }| match content {
         FileContent::Blob(blob, _) => {
             Some(BuildFile { changed: modification_date(&file.metadata), name: file.name, blob })
@@ -380,6 +396,17 @@ fn read_file(
         Some(content) => return Ok(Ok((content.clone(), None))),
         None => {}
     }
+    let is_kept_unread = matches!(purpose, Purpose::Asset | Purpose::Verbatim | Purpose::Build);
+    if is_kept_unread && is_served_from_disk(&file.name, file.metadata.len(), purpose != Purpose::Build) {
+        let read = match DiskFile::read(file, is_excluded)? {
+            Ok((DiskContent::Published(on_disk, hash), mark)) => {
+                Ok((FileContent::Blob(Blob::on_disk(on_disk, hash), mark), None))
+            }
+            Ok((DiskContent::Excluded(mark), _)) => Ok((FileContent::Excluded(mark), None)),
+            Err(error) => Err(Fault::error(place, None, error.to_string())),
+        };
+        return Ok(read);
+    }
     let bytes = match file.read()? {
         Ok(bytes) => bytes,
         Err(error) => return Ok(Err(Fault::error(place, None, error.to_string()))),
@@ -390,7 +417,7 @@ fn read_file(
             return Ok(Ok((FileContent::Excluded(mark), None)));
         }
         let unchanged = before.and_then(|seen| match &seen.content {
-            FileContent::Blob(blob, _) if blob.bytes == bytes => Some(blob.clone()),
+            FileContent::Blob(blob, _) if blob.disk.is_none() && blob.bytes == bytes => Some(blob.clone()),
             _ => None,
         });
         let blob = unchanged.unwrap_or_else(|| Blob::new(bytes));

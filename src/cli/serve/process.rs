@@ -7,6 +7,7 @@
 use frontdesk_config::Config;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_site::STACK_BYTES;
+use frontdesk_site::disk_file::MAX_HELD_OPEN;
 
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
@@ -21,16 +22,18 @@ pub(super) fn end_with_input() -> std::io::Result<()> {
     std::thread::Builder::new().name("input".into()).spawn(wait).map(drop)
 }
 
-/// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
+/// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` and the
+/// site's files on the disk need. If
 /// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that are
 /// needed to store and deliver submissions.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let wanted = config.web.http.max_connections as u64 + RESERVED_DESCRIPTORS;
     let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
+    if limit.current.is_some_and(|current| current < wanted + MAX_HELD_OPEN) {
         let before = limit.current;
-        limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
+        limit.current =
+            Some(limit.maximum.map_or(wanted + MAX_HELD_OPEN, |most| most.min(wanted + MAX_HELD_OPEN)));
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             tracing::warn!(%error, "cannot raise the limit on open files");
             limit.current = before;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use frontdesk_app::{AppState, PublicSite, WebOptions};
-use frontdesk_http::{Options, ShutdownPhase, Worker};
+use frontdesk_http::{Options, ResponseStream, ShutdownPhase, Worker};
 use frontdesk_inbox::intake::{Intake, IntakeOptions};
 use frontdesk_inbox::store::{Store, StoreOptions};
 use frontdesk_site as pages;
@@ -177,6 +177,8 @@ struct Wire {
 }
 
 struct Shared(Rc<RefCell<Wire>>);
+
+impl ResponseStream for Shared {}
 
 impl AsyncRead for Shared {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {

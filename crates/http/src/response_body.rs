@@ -1,0 +1,213 @@
+//! The body of a response: bytes in memory, or a part of an open file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, Bytes};
+use http_body::{Body, Frame, SizeHint};
+
+/// Maximum length in bytes of the pieces in which files are read where the kernel cannot send them itself:
+/// over TLS, HTTP/2 and hyper. As long as the pieces that HTTP/2 sends.
+const PIECE: usize = 16 * 1024;
+
+/// A part of an open file.
+#[derive(Debug, Clone)]
+pub struct FileBody {
+    file: Arc<File>,
+    offset: u64,
+    length: u64,
+    /// The time of modification that the file must keep, in seconds and nanoseconds.
+    modified: Option<(i64, i64)>,
+}
+
+impl FileBody {
+    /// The `length` bytes of `file` from `offset` on. If the file is shorter when they are sent, the
+    /// connection (HTTP/1) or the stream (HTTP/2) is aborted.
+    pub fn new(file: Arc<File>, offset: u64, length: u64) -> Self {
+        Self { file, offset, length, modified: None }
+    }
+
+    /// Aborts the response as soon as the file has another time of modification, because `Content-Length` and
+    /// `ETag` are those of its former content. A change during the last system call is not noticed.
+    #[must_use]
+    pub fn unchanged_since(self, modified: (i64, i64)) -> Self {
+        Self { modified: Some(modified), ..self }
+    }
+
+    /// Fails if the file has been modified.
+    pub(super) fn check_unchanged(&self) -> io::Result<()> {
+        let Some(modified) = self.modified else { return Ok(()) };
+        let now = self.file.metadata()?;
+        if (now.mtime(), now.mtime_nsec()) == modified {
+            return Ok(());
+        }
+        Err(io::Error::other("the file has changed while it was sent"))
+    }
+
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// The position in the file of the first byte.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Removes `count` bytes from the beginning; all of them if there are fewer.
+    pub(super) fn advance(&mut self, count: u64) {
+        let count = count.min(self.length);
+        self.offset += count;
+        self.length -= count;
+    }
+
+    fn read_all(&self) -> io::Result<Bytes> {
+        let mut bytes = vec![0; usize::try_from(self.length).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, self.offset)?;
+        self.check_unchanged()?;
+        Ok(bytes.into())
+    }
+
+    /// Reads and removes at most [`PIECE`] bytes from the beginning. Fails if the file is too short. Waits
+    /// for the disk if the kernel does not have the bytes in memory.
+    fn read_piece(&mut self) -> io::Result<Bytes> {
+        let length = usize::try_from(self.length).unwrap_or(PIECE).min(PIECE);
+        self.check_unchanged()?;
+        let mut piece = vec![0; length];
+        self.file.read_exact_at(&mut piece, self.offset)?;
+        self.advance(length as u64);
+        Ok(piece.into())
+    }
+}
+
+/// The body of a response to a public request.
+#[derive(Debug, Clone)]
+pub enum ResponseBody {
+    Bytes(Bytes),
+    File(FileBody),
+}
+
+impl ResponseBody {
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(file) => file.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes `count` bytes from the beginning; all of them if there are fewer.
+    pub(super) fn advance(&mut self, count: u64) {
+        match self {
+            Self::Bytes(bytes) => {
+                bytes.advance(usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len()))
+            }
+            Self::File(file) => file.advance(count),
+        }
+    }
+
+    /// The whole body. Reads a file into memory; fails if that is not possible.
+    pub fn into_bytes(self) -> io::Result<Bytes> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::File(file) => file.read_all(),
+        }
+    }
+
+    /// Removes the next piece from the beginning: at most `limit` bytes in memory, or a piece of the file.
+    /// `None` at the end.
+    pub(super) fn next_piece(&mut self, limit: usize) -> Option<io::Result<Bytes>> {
+        match self {
+            _ if self.is_empty() => None,
+            Self::Bytes(bytes) => Some(Ok(bytes.split_to(limit.min(bytes.len())))),
+            Self::File(file) => Some(file.read_piece()),
+        }
+    }
+}
+
+impl Default for ResponseBody {
+    fn default() -> Self {
+        Self::Bytes(Bytes::new())
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for ResponseBody {
+    fn from(bytes: T) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+/// One frame for bytes in memory, and a frame for each piece of a file.
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        Poll::Ready(self.get_mut().next_piece(usize::MAX).map(|piece| piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn file(content: &[u8]) -> Arc<File> {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(content).expect("it is open");
+        Arc::new(file)
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_in_pieces_from_its_offset() {
+        let content: Vec<u8> = (0..=250).cycle().take(100_000).collect();
+        let mut body = ResponseBody::File(FileBody::new(file(&content), 10_000, 40_000));
+        assert_eq!(body.size_hint().exact(), Some(40_000));
+        let mut pieces = Vec::new();
+        while let Some(frame) = body.frame().await {
+            pieces.push(frame.expect("the file is complete").into_data().expect("data"));
+        }
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [16_384, 16_384, 7232]);
+        assert_eq!(pieces.concat(), content[10_000..50_000]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_became_shorter_is_an_error() {
+        let body = ResponseBody::File(FileBody::new(file(&[1; 20_000]), 0, 20_001));
+        let error = body.collect().await.expect_err("a byte is missing");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[tokio::test]
+    async fn bytes_in_memory_are_one_frame() {
+        let mut body = ResponseBody::from(vec![1; 100_000]);
+        let frame = body.frame().await.expect("a frame").expect("memory");
+        assert_eq!(frame.into_data().expect("data").len(), 100_000);
+        assert!(body.is_end_stream() && body.frame().await.is_none());
+    }
+}
