@@ -22,7 +22,7 @@ pub fn compare(pooled: &str, direct: &str) {
     let data = psql(direct, "SHOW data_directory");
     let pid = std::fs::read_to_string(Path::new(&data).join("postmaster.pid")).expect("a running server");
     let server: u32 = pid.lines().next().and_then(|line| line.parse().ok()).expect("a process id");
-    let pooler: u32 = std::env::var("FRONTDESK_TEST_POOLER_PID")
+    let bouncer: u32 = std::env::var("FRONTDESK_TEST_POOLER_PID")
         .ok()
         .and_then(|pid| pid.parse().ok())
         .expect("its process id");
@@ -38,14 +38,14 @@ pub fn compare(pooled: &str, direct: &str) {
     let mut number = 0;
     for _ in 0..=ROUNDS {
         for (((name, _), intake), rounds) in places.iter().zip(&intakes).zip(&mut rounds) {
-            let before = ticks(server, pooler);
+            let before = ticks(server, bouncer);
             let kept = count(runtime.block_on(run(intake, SENDERS, &mut number)));
             // Include processing, which follows the responses, so that it is not counted in the next round.
             let left = format!("SELECT count(*) FROM bench_{name}.intake");
             while psql(direct, &left) != "0" {
                 std::thread::sleep(std::time::Duration::from_millis(200));
             }
-            let after = ticks(server, pooler);
+            let after = ticks(server, bouncer);
             let cost = |at: usize| (after[at] - before[at]) * MICROSECONDS_PER_TICK / kept;
             rounds.push([kept / count(SECONDS), cost(0), cost(1), cost(2)]);
         }
@@ -54,11 +54,11 @@ pub fn compare(pooled: &str, direct: &str) {
     for ((name, _), rounds) in places.iter().zip(&mut rounds) {
         // The first round prepares statements and fills caches.
         rounds.remove(0);
-        let [rate, ours, theirs, pooler] = [0, 1, 2, 3].map(|at| {
+        let [rate, ours, theirs, between] = [0, 1, 2, 3].map(|at| {
             rounds.sort_by(|a, b| a[at].total_cmp(&b[at]));
             rounds[ROUNDS / 2][at]
         });
-        println!("{name:>8} {rate:>10.0} {ours:>7.1} µs {theirs:>8.1} µs {pooler:>7.1} µs");
+        println!("{name:>8} {rate:>10.0} {ours:>7.1} µs {theirs:>8.1} µs {between:>7.1} µs");
     }
     for intake in intakes {
         intake.close();

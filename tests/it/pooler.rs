@@ -174,8 +174,8 @@ fn a_confirmed_delivery_is_a_200_at_each_replica() {
 #[test]
 #[ignore = "needs PostgreSQL and PgBouncer; run by `scripts/test postgres`"]
 fn one_replica_runs_maintenance_and_the_other_takes_over() {
-    let mut fixture = Fixture::start(&[]);
     const HOLDER: &str = "SELECT holder FROM lease WHERE name = 'maintenance'";
+    let mut fixture = Fixture::start(&[]);
     fixture.wait_until("a replica runs maintenance", || !fixture.direct(HOLDER).is_empty());
     let standby = |fixture: &Fixture| {
         fixture
