@@ -138,7 +138,7 @@ impl State {
         }
         let copied = self.append(body, folder);
         self.is_unavailable = copied.is_err();
-        let copy = copied.inspect_err(|error| report_unavailable(error)).ok()?;
+        let copy = copied.inspect_err(report_unavailable).ok()?;
         self.bodies.get_mut(&address)?.copy = Some(copy.clone());
         Some(copy)
     }
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_crawler_does_not_fill_the_memory() {
         let copies = BodyCopies::default();
-        let bodies: Vec<Bytes> = (0..MAX_REMEMBERED + 1).map(|_| body(1, MIN_COPIED)).collect();
+        let bodies: Vec<Bytes> = (0..=MAX_REMEMBERED).map(|_| body(1, MIN_COPIED)).collect();
         for body in &bodies {
             assert!(copies.find(body, 1, None).is_none());
         }

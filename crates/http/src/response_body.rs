@@ -114,7 +114,7 @@ impl ResponseBody {
     pub(super) fn advance(&mut self, count: u64) {
         match self {
             Self::Bytes(bytes) => {
-                bytes.advance(usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len()))
+                bytes.advance(usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len()));
             }
             Self::File(file) => file.advance(count),
         }
@@ -198,7 +198,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_became_shorter_is_an_error() {
-        let body = ResponseBody::File(FileBody::new(file(&[1; 20_000]), 0, 20_001));
+        let body = ResponseBody::File(FileBody::new(file(&vec![1; 20_000]), 0, 20_001));
         let error = body.collect().await.expect_err("a byte is missing");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
