@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// Maximum number of tokens of a lesson. Longer texts keep those of their beginning.
+/// Maximum number of tokens of a lesson. Longer texts keep those of their beginning and of their end.
 pub const MAX_TOKENS: usize = 400;
 /// Maximum number of lessons: about 5 MB in the database.
 pub const MAX_LESSONS: usize = 3000;
@@ -221,6 +221,12 @@ impl LearnedModel {
         features + WORDS_SHARE * words
     }
 
+    /// The minimum number of points. With few honest lessons beside many of spam, each rare word looks honest,
+    /// because its count is small among many: that must not hide spam.
+    fn min_points(&self) -> i32 {
+        (f64::from(MIN_POINTS) * (self.honest / self.spam.max(1.0)).min(1.0)) as i32
+    }
+
     /// Compares a text with the lessons. `None` if there are too few of them, or if the result says nothing.
     pub fn judge(&self, tokens: &Tokens) -> Option<Resemblance> {
         if !self.is_ready() {
@@ -230,7 +236,7 @@ impl LearnedModel {
         // The shift only takes back points for spam. After many lessons with the words of honest messages it
         // is strongly negative, and must not hide spam that the phrases find.
         let points = (resemblance + self.shift).max(resemblance.min(0.0)).round();
-        let points = (points as i32).clamp(MIN_POINTS, MAX_POINTS);
+        let points = (points as i32).clamp(self.min_points(), MAX_POINTS);
         let (spam_lessons, honest_lessons) = self.lessons;
         (points != 0).then_some(Resemblance { points, spam_lessons, honest_lessons })
     }

@@ -36,30 +36,54 @@ pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, 
     }
     found.truncate(MAX_FEATURES);
     let mut seen: HashSet<u32> = found.iter().copied().collect();
-    let mut add = |hash: u32| {
-        if found.len() < MAX_TOKENS && seen.insert(hash) {
-            found.push(hash);
-        }
-    };
-    let mut before: Option<u64> = None;
-    for token in &text.tokens {
-        match token {
-            Token::Word(word) => {
-                let own = word.hash.to_le_bytes();
-                add(hash(&[&own]) | WORD);
-                if let Some(before) = before {
-                    add(hash(&[&before.to_le_bytes(), &own]) | WORD);
-                }
-                before = Some(word.hash);
+    // Spam may begin like an honest message, and end like one: half of the room is for either end.
+    let half = found.len() + (MAX_TOKENS - found.len()) / 2;
+    let tokens = &text.tokens;
+    let mut read = 0;
+    while read < tokens.len() && found.len() < half {
+        let before = read.checked_sub(1).map(|at| &tokens[at]);
+        add_token(&tokens[read], before, &hash, |hash| {
+            if found.len() < half && seen.insert(hash) {
+                found.push(hash);
             }
-            Token::Link(link) => {
-                let domain = link.domain.to_ascii_lowercase();
-                add(hash(&[b"link", domain.as_bytes()]) | WORD);
-                before = None;
-            }
-            Token::Break => before = None,
+        });
+        read += 1;
+    }
+    // The last token may have been read in part.
+    for at in (read.saturating_sub(1)..tokens.len()).rev() {
+        if found.len() == MAX_TOKENS {
+            break;
         }
+        let before = at.checked_sub(1).map(|at| &tokens[at]);
+        add_token(&tokens[at], before, &hash, |hash| {
+            if found.len() < MAX_TOKENS && seen.insert(hash) {
+                found.push(hash);
+            }
+        });
     }
     found.sort_unstable();
     Tokens { points: u8::try_from(points).unwrap_or(u8::MAX), hashes: found }
+}
+
+/// Calls `add` with the hashes of a word or a link, and of a word with the word before it.
+fn add_token(
+    token: &Token<'_>,
+    before: Option<&Token<'_>>,
+    hash: impl Fn(&[&[u8]]) -> u32,
+    mut add: impl FnMut(u32),
+) {
+    match token {
+        Token::Word(word) => {
+            let own = word.hash.to_le_bytes();
+            add(hash(&[&own]) | WORD);
+            if let Some(Token::Word(before)) = before {
+                add(hash(&[&before.hash.to_le_bytes(), &own]) | WORD);
+            }
+        }
+        Token::Link(link) => {
+            let domain = link.domain.to_ascii_lowercase();
+            add(hash(&[b"link", domain.as_bytes()]) | WORD);
+        }
+        Token::Break => {}
+    }
 }
