@@ -2,11 +2,11 @@
 //! of pairs of words.
 
 use std::collections::HashSet;
-use std::hash::Hasher as _;
+use std::hash::{BuildHasherDefault, Hasher as _};
 
 use siphasher::sip::SipHasher13;
 
-use super::learned::{MAX_TOKENS, Tokens, WORD};
+use super::learned::{MAX_TOKENS, TokenHasher, Tokens, WORD};
 use super::text::{Token, TokenizedText};
 
 /// The key of a database's hashes: without it, the hashes cannot be compared with those of a dictionary.
@@ -35,7 +35,9 @@ pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, 
         );
     }
     found.truncate(MAX_FEATURES);
-    let mut seen: HashSet<u32> = found.iter().copied().collect();
+    let mut seen: HashSet<u32, BuildHasherDefault<TokenHasher>> = HashSet::default();
+    seen.reserve(MAX_TOKENS);
+    seen.extend(&found);
     // Spam may begin like an honest message, and end like one: half of the room is for either end.
     let half = found.len() + (MAX_TOKENS - found.len()) / 2;
     let tokens = &text.tokens;

@@ -9,7 +9,7 @@ use crate::support::channel_site::{until, write_site};
 use crate::support::{TestServer, frontdesk};
 
 /// A feature that marks a text on its own.
-const FEATURES: &str = "[feature.vice-zorp]\nkind = \"vice\"\npoints = 70\nsays = \"zorps\"\n";
+const FEATURES: &str = "[feature.vice-zorp]\nkind = \"vice\"\npoints = 300\nsays = \"zorps\"\n";
 
 fn write_own(site: &Path, name: &str, text: &str) {
     let folder = site.join("screening");
@@ -177,7 +177,10 @@ fn a_reload_takes_changed_phrases_and_refuses_faulty_ones() {
     let mut is_marked = |word: &str| {
         number += 1;
         let email = format!("visitor{number}@example.com");
-        let message = format!("Good morning, I would like to show you my {word} number {number} on Monday.");
+        let message = format!(
+            "Good day, we run {number} machines with a {word} and wonder whether your sandbox works on them. \
+             Could we talk?"
+        );
         let body = json!({ "name": "Ada", "email": email, "message": message });
         assert_eq!(post(&server, &body, &[]).status, 200);
         let stored = server.inbox().into_iter().find(|submission| submission["email"] == email);

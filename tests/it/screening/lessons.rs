@@ -59,9 +59,14 @@ fn has_learned(submission: &Value) -> bool {
 fn what_the_operator_calls_spam_is_held_and_marks_the_next_one() {
     let server = TestServer::with(&small_site(), &[NO_LIMITS]);
     server.expect_anything();
-    let fresh =
-        send(&server, 100, "Blue velvet curtains for your stage, sewn in Ghent, hung with brass rings");
-    assert_eq!((&fresh["_suspicious"], has_learned(&fresh)), (&json!(false), false), "{fresh}");
+    // Half of the points of a mark, for the short link.
+    let offer = |number: usize| {
+        format!(
+            "Blue velvet curtains for stage {number}, sewn in Ghent, with brass rings and rails: https://bit.ly/ghent"
+        )
+    };
+    let fresh = send(&server, 100, &offer(100));
+    assert_eq!((&fresh["_suspicious"], &fresh["_score"]), (&json!(false), &json!(25)), "{fresh}");
     let submissions: Vec<(Value, Value)> = (0..8)
         .map(|at| (send(&server, 2 * at, OFFERS[at]), send(&server, 2 * at + 1, QUESTIONS[at])))
         .collect();
@@ -86,10 +91,7 @@ fn what_the_operator_calls_spam_is_held_and_marks_the_next_one() {
     let mut number = 200;
     let like_spam = until(|| {
         number += 1;
-        let message = format!(
-            "Blue velvet curtains for stage {number}, sewn in Ghent, hung with brass rings and rails"
-        );
-        Some(send(&server, number, &message)).filter(has_learned)
+        Some(send(&server, number, &offer(number))).filter(has_learned)
     });
     let like_spam = like_spam.expect("the lessons are used");
     assert_eq!(

@@ -127,7 +127,8 @@ pub(super) fn teach_weakly(
     teach(tx, teacher, id, is_honest.then_some(Teaching::WeakHonest), now).map(drop)
 }
 
-/// Takes the lesson of a decision back. If the submission was answered or finished, that teaches weakly again.
+/// Takes the lesson of a decision back. If the submission was answered or finished, that teaches weakly
+/// again.
 pub(super) fn unteach(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
