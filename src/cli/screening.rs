@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::needs;
 use super::output::{counted, with_hint};
@@ -30,15 +30,16 @@ use frontdesk_screening::{
 pub(super) enum ScreeningCommand {
     /// Judge texts as the server would: a file with one message, or with a JSON object per line
     #[command(
-        after_help = "Each line of JSON has `message`, and optionally `name`, `email` and `label` (`spam` or `ham`). With labels, a \
-                      summary follows. Nothing is stored."
+        after_help = "Each line of JSON has `message`, and optionally `name`, `email` and `label` (`spam` or `ham`). A line with \
+                      `form`, the name of a form, has the fields of that form instead. With labels, a summary follows. Nothing is \
+                      stored."
     )]
     Test {
         /// File with the texts; `-` reads standard input
         file: PathBuf,
         #[command(flatten)]
         folder: SiteFolder,
-        /// Print one JSON object per text
+        /// Print one JSON object per text, and one with the summary
         #[arg(long)]
         json: bool,
         /// Teach the texts of another file first, which must have labels; nothing is stored
@@ -49,9 +50,11 @@ pub(super) enum ScreeningCommand {
 
 /// A text of the file.
 struct Text {
-    name: String,
-    email: String,
-    message: String,
+    /// The line of the file, from 1.
+    line: usize,
+    /// The name of the form; `None` for the contact form with only some of its fields.
+    form: Option<String>,
+    fields: Map<String, Value>,
     label: Option<Label>,
 }
 
@@ -62,23 +65,94 @@ enum Label {
 }
 
 impl Text {
+    /// The text of the contact form's message.
+    fn of_message(message: String) -> Text {
+        Text {
+            line: 1,
+            form: None,
+            fields: Map::from_iter([("message".to_owned(), message.into())]),
+            label: None,
+        }
+    }
+
     /// Parses a line of JSON. The error says what is wrong.
-    fn parse(line: &str) -> Result<Text, String> {
-        let object: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        let text = |name: &str| match &object[name] {
-            Value::String(text) => Ok(Some(text.clone())),
-            Value::Null => Ok(None),
-            _ => Err(format!("`{name}` is not a string")),
+    fn parse(line: usize, json: &str) -> Result<Text, String> {
+        let mut object: Map<String, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let mut take = |name: &str| match object.remove(name) {
+            Some(Value::String(text)) => Ok(Some(text)),
+            None | Some(Value::Null) => Ok(None),
+            Some(_) => Err(format!("`{name}` is not a string")),
         };
-        let label = match text("label")?.as_deref() {
+        let label = match take("label")?.as_deref() {
             None => None,
             Some("spam") => Some(Label::Spam),
             Some("ham") => Some(Label::Ham),
             Some(other) => return Err(format!("`label` is `{other}`, and must be `spam` or `ham`")),
         };
-        let message = text("message")?.ok_or("`message` is missing")?;
-        let (name, email) = (text("name")?.unwrap_or_default(), text("email")?.unwrap_or_default());
-        Ok(Text { name, email, message, label })
+        let form = take("form")?;
+        if form.is_some() {
+            return Ok(Text { line, form, fields: object, label });
+        }
+        let message = take("message")?.ok_or("`message` is missing")?;
+        let mut text = Text { line, label, ..Text::of_message(message) };
+        // Other members are notes of the operator.
+        for name in ["name", "email"] {
+            if let Some(value) = take(name)?.filter(|value| !value.trim().is_empty()) {
+                text.fields.insert(name.to_owned(), value.into());
+            }
+        }
+        Ok(text)
+    }
+
+    /// The beginning of the text that an operator recognizes: the message, or else all texts.
+    fn beginning(&self) -> String {
+        let texts = match self.fields.get("message") {
+            Some(message) => vec![message],
+            None => self.fields.values().collect(),
+        };
+        let words = texts.into_iter().filter_map(Value::as_str).flat_map(str::split_whitespace);
+        words.collect::<Vec<_>>().join(" ").chars().take(60).collect()
+    }
+}
+
+/// How many texts of each label were delivered, marked and held.
+#[derive(Default)]
+struct Summary([[usize; RESULTS.len()]; 2]);
+
+/// The fates of a text.
+const RESULTS: [&str; 3] = ["delivered", "marked", "held"];
+
+impl Summary {
+    fn count(&mut self, label: Label, verdict: &ScreeningVerdict) {
+        let at = RESULTS.iter().position(|name| *name == result(verdict));
+        self.0[label as usize][at.unwrap_or_default()] += 1;
+    }
+
+    /// The labels with texts, with the numbers of texts by [`RESULTS`].
+    fn rows(&self) -> impl Iterator<Item = (Label, [usize; RESULTS.len()])> {
+        let rows = [(Label::Spam, self.0[0]), (Label::Ham, self.0[1])];
+        rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0))
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        for (label, [delivered, marked, held]) in self.rows() {
+            let all = delivered + marked + held;
+            let (texts, percent) = (counted(all, "text"), (marked + held) * 100 / all);
+            writeln!(out, "{}: {texts}, {marked} marked and {held} held ({percent} %)", name(label))?;
+        }
+        Ok(())
+    }
+
+    /// `{"summary": {"spam": {"texts": 2, …}}}`; `None` without labels.
+    fn to_json(&self) -> Option<Value> {
+        let row = |(label, [delivered, marked, held]): (Label, [usize; RESULTS.len()])| {
+            let counts = json!({
+                "texts": delivered + marked + held, "delivered": delivered, "marked": marked, "held": held,
+            });
+            (name(label).to_owned(), counts)
+        };
+        let rows: Map<String, Value> = self.rows().map(row).collect();
+        (!rows.is_empty()).then(|| json!({ "summary": rows }))
     }
 }
 
@@ -105,26 +179,27 @@ pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow:
     }
     let learned = read_lessons(&config, learn.as_deref())?;
     let mut out = anstream::stdout().lock();
-    let mut counts = [[0; 3]; 2];
+    let mut summary = Summary::default();
     for (number, text) in texts.iter().enumerate() {
-        let entry = to_entry(text, number)?;
+        let entry = to_entry(text, &file, &config)?;
         let verdict = judge(&entry, learned.as_ref(), &config.intake.screening);
         if let Some(label) = text.label {
-            let at = ["delivered", "marked", "held"].iter().position(|name| *name == result(&verdict));
-            counts[label as usize][at.unwrap_or_default()] += 1;
+            summary.count(label, &verdict);
         }
         if json {
             let line = json!({
                 "text": number + 1, "result": result(&verdict), "score": verdict.score, "label": text.label.map(name),
-                "reasons": verdict.reasons,
+                "form": entry.form().name, "reasons": verdict.reasons,
             });
             writeln!(out, "{line}")?;
         } else {
             print_text(&mut out, number + 1, text, &verdict)?;
         }
     }
-    if !json && counts.iter().flatten().sum::<usize>() > 0 {
-        print_summary(&mut out, &counts)?;
+    if json {
+        summary.to_json().map_or(Ok(()), |line| writeln!(out, "{line}"))?;
+    } else {
+        summary.print(&mut out)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -147,33 +222,38 @@ fn read_texts(path: &Path) -> anyhow::Result<Vec<Text>> {
     };
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     if !text.trim_start().starts_with('{') {
-        let text = Text { name: String::new(), email: String::new(), message: text, label: None };
-        return Ok(vec![text]);
+        return Ok(vec![Text::of_message(text)]);
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(at, line)| {
-            Text::parse(line).map_err(|error| {
-                let error = anyhow!("{}, line {}: {error}", path.display(), at + 1);
-                with_hint(
-                    error,
-                    "each line is a JSON object with `message`, and optionally `name`, `email` and `label`",
-                )
-            })
-        })
-        .collect()
+    lines.map(|(at, line)| Text::parse(at + 1, line).map_err(|error| fault(path, at + 1, &error))).collect()
 }
 
-/// The contact form with this text. Fails if the form would not accept it.
-fn to_entry(text: &Text, number: usize) -> anyhow::Result<Entry> {
-    let or = |value: &str, default: &str| {
-        if value.trim().is_empty() { default.to_owned() } else { value.to_owned() }
+/// An error with the line of the file, and what a line looks like.
+fn fault(path: &Path, line: usize, what: &str) -> anyhow::Error {
+    with_hint(
+        anyhow!("{}, line {line}: {what}", path.display()),
+        "each line is a JSON object with `message`, and optionally `name`, `email` and `label`, or with `form` and its fields",
+    )
+}
+
+/// The form with this text. Fails if the form would not accept it.
+fn to_entry(text: &Text, path: &Path, config: &Config) -> anyhow::Result<Entry> {
+    let forms = &config.pages.form_set;
+    let mut fields = text.fields.clone();
+    let form = if let Some(name) = &text.form {
+        forms.named(name).ok_or_else(|| {
+            let known: Vec<&str> = forms.iter().map(|form| form.name).collect();
+            let what = format!("no form is called `{name}`; the site has {}", known.join(", "));
+            fault(path, text.line, &what)
+        })?
+    } else {
+        for (name, value) in [("name", "Visitor"), ("email", "visitor@example.com")] {
+            fields.entry(name).or_insert_with(|| value.into());
+        }
+        *CONTACT
     };
-    let body = json!({
-        "name": or(&text.name, "Visitor"), "email": or(&text.email, "visitor@example.com"), "message": text.message,
-    });
-    let parsed = parse(&CONTACT, body.to_string().as_bytes());
-    parsed.map_err(|_| anyhow!("text {} is not a message that the contact form accepts", number + 1))
+    let parsed = parse(form, Value::Object(fields).to_string().as_bytes());
+    parsed.map_err(|error| fault(path, text.line, &format!("the form `{}` refuses it: {error}", form.name)))
 }
 
 fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -> ScreeningVerdict {
@@ -191,11 +271,10 @@ fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<L
     };
     let (mut lessons, key) =
         stored.map_or_else(|| (Vec::new(), [0; 16]), |stored| (stored.lessons, stored.key));
-    for (number, text) in file.map(read_texts).transpose()?.into_iter().flatten().enumerate() {
-        let Some(label) = text.label else {
-            bail!("text {} of the file to learn has no `label`", number + 1)
-        };
-        let entry = to_entry(&text, number)?;
+    let path = file.unwrap_or(Path::new(""));
+    for text in file.map(read_texts).transpose()?.into_iter().flatten() {
+        let label = text.label.ok_or_else(|| fault(path, text.line, "a text to learn needs a `label`"))?;
+        let entry = to_entry(&text, path, config)?;
         let points = judge(&entry, None, options).text_points();
         let tokens = lesson_tokens(&TokenizedText::new(&entry), points, &options.lexicon, &key);
         let teaching = if label == Label::Spam { Teaching::Spam } else { Teaching::Honest };
@@ -212,24 +291,10 @@ fn print_text(
     verdict: &ScreeningVerdict,
 ) -> anyhow::Result<()> {
     let label = text.label.map(|label| format!(" ({})", name(label))).unwrap_or_default();
-    let first: String =
-        text.message.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
-    writeln!(out, "{number}. {}, {} points{label}: {}", result(verdict), verdict.score, visible(&first))?;
+    let (result, score, first) = (result(verdict), verdict.score, text.beginning());
+    writeln!(out, "{number}. {result}, {score} points{label}: {}", visible(&first))?;
     for reason in &verdict.reasons {
         writeln!(out, "   {:>3} {}: {}", reason.points, reason.signal.name(), visible(&reason.detail))?;
-    }
-    Ok(())
-}
-
-/// Prints how many texts of each label were delivered, marked and held.
-fn print_summary(out: &mut impl Write, counts: &[[usize; 3]; 2]) -> anyhow::Result<()> {
-    for (label, [delivered, marked, held]) in [(Label::Spam, counts[0]), (Label::Ham, counts[1])] {
-        let all = delivered + marked + held;
-        if all > 0 {
-            let texts = counted(all, "text");
-            let percent = (marked + held) * 100 / all;
-            writeln!(out, "{}: {texts}, {marked} marked and {held} held ({percent} %)", name(label))?;
-        }
     }
     Ok(())
 }

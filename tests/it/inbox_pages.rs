@@ -782,6 +782,42 @@ fn selected_submissions_are_changed_together_and_undone() {
 }
 
 #[test]
+fn not_spam_delivers_and_an_undone_mark_teaches_nothing() {
+    let desk = Desk::start();
+    let id = desk.submit("Ada", "We sew velvet curtains by the metre, red and blue.");
+    let operator = desk.log_in();
+    let path = format!("/submissions/{id}");
+    let state = || {
+        let abuse: Value =
+            serde_json::from_str(&desk.command(&["stats", "--abuse", "--json"]).1).expect("JSON");
+        (desk.server.inbox()[0]["status"].clone(), abuse["decisions"]["missed_spam"].clone())
+    };
+    let offers_not_spam = || operator.page(&path).contains("value=\"not-spam\"");
+    assert!(!offers_not_spam());
+    let location = operator.post(&path, "action=spam");
+    assert!(location.contains("notice=spam&undo="), "{location}");
+    assert_eq!(state(), (json!("held"), json!(1)));
+    assert!(offers_not_spam() && operator.page("/?state=spam").contains("Not spam"));
+    let undo = location.split_once("undo=").expect("an undo").1;
+    assert_eq!(operator.post("/undo", &format!("undo={undo}&view=%2F")), "/?notice=undone");
+    assert_eq!(state(), (json!("kept"), json!(0)));
+    let lessons = || {
+        let connection = rusqlite::Connection::open(desk.server.data_dir().join("inbox.sqlite")).expect("it");
+        let read = "SELECT group_concat(teaching) FROM lesson";
+        connection.query_row(read, [], |row| row.get::<_, Option<String>>(0)).expect("a row")
+    };
+    let is_sqlite = store_of(&desk.server.data_dir()).is_none();
+    assert!(!is_sqlite || lessons().is_none(), "undoing a mistake is no decision");
+    operator.post(&path, "action=spam");
+    let location = operator.post(&path, "action=not-spam");
+    assert!(location.contains("notice=not-spam&undo="), "{location}");
+    assert_eq!(state(), (json!("kept"), json!(0)));
+    assert!(!is_sqlite || lessons().as_deref() == Some("0"), "it is honest, and has one lesson");
+    assert_eq!(desk.log()[..4], ["release", "not-spam", "spam", "hold"]);
+    desk.server.expect(1);
+}
+
+#[test]
 fn a_page_with_its_files_has_at_most_60_kilobytes() {
     let desk = Desk::start();
     let operator = desk.log_in();

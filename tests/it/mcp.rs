@@ -388,6 +388,29 @@ fn stats_doctor_and_check_contact_nothing() {
 }
 
 #[test]
+fn spam_and_ham_decide_and_teach() {
+    let server = TestServer::start();
+    let message = json!({ "name": "Ada", "email": "ada@example.com", "message": "We sew velvet curtains by the metre." });
+    assert_eq!(server.post("/api/contact", &message).status, 200);
+    let id = newest(&server);
+    let assistant = Assistant::start(&server, &["--allow-changes"]);
+    let result = |tool| assistant.data(tool, json!({ "ids": [id] }))["results"][0]["result"].clone();
+    let missed = || {
+        let abuse: Value =
+            serde_json::from_str(&command(&server, &["stats", "--abuse", "--json"])).expect("JSON");
+        abuse["decisions"]["missed_spam"].clone()
+    };
+    assert_eq!(result("spam"), "is marked as spam");
+    assert_eq!((&server.inbox()[0]["status"], missed()), (&json!("held"), json!(1)));
+    assert_eq!(result("spam"), "is already marked as spam");
+    assert_eq!(result("ham"), "is not spam any more");
+    assert_eq!((&server.inbox()[0]["status"], missed()), (&json!("kept"), json!(0)));
+    assert_eq!(result("ham"), "was not marked or held as spam; screening learns that it is honest");
+    assert_eq!(assistant.end(), "");
+    server.expect(1);
+}
+
+#[test]
 fn changes_are_made_and_logged_with_the_user() {
     let server = TestServer::start();
     let (one, two) = (join(&server, "ada@example.com"), join(&server, "bob@example.com"));

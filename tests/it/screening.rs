@@ -1,5 +1,8 @@
 //! Submissions that look like spam get a 200, are stored and held for the operator; others are unaffected.
 
+mod files;
+mod lessons;
+
 use serde_json::{Value, json};
 
 use crate::support::channel_site::{ChannelSite, maildir, until};

@@ -52,6 +52,8 @@ pub(super) enum Change {
     SetDone(bool),
     /// Marks it as spam, or removes the mark.
     SetSpam(bool),
+    /// Removes a mark that was a mistake, and what it taught.
+    UndoSpam,
     MarkUnread,
     Work(WorkChange),
     Remove(Removal),
@@ -70,6 +72,7 @@ impl Change {
             "reopen" => Self::SetDone(false),
             "spam" => Self::SetSpam(true),
             "not-spam" => Self::SetSpam(false),
+            "undo-spam" => Self::UndoSpam,
             "unread" => Self::MarkUnread,
             _ => return None,
         })
@@ -87,7 +90,7 @@ fn undoing(code: &str) -> Option<&'static str> {
         "reopened" => "done",
         "held" => "release",
         "released" | "released-only" => "hold",
-        "spam" => "not-spam",
+        "spam" => "undo-spam",
         "not-spam" => "spam",
         _ => return None,
     })
@@ -179,7 +182,8 @@ fn apply_all(
 fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Result<Applied, StoreError> {
     let inbox = request.inbox;
     inbox.readers.with(|reader| {
-        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
+        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?
+            .teaching_with(&request.options.lexicon());
         let mut applied = Applied { code: "gone", done: Vec::new(), before: reader.annotations(ids)? };
         let people = match change {
             Change::Work(WorkChange::Assign(Some(_))) => {
@@ -253,6 +257,7 @@ fn apply(
             Annotated::Unchanged => "taught",
             unmarked => annotated("not-spam", unmarked),
         },
+        Change::UndoSpam => annotated("not-spam", changes.undo_spam(id, channels, now)?),
         Change::MarkUnread => annotated("unread", changes.editor.set_seen(id, false, now)?),
         Change::Work(work) => work.make(changes, id, &request.operator.user, people, &request.clock)?,
         Change::Remove(_) => "unchanged",
@@ -343,7 +348,8 @@ fn notice_path(path: &str, code: &str) -> String {
 }
 
 fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
-    Ok(Editor::open(request.inbox.readers.database())?.on_behalf_of(&request.operator.user))
+    let editor = Editor::open(request.inbox.readers.database())?.on_behalf_of(&request.operator.user);
+    Ok(editor.teaching_with(&request.options.lexicon()))
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from

@@ -1,6 +1,7 @@
 //! Options of the inbox's web interface, and the limits of its clients.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::guard::HostName;
@@ -11,6 +12,7 @@ use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_forms::FormSet;
 use frontdesk_http::tls::Hsts;
 use frontdesk_http::{ForwardedHeader, Network, PrivateOptions};
+use frontdesk_screening::Lexicon;
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 128;
@@ -52,6 +54,8 @@ pub struct DeskOptions {
     pub confirms_addresses: bool,
     /// The texts of replies to the submissions of forms that have one of their own.
     pub replies: BTreeMap<String, ReplyTemplate>,
+    /// The phrases of the site, with which decisions teach screening; `None` for the built-in ones.
+    pub lexicon: Option<Arc<Lexicon>>,
     /// The forms of the site, by which lists can be filtered, besides those of stored submissions.
     pub form_set: FormSet,
     /// The percent-encoded paths of pages that show a form.
@@ -63,6 +67,11 @@ pub struct DeskOptions {
 }
 
 impl DeskOptions {
+    /// The phrases with which decisions teach screening.
+    pub(super) fn lexicon(&self) -> Arc<Lexicon> {
+        self.lexicon.clone().unwrap_or_else(Lexicon::built_in)
+    }
+
     /// The users, if there can be no others. Empty if a proxy names users, or if none are configured.
     pub fn only_users(&self) -> &[User] {
         if self.user_header.is_some() { &[] } else { &self.users }

@@ -201,6 +201,7 @@ fn needed_role(wanted: Wanted<'_>) -> Role {
                 | Change::Deliver
                 | Change::SetDone(_)
                 | Change::SetSpam(_)
+                | Change::UndoSpam
                 | Change::MarkUnread
                 | Change::Work(_)
                 | Change::Remove(_) => Role::Edit,
@@ -533,6 +534,7 @@ mod tests {
             "reopen",
             "spam",
             "not-spam",
+            "undo-spam",
             "unread",
             "note",
             "edit-note&note_id=0190b0a0-0000-7000-8000-000000000000",

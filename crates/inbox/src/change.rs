@@ -1,5 +1,7 @@
 //! Holds, releases, delivers, retries and annotates submissions, and reports the result of each change.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -7,6 +9,7 @@ use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreErro
 use crate::submission::delivery::{DeliveryState, Route, choose};
 use crate::submission::visitor_mail::is_visitor_channel;
 use crate::submission::{Status, Submission};
+use frontdesk_screening::Lexicon;
 
 /// The reason of a hold for which the operator gives none.
 const DEFAULT_REASON: &str = "held by the operator";
@@ -66,6 +69,12 @@ impl<'a> Changes<'a> {
     /// Opens the inbox at `place`, which `reader` reads, for changes.
     pub fn open(place: &DatabaseUrl, reader: &'a InboxReader, user: &str) -> Result<Self, StoreError> {
         Ok(Changes { reader, editor: Editor::open(place)?.on_behalf_of(user) })
+    }
+
+    /// Sets the phrases of the site; see [`Editor::teaching_with`].
+    #[must_use]
+    pub fn teaching_with(self, lexicon: &Arc<Lexicon>) -> Self {
+        Changes { editor: self.editor.teaching_with(lexicon), ..self }
     }
 
     /// Holds a submission; see [`Editor::hold`]. Does not stop attempts that have begun. Without a reason,
@@ -141,6 +150,21 @@ impl<'a> Changes<'a> {
             self.editor.hold_as_spam(id, now)?;
         }
         self.editor.set_spam(id, true, now)
+    }
+
+    /// Undoes [`Changes::mark_spam`] of a submission that had no mark: removes the mark and what it taught,
+    /// and releases the submission if the mark had held it.
+    pub fn undo_spam(
+        &mut self,
+        id: Uuid,
+        channels: &[Route],
+        now: Timestamp,
+    ) -> Result<Annotated, StoreError> {
+        let undone = self.editor.undo_spam(id, now)?;
+        if undone == Annotated::Changed && self.reader.is_held_by_mark(id)? {
+            self.editor.release(id, channels, now)?;
+        }
+        Ok(undone)
     }
 
     /// Removes the mark of spam, and releases the submission if the mark had held it.

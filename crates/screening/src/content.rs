@@ -220,9 +220,13 @@ impl TextScan {
             links.into_iter().any(|link| link.eq_ignore_ascii_case(domain))
         };
         // A question mark in a link is followed by a letter or a digit.
+        let ends_word = |text: &str, end: usize| !text[end..].starts_with(char::is_alphanumeric);
         let is_question = |text: &str| {
-            let mut ends = text.match_indices(['?', '？', '؟', '\u{37e}']);
-            ends.any(|(at, mark)| !text[at + mark.len()..].starts_with(char::is_alphanumeric))
+            text.match_indices('?').any(|(at, mark)| ends_word(text, at + mark.len()))
+                || (!text.is_ascii()
+                    && text
+                        .match_indices(['？', '؟', '\u{37e}'])
+                        .any(|(at, mark)| ends_word(text, at + mark.len())))
         };
         let asks = entry.texts().any(|(_, text)| is_question(text));
         let companies: Vec<&str> = domains.into_iter().filter(is_company).collect();

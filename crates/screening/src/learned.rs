@@ -16,9 +16,10 @@
 )]
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
 
-/// Maximum number of tokens of a lesson. Longer texts keep those of their beginning.
+/// Maximum number of tokens of a lesson. Longer texts keep those of their beginning and of their end.
 pub const MAX_TOKENS: usize = 400;
 /// Maximum number of lessons: about 5 MB in the database.
 pub const MAX_LESSONS: usize = 3000;
@@ -108,6 +109,28 @@ impl Tokens {
     }
 }
 
+/// Tokens are keyed hashes already, so that visitors cannot choose ones that collide.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, token: u32) {
+        self.0 = (self.0 ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type TokenMap<T> = HashMap<u32, T, BuildHasherDefault<TokenHasher>>;
+
 /// The weights of the lessons with a token.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
@@ -115,14 +138,26 @@ struct Count {
     honest: f32,
 }
 
-/// The sum of all lessons. Without enough of them, it says nothing.
+/// The sum of all lessons.
 #[derive(Debug, Default)]
-pub struct LearnedModel {
-    counts: HashMap<u32, Count>,
+struct Counts {
+    tokens: TokenMap<Count>,
     spam: f64,
     honest: f64,
+    /// The numbers of lessons, weak ones included.
+    lessons: (usize, usize),
+}
+
+/// The odds of tokens, from all lessons. Without enough of them, the model says nothing.
+#[derive(Debug, Default)]
+pub struct LearnedModel {
+    is_ready: bool,
+    /// The logarithm of the odds of each token that says something.
+    odds: TokenMap<f64>,
     /// Added to the points of each text, so that hardly any honest lesson would be marked.
     shift: f64,
+    /// The minimum number of points.
+    min_points: i32,
     /// The numbers of lessons, weak ones included.
     lessons: (usize, usize),
 }
@@ -137,6 +172,76 @@ pub struct Resemblance {
     pub honest_lessons: usize,
 }
 
+impl Counts {
+    fn add(&mut self, lesson: &Lesson, weight: f64) {
+        let is_spam = lesson.teaching.is_spam();
+        if is_spam {
+            self.spam += weight;
+            self.lessons.0 += 1;
+        } else {
+            self.honest += weight;
+            self.lessons.1 += 1;
+        }
+        for hash in &lesson.tokens.hashes {
+            let count = self.tokens.entry(*hash).or_default();
+            let side = if is_spam { &mut count.spam } else { &mut count.honest };
+            *side += weight as f32;
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.spam >= MIN_SPAM && self.honest >= MIN_HONEST
+    }
+
+    /// With few honest lessons beside many of spam, each rare word looks honest, because its count is small
+    /// among many. That must not hide spam.
+    fn min_points(&self) -> i32 {
+        (f64::from(MIN_POINTS) * (self.honest / self.spam.max(1.0)).min(1.0)) as i32
+    }
+
+    /// The shift with which hardly any honest lesson would be marked, judged without itself. The fewer honest
+    /// lessons there are, the more cautious it is.
+    fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
+        let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
+        let mut totals: Vec<f64> = honest
+            .map(|(lesson, weight)| {
+                let hashes = lesson.tokens.hashes.iter();
+                let odds =
+                    average(hashes.filter_map(|hash| {
+                        Some((*hash, self.odds(*hash, *self.tokens.get(hash)?, *weight)?))
+                    }));
+                f64::from(lesson.tokens.points) + POINTS_PER_UNIT * odds
+            })
+            .collect();
+        totals.sort_unstable_by(|a, b| b.total_cmp(a));
+        let allowed = (totals.len() as f64 * MAX_WRONG) as usize;
+        let shift = (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)]).min(marked_from / 2.0);
+        shift * totals.len() as f64 / (totals.len() as f64 + CERTAIN)
+    }
+
+    /// The logarithm of the odds that a text with a token is spam. `own` is the weight of the honest lesson
+    /// to leave out. `None` if the token is too rare to say something.
+    fn odds(&self, hash: u32, count: Count, own: f64) -> Option<f64> {
+        let (spam, honest) = (f64::from(count.spam), f64::from(count.honest) - own);
+        let least = if hash & WORD != 0 { MIN_LESSONS_OF_WORD } else { 0.5 };
+        let all_spam = (self.spam + 2.0 * SMOOTHING).ln();
+        let all_honest = (self.honest - own + 2.0 * SMOOTHING).ln();
+        (spam + honest >= least)
+            .then(|| (spam + SMOOTHING).ln() - all_spam - (honest.max(0.0) + SMOOTHING).ln() + all_honest)
+    }
+}
+
+/// The averaged logarithm of the odds that a text is spam, from those of its tokens.
+fn average(odds: impl Iterator<Item = (u32, f64)>) -> f64 {
+    let mut sums = [(0.0, 1.0), (0.0, 1.0)];
+    for (hash, odds) in odds {
+        let sum = &mut sums[usize::from(hash & WORD != 0)];
+        *sum = (sum.0 + odds, sum.1 + 1.0);
+    }
+    let [features, words] = sums.map(|(sum, count): (f64, f64)| sum / count.sqrt());
+    features + WORDS_SHARE * words
+}
+
 impl LearnedModel {
     /// Adds up the lessons. A submission with `marked_from` points is marked. The order of the lessons does
     /// not matter, except that of several nearly equal ones of one kind, the first counts.
@@ -148,91 +253,43 @@ impl LearnedModel {
                 kept.push((lesson, weight(lesson)));
             }
         }
-        let mut model = LearnedModel::default();
+        let mut counts = Counts::default();
         for (lesson, weight) in &kept {
-            model.add(lesson, *weight);
+            counts.add(lesson, *weight);
         }
-        if model.is_ready() {
-            model.shift = model.calibrate(&kept, f64::from(marked_from));
+        if !counts.is_ready() {
+            return LearnedModel::default();
         }
-        model
-    }
-
-    fn add(&mut self, lesson: &Lesson, weight: f64) {
-        let is_spam = lesson.teaching.is_spam();
-        if is_spam {
-            self.spam += weight;
-            self.lessons.0 += 1;
-        } else {
-            self.honest += weight;
-            self.lessons.1 += 1;
+        let tokens = counts.tokens.iter();
+        LearnedModel {
+            is_ready: true,
+            odds: tokens
+                .filter_map(|(hash, count)| Some((*hash, counts.odds(*hash, *count, 0.0)?)))
+                .collect(),
+            shift: counts.calibrate(&kept, f64::from(marked_from)),
+            min_points: counts.min_points(),
+            lessons: counts.lessons,
         }
-        for hash in &lesson.tokens.hashes {
-            let count = self.counts.entry(*hash).or_default();
-            let side = if is_spam { &mut count.spam } else { &mut count.honest };
-            *side += weight as f32;
-        }
-    }
-
-    fn is_ready(&self) -> bool {
-        self.spam >= MIN_SPAM && self.honest >= MIN_HONEST
-    }
-
-    /// The shift with which hardly any honest lesson would be marked, judged without itself. The fewer honest
-    /// lessons there are, the more cautious it is.
-    fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
-        let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
-        let mut totals: Vec<f64> = honest
-            .map(|(lesson, weight)| {
-                f64::from(lesson.tokens.points)
-                    + POINTS_PER_UNIT * self.odds(&lesson.tokens, Some((lesson.teaching, *weight)))
-            })
-            .collect();
-        totals.sort_unstable_by(|a, b| b.total_cmp(a));
-        let allowed = (totals.len() as f64 * MAX_WRONG) as usize;
-        let shift = (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)]).min(marked_from / 2.0);
-        shift * totals.len() as f64 / (totals.len() as f64 + CERTAIN)
-    }
-
-    /// The averaged logarithm of the odds that a text is spam. `own` is the lesson to leave out, with its
-    /// weight.
-    fn odds(&self, tokens: &Tokens, own: Option<(Teaching, f64)>) -> f64 {
-        let (own_spam, own_honest) = match own {
-            Some((Teaching::Spam, weight)) => (weight, 0.0),
-            Some((_, weight)) => (0.0, weight),
-            None => (0.0, 0.0),
-        };
-        let spam = (self.spam - own_spam + 2.0 * SMOOTHING).ln();
-        let honest = (self.honest - own_honest + 2.0 * SMOOTHING).ln();
-        let mut sums = [(0.0, 1.0), (0.0, 1.0)];
-        for hash in &tokens.hashes {
-            let Some(count) = self.counts.get(hash) else { continue };
-            let count = (f64::from(count.spam) - own_spam, f64::from(count.honest) - own_honest);
-            let is_word = hash & WORD != 0;
-            if count.0 + count.1 < if is_word { MIN_LESSONS_OF_WORD } else { 0.5 } {
-                continue;
-            }
-            let odds =
-                (count.0.max(0.0) + SMOOTHING).ln() - spam - (count.1.max(0.0) + SMOOTHING).ln() + honest;
-            let sum = &mut sums[usize::from(is_word)];
-            *sum = (sum.0 + odds, sum.1 + 1.0);
-        }
-        let [features, words] = sums.map(|(sum, count): (f64, f64)| sum / count.sqrt());
-        features + WORDS_SHARE * words
     }
 
     /// Compares a text with the lessons. `None` if there are too few of them, or if the result says nothing.
     pub fn judge(&self, tokens: &Tokens) -> Option<Resemblance> {
-        if !self.is_ready() {
+        if !self.is_ready {
             return None;
         }
-        let resemblance = POINTS_PER_UNIT * self.odds(tokens, None);
+        let odds = tokens.hashes.iter().filter_map(|hash| Some((*hash, *self.odds.get(hash)?)));
+        let resemblance = POINTS_PER_UNIT * average(odds);
         // The shift only takes back points for spam. After many lessons with the words of honest messages it
         // is strongly negative, and must not hide spam that the phrases find.
         let points = (resemblance + self.shift).max(resemblance.min(0.0)).round();
-        let points = (points as i32).clamp(MIN_POINTS, MAX_POINTS);
+        let points = (points as i32).clamp(self.min_points, MAX_POINTS);
         let (spam_lessons, honest_lessons) = self.lessons;
         (points != 0).then_some(Resemblance { points, spam_lessons, honest_lessons })
+    }
+
+    /// Whether there are enough lessons to compare texts with.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_ready
     }
 }
 

@@ -70,6 +70,16 @@ struct Step {
     words: Vec<Id>,
 }
 
+impl Step {
+    #[inline]
+    fn fits(&self, id: Id) -> bool {
+        match &*self.words {
+            [word] => *word == id,
+            words => words.binary_search(&id).is_ok(),
+        }
+    }
+}
+
 struct Phrase {
     feature: FeatureId,
     /// The bit of the phrase's language; all bits if it counts in every text.
@@ -82,6 +92,8 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
+    /// Whether other words may be between the first step and the second.
+    gap: bool,
     /// The phrase's languages.
     languages: u32,
     /// The mask of the words in the second step ([`id_mask`]). Rules out most phrases early.
@@ -368,12 +380,13 @@ impl Builder {
         for (number, phrase) in self.phrases.iter().enumerate() {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let near = phrase.steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
+            let gap = phrase.steps.get(1).is_some_and(|step| step.gap);
             let kind = self.features.get(phrase.feature).kind;
             let is_telling = phrase.steps.len() == 1
                 && phrase.weight > DEFAULT_WEIGHT
                 && matches!(kind, FeatureKind::Topic | FeatureKind::Vice);
             for id in &phrase.steps[0].words {
-                first[usize::from(*id)].push(Lead { phrase: number, languages: phrase.languages, near });
+                first[usize::from(*id)].push(Lead { phrase: number, gap, languages: phrase.languages, near });
                 telling[usize::from(*id)] |= is_telling;
             }
         }
@@ -498,22 +511,28 @@ impl Words<'_> {
         self.end_sentence();
         let lexicon = self.lexicon;
         let languages = self.languages();
-        let mut found = vec![false; lexicon.phrases.len()];
+        let mut found = vec![0u64; lexicon.phrases.len().div_ceil(64)];
         let mut weights = vec![0; lexicon.features.len()];
         for (at, id) in self.ids.iter().enumerate() {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
             }
+            let leads = &lexicon.first[usize::from(*id)];
+            if leads.is_empty() {
+                continue;
+            }
             let following = &self.ids[at + 1..];
-            let around = id_mask(ALWAYS_NEAR, following.iter().take(GAP + 1));
-            for lead in &lexicon.first[usize::from(*id)] {
-                if lead.near & around == 0 || lead.languages & languages == 0 {
+            let next = id_mask(ALWAYS_NEAR, following.first());
+            let around = [next, id_mask(next, following.iter().take(GAP + 1).skip(1))];
+            for lead in leads {
+                if lead.near & around[usize::from(lead.gap)] == 0 || lead.languages & languages == 0 {
                     continue;
                 }
                 let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
-                if !found[number] && begins_with_steps(&phrase.steps[1..], following) {
-                    found[number] = true;
+                let (place, bit) = (number / 64, 1 << (number % 64));
+                if found[place] & bit == 0 && begins_with_steps(&phrase.steps[1..], following) {
+                    found[place] |= bit;
                     let weight: &mut u8 = &mut weights[phrase.feature];
                     *weight = FULL_WEIGHT.min(*weight + phrase.weight);
                 }
@@ -536,11 +555,12 @@ const ALWAYS_NEAR: u64 = 1;
 /// gaps, which bounds the work for each word of the text.
 fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
-    for (at, id) in ids.iter().take(if step.gap { GAP + 1 } else { 1 }).enumerate() {
+    let places = if step.gap { GAP + 1 } else { 1 };
+    for (at, id) in ids.iter().take(places).enumerate() {
         if *id == BREAK {
             return false;
         }
-        if step.words.binary_search(id).is_ok() && begins_with_steps(rest, &ids[at + 1..]) {
+        if step.fits(*id) && begins_with_steps(rest, &ids[at + 1..]) {
             return true;
         }
     }

@@ -225,7 +225,7 @@ pub fn screen_with(
         find_sender_signals(address, options, &mut findings);
     }
     let features = content::find_text_signals(text, options, &mut findings);
-    if let Some(learned) = learned.filter(|_| options.learn) {
+    if let Some(learned) = learned.filter(|learned| options.learn && learned.model.is_ready()) {
         let fresh = score_findings(findings.clone(), options).text_points();
         let tokens = tokens::collect(text, &features.names(&options.lexicon), fresh, &learned.key);
         if let Some(resemblance) = learned.model.judge(&tokens) {

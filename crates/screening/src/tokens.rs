@@ -2,11 +2,11 @@
 //! of pairs of words.
 
 use std::collections::HashSet;
-use std::hash::Hasher as _;
+use std::hash::BuildHasherDefault;
 
 use siphasher::sip::SipHasher13;
 
-use super::learned::{MAX_TOKENS, Tokens, WORD};
+use super::learned::{MAX_TOKENS, TokenHasher, Tokens, WORD};
 use super::text::{Token, TokenizedText};
 
 /// The key of a database's hashes: without it, the hashes cannot be compared with those of a dictionary.
@@ -19,47 +19,92 @@ const MAX_FEATURES: usize = 120;
 /// the same tokens with the same key.
 pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, key: &TokenKey) -> Tokens {
     let hasher = SipHasher13::new_with_key(key);
-    let hash = |parts: &[&[u8]]| {
-        let mut hasher = hasher;
-        for part in parts {
-            hasher.write(part);
-            hasher.write_u8(0xff);
+    let hash = |bytes: &[u8]| u32::try_from(hasher.hash(bytes) >> 32).unwrap_or_default();
+    let tokens = &text.tokens;
+    let mut found: Vec<u32> = Vec::with_capacity(MAX_TOKENS);
+    collect_features(features, &hash, &mut found);
+    // A word adds two tokens at most: itself, and the pair with the word before it.
+    if found.len() + 2 * tokens.len() <= MAX_TOKENS {
+        for (at, token) in tokens.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| &tokens[at]);
+            add_token(token, before, &hash, |hash| found.push(hash));
         }
-        u32::try_from(hasher.finish() >> 32).unwrap_or_default()
-    };
-    let mut found: Vec<u32> = Vec::new();
-    for (at, name) in features.iter().enumerate() {
-        found.push(hash(&[name.as_bytes()]) & !WORD);
-        found.extend(
-            features[at + 1..].iter().map(|other| hash(&[name.as_bytes(), other.as_bytes()]) & !WORD),
-        );
-    }
-    found.truncate(MAX_FEATURES);
-    let mut seen: HashSet<u32> = found.iter().copied().collect();
-    let mut add = |hash: u32| {
-        if found.len() < MAX_TOKENS && seen.insert(hash) {
-            found.push(hash);
-        }
-    };
-    let mut before: Option<u64> = None;
-    for token in &text.tokens {
-        match token {
-            Token::Word(word) => {
-                let own = word.hash.to_le_bytes();
-                add(hash(&[&own]) | WORD);
-                if let Some(before) = before {
-                    add(hash(&[&before.to_le_bytes(), &own]) | WORD);
-                }
-                before = Some(word.hash);
-            }
-            Token::Link(link) => {
-                let domain = link.domain.to_ascii_lowercase();
-                add(hash(&[b"link", domain.as_bytes()]) | WORD);
-                before = None;
-            }
-            Token::Break => before = None,
-        }
+    } else {
+        collect_ends(tokens, &hash, &mut found);
     }
     found.sort_unstable();
+    found.dedup();
     Tokens { points: u8::try_from(points).unwrap_or(u8::MAX), hashes: found }
+}
+
+/// Adds the features and their pairs.
+fn collect_features(features: &[&str], hash: &impl Fn(&[u8]) -> u32, found: &mut Vec<u32>) {
+    let mut bytes: Vec<u8> = Vec::new();
+    for (at, name) in features.iter().enumerate() {
+        bytes.clear();
+        bytes.extend(name.as_bytes());
+        bytes.push(END);
+        found.push(hash(&bytes) & !WORD);
+        let length = bytes.len();
+        for other in &features[at + 1..] {
+            bytes.truncate(length);
+            bytes.extend(other.as_bytes());
+            bytes.push(END);
+            found.push(hash(&bytes) & !WORD);
+        }
+        if found.len() >= MAX_FEATURES {
+            break;
+        }
+    }
+    found.truncate(MAX_FEATURES);
+}
+
+/// Adds the words of a long text until there are [`MAX_TOKENS`]. Spam may begin like an honest message, and
+/// end like one: half of the room is for either end.
+fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut Vec<u32>) {
+    let mut seen: HashSet<u32, BuildHasherDefault<TokenHasher>> = found.iter().copied().collect();
+    let half = found.len() + (MAX_TOKENS - found.len()) / 2;
+    let mut add = |at: usize, most: usize| {
+        let before = at.checked_sub(1).map(|at| &tokens[at]);
+        add_token(&tokens[at], before, hash, |hash| {
+            if found.len() < most && seen.insert(hash) {
+                found.push(hash);
+            }
+        });
+        found.len() < most
+    };
+    let mut read = 0;
+    while read < tokens.len() && add(read, half) {
+        read += 1;
+    }
+    // The last token may have been read in part.
+    let _ = (read..tokens.len()).rev().find(|at| !add(*at, MAX_TOKENS));
+}
+
+/// Ends each part of what is hashed, so that different parts give different hashes.
+const END: u8 = 0xff;
+
+/// Calls `add` with the hashes of a word or a link, and of a word with the word before it.
+fn add_token(
+    token: &Token<'_>,
+    before: Option<&Token<'_>>,
+    hash: &impl Fn(&[u8]) -> u32,
+    mut add: impl FnMut(u32),
+) {
+    match token {
+        Token::Word(word) => {
+            let mut pair = [END; 18];
+            pair[9..17].copy_from_slice(&word.hash.to_le_bytes());
+            add(hash(&pair[9..]) | WORD);
+            if let Some(Token::Word(before)) = before {
+                pair[..8].copy_from_slice(&before.hash.to_le_bytes());
+                add(hash(&pair) | WORD);
+            }
+        }
+        Token::Link(link) => {
+            let domain = link.domain.to_ascii_lowercase();
+            add(hash(&[b"link", &[END][..], domain.as_bytes(), &[END]].concat()) | WORD);
+        }
+        Token::Break => {}
+    }
 }

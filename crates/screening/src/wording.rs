@@ -3,8 +3,8 @@
 
 /// The binary logarithm of the number of weights.
 const BITS: u32 = 15;
-/// The lengths of the sequences, in characters, within a word with a space on both sides.
-const MIN_LENGTH: usize = 3;
+/// Maximum length of the sequences, in characters, within a word with a space on both sides. The minimum is
+/// three.
 const MAX_LENGTH: usize = 5;
 /// Texts with fewer distinct sequences say too little.
 const MIN_SEQUENCES: u64 = 60;
@@ -17,7 +17,7 @@ static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
 /// How many of these make a unit of the logarithm of the odds.
 pub const WEIGHT_UNIT: f64 = 16.0;
 
-/// The hashes of the distinct sequences of a text, each below 2^15, in the order of their first occurrence.
+/// The hashes of the distinct sequences of a text, each below 2^15, in the order in which they begin.
 pub fn sequences(text: &str) -> Vec<u16> {
     let mut found = Vec::new();
     visit([text], |sequence| found.push(sequence));
@@ -26,55 +26,132 @@ pub fn sequences(text: &str) -> Vec<u16> {
 
 /// Calls `see` with the hash of each distinct sequence of the texts.
 fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16)) {
+    let letters = read_letters(texts);
     let mut seen = [0u64; (1 << BITS) / 64];
+    let mut note = |hash: u32| {
+        let sequence = hash >> (u32::BITS - BITS);
+        let (place, bit) = (sequence as usize / 64, 1 << (sequence % 64));
+        if seen[place] & bit == 0 {
+            seen[place] |= bit;
+            see(sequence as u16);
+        }
+    };
+    let extend = |hash: u32, c: u32| (hash.rotate_left(5) ^ c).wrapping_mul(0x9e37_79b1);
+    for window in letters.windows(MAX_LENGTH) {
+        let [first, second, third, fourth, fifth] = *window else { continue };
+        // Only the first and the last character of a sequence may be a space.
+        if second == SPACE {
+            continue;
+        }
+        let hash = extend(extend(extend(0, first), second), third);
+        note(hash);
+        if third == SPACE {
+            continue;
+        }
+        let hash = extend(hash, fourth);
+        note(hash);
+        if fourth != SPACE {
+            note(extend(hash, fifth));
+        }
+    }
+}
+
+/// The space on both sides of a word.
+const SPACE: u32 = b' ' as u32;
+
+/// The folded characters of the texts' words, with a space between words and several at the end. Leaves out
+/// links, which are a feature of their own.
+fn read_letters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
+    let mut letters = vec![SPACE];
     let mut budget = MAX_TEXT;
     for text in texts {
         let text = &text[..text.floor_char_boundary(budget)];
         budget -= text.len();
-        // Links are a feature of their own.
-        for part in text.split_whitespace().filter(|part| !part.contains("://") && !part.starts_with("www."))
-        {
-            let mut word = Letters::default();
-            word.add(' ', &mut seen, &mut see);
-            for c in part.chars() {
-                match c {
-                    c if c.is_ascii_digit() => word.add('0', &mut seen, &mut see),
-                    c if c.is_ascii() => word.add(c.to_ascii_lowercase(), &mut seen, &mut see),
-                    c if c.is_numeric() => word.add('0', &mut seen, &mut see),
-                    c => c.to_lowercase().for_each(|c| word.add(c, &mut seen, &mut see)),
-                }
-            }
-            word.add(' ', &mut seen, &mut see);
+        letters.reserve(text.len() + MAX_LENGTH);
+        let mut rest = text;
+        while let Some((before, after)) = split_at_link(rest) {
+            read_words(before, &mut letters);
+            rest = after;
         }
+        read_words(rest, &mut letters);
+    }
+    letters.extend([SPACE; MAX_LENGTH]);
+    letters
+}
+
+/// The text before the first part between white space that has a scheme, and the text after this part.
+fn split_at_link(text: &str) -> Option<(&str, &str)> {
+    let (colon, _) = text.match_indices(':').find(|(at, _)| text[at + 1..].starts_with("//"))?;
+    let (before, link) = text.split_at(colon);
+    Some((before.trim_end_matches(is_in_word), link.trim_start_matches(is_in_word)))
+}
+
+fn is_in_word(c: char) -> bool {
+    !c.is_whitespace()
+}
+
+/// Appends the words of a text without links that have a scheme. Skips words that begin with `www.`.
+fn read_words(text: &str, letters: &mut Vec<u32>) {
+    let bytes = text.as_bytes();
+    let mut at = skip_address(text, 0);
+    while at < bytes.len() {
+        // The length of a run is known, so that each character is appended without a check of the capacity.
+        let is_in_run = |byte: &&u8| FOLDED[usize::from(**byte)] < WHITE;
+        let run = &bytes[at..at + bytes[at..].iter().take_while(is_in_run).count()];
+        letters.extend(run.iter().map(|byte| u32::from(FOLDED[usize::from(*byte)])));
+        at += run.len();
+        if bytes.get(at).is_some_and(u8::is_ascii) {
+            end_word(letters);
+            at = skip_address(text, at + 1);
+            continue;
+        }
+        let Some(c) = text[at..].chars().next() else { break };
+        at += c.len_utf8();
+        if c.is_whitespace() {
+            end_word(letters);
+            at = skip_address(text, at);
+        } else if c.is_numeric() {
+            letters.push(u32::from(b'0'));
+        } else {
+            letters.extend(c.to_lowercase().map(u32::from));
+        }
+    }
+    end_word(letters);
+}
+
+/// The end of the word at byte `at` if it begins with `www.`; otherwise `at`.
+fn skip_address(text: &str, at: usize) -> usize {
+    if !text.as_bytes()[at..].starts_with(b"www.") {
+        return at;
+    }
+    text.len() - text[at..].trim_start_matches(is_in_word).len()
+}
+
+/// Appends a space, unless there is one already.
+fn end_word(letters: &mut Vec<u32>) {
+    if letters.last() != Some(&SPACE) {
+        letters.push(SPACE);
     }
 }
 
-/// The hashes of the sequences that end at the last character of a word, by their start.
-#[derive(Default)]
-struct Letters {
-    /// The running hashes of the sequences that began 0 to 4 characters ago, the newest first.
-    hashes: [u32; MAX_LENGTH],
-    length: usize,
-}
+/// Marks bytes in [`FOLDED`] that are white space, and those of characters that are not ASCII.
+const WHITE: u8 = 0xfe;
+const NOT_ASCII: u8 = 0xff;
 
-impl Letters {
-    fn add(&mut self, c: char, seen: &mut [u64], see: &mut impl FnMut(u16)) {
-        self.hashes.copy_within(..MAX_LENGTH - 1, 1);
-        self.hashes[0] = 0;
-        self.length += 1;
-        for (at, hash) in self.hashes.iter_mut().enumerate().take(self.length) {
-            *hash = (hash.rotate_left(5) ^ u32::from(c)).wrapping_mul(0x9e37_79b1);
-            if at + 1 >= MIN_LENGTH {
-                let sequence = *hash >> (u32::BITS - BITS);
-                let (place, bit) = (sequence as usize / 64, 1 << (sequence % 64));
-                if seen[place] & bit == 0 {
-                    seen[place] |= bit;
-                    see(sequence as u16);
-                }
-            }
-        }
+/// ASCII characters in lower case, with `0` for each digit.
+const FOLDED: [u8; 256] = {
+    let mut folded = [NOT_ASCII; 256];
+    let mut byte = 0;
+    while byte < 0x80 {
+        folded[byte as usize] = match byte {
+            b'\t'..=b'\r' | b' ' => WHITE,
+            b'0'..=b'9' => b'0',
+            byte => byte.to_ascii_lowercase(),
+        };
+        byte += 1;
     }
-}
+    folded
+};
 
 /// The logarithm of the odds that these texts are an offer, in hundredths; `None` if they are too short to
 /// say. Integers give the same result on every machine.
@@ -90,4 +167,57 @@ pub(super) fn odds<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> 
     let root = i64::try_from((count * 10_000).isqrt()).unwrap_or(i64::MAX);
     // A weight of 16 is a unit, and the root is in hundredths.
     i32::try_from(sum * 100 * 100 / 16 / root).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The distinct hashes of these sequences.
+    fn hashes(sequences: &[&str]) -> Vec<u16> {
+        let mut found: Vec<u16> = Vec::new();
+        for sequence in sequences {
+            let hash = sequence
+                .chars()
+                .fold(0u32, |hash, c| (hash.rotate_left(5) ^ u32::from(c)).wrapping_mul(0x9e37_79b1));
+            let hash = (hash >> 17) as u16;
+            if !found.contains(&hash) {
+                found.push(hash);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn sequences_have_three_to_five_characters_of_one_word() {
+        let words = [" ab", " ab ", "ab ", " x "];
+        for text in [
+            "ab x",
+            "  AB\n\tx ",
+            "ab\u{a0}ab\u{2003}X",
+            "ab http://x.y x",
+            "www.x.y ab x www.",
+            "\u{3000}www.ä ab x",
+        ] {
+            assert_eq!(sequences(text), hashes(&words), "{text}");
+        }
+        let long =
+            [" gr", " grü", " grün", "grü", "grün", "grün0", "rün", "rün0", "rün0 ", "ün0", "ün0 ", "n0 "];
+        for text in ["grün7", "GRÜN٣", "a://b grün1"] {
+            assert_eq!(sequences(text), hashes(&long), "{text}");
+        }
+        for text in ["", " https://www.example.com/ www.example.com"] {
+            assert!(sequences(text).is_empty(), "{text}");
+        }
+        // A scheme in the middle of a word makes it a link; `www.` counts only at the beginning.
+        assert_eq!(sequences("(x://y) a:b"), hashes(&[" a:", " a:b", " a:b ", "a:b", "a:b ", ":b "]));
+        assert_eq!(sequences("(www.").len(), 5 + 4 + 3);
+    }
+
+    #[test]
+    fn only_the_beginning_of_long_texts_is_read() {
+        let begin = "ö".repeat(MAX_TEXT / 2);
+        assert_eq!(sequences(&format!("{begin}abc def")), sequences(&begin));
+        assert_eq!(odds(["short text"]), None);
+    }
 }

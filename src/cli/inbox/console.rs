@@ -4,6 +4,7 @@
 
 use std::io::{self, BufRead, BufWriter, IsTerminal as _, Write};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -15,6 +16,7 @@ use frontdesk_desk::User;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 use frontdesk_inbox::submission::delivery::Route;
+use frontdesk_screening::Lexicon;
 
 /// Width of tables, in columns, if standard output is not a terminal or its width is unknown.
 const DEFAULT_WIDTH: usize = 100;
@@ -30,6 +32,8 @@ pub(super) struct Console<'a> {
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
     pub(super) channels: &'a [Route],
+    /// The phrases of the site, with which decisions teach.
+    pub(super) lexicon: Arc<Lexicon>,
     /// The users of the inbox, unless a proxy may name others.
     pub(super) users: &'a [User],
     /// The width of tables, in columns.
@@ -68,6 +72,7 @@ impl Console<'_> {
             inbox: None,
             min_free: config.maintenance.min_free,
             channels: &config.store.channels,
+            lexicon: config.intake.screening.lexicon.clone(),
             users: config.web.inbox_pages.only_users(),
             width,
             is_terminal,

@@ -45,7 +45,8 @@ fn change_each(
 ) -> Result<Value, ToolError> {
     let config = session.load_configuration(needs)?;
     let inbox = McpSession::open_existing_inbox(&config)?;
-    let mut changes = Changes::open(&config.store.url, &inbox, &session.user)?;
+    let mut changes = Changes::open(&config.store.url, &inbox, &session.user)?
+        .teaching_with(&config.intake.screening.lexicon);
     let mut results: Vec<Value> = Vec::new();
     let mut apply = |id: Uuid| -> ChangeResult {
         let Some(submission) = inbox.get(id)? else { return Ok(None) };
@@ -244,7 +245,9 @@ fn remove(
     preview: &DiscardPreview,
     refused: &[Value],
 ) -> Result<Value, ToolError> {
-    let mut editor = Editor::open(&config.store.url)?.on_behalf_of(&session.user);
+    let mut editor = Editor::open(&config.store.url)?
+        .on_behalf_of(&session.user)
+        .teaching_with(&config.intake.screening.lexicon);
     let discarded = preview.discard(&mut editor, Timestamp::now()).map_err(|error| {
         let error = ToolError::from(error);
         ToolError::new(format!(

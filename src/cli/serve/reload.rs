@@ -348,7 +348,8 @@ pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
     };
     let form_pages = site.form_paths.clone();
     let tls_port = config.public_tls_port();
-    DeskOptions { form_pages, view_counting, tls_port, ..config.web.inbox_pages.clone() }
+    let lexicon = Some(config.intake.screening.lexicon.clone());
+    DeskOptions { form_pages, view_counting, tls_port, lexicon, ..config.web.inbox_pages.clone() }
 }
 
 /// Composes the state for new requests. Keeps the parts of `running` whose options have not changed.

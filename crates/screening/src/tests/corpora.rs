@@ -195,3 +195,63 @@ fn lessons_of_one_kind_say_nothing() {
         assert_eq!(text.judge(Some(&learned)), text.judge(None));
     }
 }
+
+/// With few honest lessons beside many spam lessons, rare words must not look honest.
+#[test]
+fn few_honest_lessons_beside_many_of_spam_hide_no_spam() {
+    let others: Vec<Text> = ["exam-2", "exam-3", "exam-4", "unseen"].into_iter().flat_map(texts).collect();
+    let (spam, honest): (Vec<&Text>, Vec<&Text>) = others.iter().partition(|text| text.is_spam);
+    let exam = texts("exam-1");
+    let exam: Vec<&Text> = exam.iter().collect();
+    let fresh = count(&exam, None);
+    for first in [0, 40, 80] {
+        let taught = spam.iter().take(200).chain(honest.iter().skip(first).take(5));
+        let lessons: Vec<Lesson> = taught.filter_map(|text| text.lesson(decision(text))).collect();
+        assert!(lessons.len() > 190, "{}", lessons.len());
+        let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
+        let after = count(&exam, Some(&learned));
+        println!("fresh: {fresh:?}, after lessons: {after:?}");
+        assert!(after[4] >= fresh[4], "{} instead of {} are caught", after[4], fresh[4]);
+        assert!(after[1] * 100 <= 5 * after[0] && after[2] == 0, "{} of {} honest", after[1], after[0]);
+    }
+}
+
+/// A long honest preface does not hide the words of spam that was taught, nor do they fill its lesson.
+#[test]
+fn the_end_of_a_long_text_teaches_and_is_recognized() {
+    let all = texts("unseen");
+    let honest: Vec<&Text> = all.iter().filter(|text| !text.is_spam).collect();
+    let preface = |number: usize| -> String {
+        let chosen = honest[number * 9..].iter().take(9);
+        chosen.map(|text| text.row["message"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+    };
+    let text = |message: String| Text {
+        is_spam: true,
+        row: json!({"name": "Ada", "email": "a@example.com", "message": message}),
+        options: ScreeningOptions::default(),
+    };
+    let curtains = [
+        "Velvet curtains by the metre, red and blue, sewn in Ghent and hung by two fitters",
+        "The stage needs velvet curtains, heavy, flame retardant, with brass rings and rails",
+        "Red velvet, blue velvet, black velvet curtains, all in stock, all sewn in Ghent by hand",
+        "Brass rings, rails, weights and velvet curtains from Ghent arrive on one pallet",
+        "A theatre in Bruges hung black velvet curtains, sewn in Ghent, with brass rings",
+    ];
+    let teach = |has_end: bool| {
+        let end = |at: usize| if has_end { curtains[at] } else { "" };
+        let spam =
+            (0..4).filter_map(|at| text(format!("{}\n{}", preface(at), end(at))).lesson(Teaching::Spam));
+        let others = honest[50..].iter().filter_map(|text| text.lesson(Teaching::Honest));
+        let lessons: Vec<Lesson> = spam.chain(others).collect();
+        Learned { model: LearnedModel::new(&lessons, 50), key: KEY }
+    };
+    let tokens = |message: &str| text(message.to_owned()).lesson(Teaching::Spam).unwrap().tokens.hashes;
+    let long = tokens(&format!("{}\n{}", preface(4), curtains[4]));
+    assert_eq!(long.len(), learned::MAX_TOKENS);
+    for token in tokens(curtains[4]).iter().filter(|token| **token & learned::WORD != 0) {
+        assert!(long.contains(token), "the words at the end are tokens");
+    }
+    let score = |has_end: bool| text(curtains[4].to_owned()).judge(Some(&teach(has_end))).score;
+    let (with, without) = (score(true), score(false));
+    assert!(with >= without + 20, "{with} and {without}");
+}

@@ -62,7 +62,7 @@ impl Editor {
                  WHERE id = ?1 AND (done_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             let changed = tx.execute(set, values![id, at])?;
             if changed > 0 {
-                lesson::teach_weakly(tx, self.secret(), id, is_done, now)?;
+                lesson::teach_weakly(tx, self.teacher(), id, is_done, now)?;
             }
             Ok(changed)
         })
@@ -122,14 +122,14 @@ impl Editor {
             if !is_replied {
                 let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL
                      WHERE submission = ?1 AND replied_at IS NOT NULL";
-                lesson::teach_weakly(tx, self.secret(), id, false, now)?;
+                lesson::teach_weakly(tx, self.teacher(), id, false, now)?;
                 return tx.execute(remove, values![id]);
             }
             let set = "INSERT INTO annotation (submission, replied_at, replied_by) VALUES (?1, ?2, ?3)
                  ON CONFLICT (submission) DO UPDATE SET replied_at = excluded.replied_at, replied_by = excluded.replied_by
                  WHERE annotation.replied_at IS NULL OR annotation.replied_by <> excluded.replied_by
                      OR abs(annotation.replied_at - excluded.replied_at) >= 60000";
-            lesson::teach_weakly(tx, self.secret(), id, true, now)?;
+            lesson::teach_weakly(tx, self.teacher(), id, true, now)?;
             tx.execute(set, values![id, now.as_millisecond(), user])
         })
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "a command may sleep so that the server can take the lock")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -10,6 +11,7 @@ use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
 use super::edit::Erased;
+use super::lesson::Teacher;
 use super::operator_log::{EntryWriter, OperatorAction};
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
 use super::{Cell, Dialect, FromRow as _, Sql, bind_all, confirmation, edit, lesson, transaction, values};
@@ -20,6 +22,7 @@ use crate::store::{notifier, open, sqlite};
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::mailbox::mailbox_key;
 use frontdesk_process::progress;
+use frontdesk_screening::Lexicon;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,6 +47,8 @@ pub struct Editor {
     place: DatabaseUrl,
     /// The name of the user, for the operator log.
     user: String,
+    /// The phrases with which screening reads texts, for lessons.
+    lexicon: Arc<Lexicon>,
 }
 
 impl Editor {
@@ -52,7 +57,7 @@ impl Editor {
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
         let (sql, secret) = open::open_to_edit(&place, PATIENCE)?;
-        Ok(Editor { sql, secret, place, user: String::new() })
+        Ok(Editor { sql, secret, place, user: String::new(), lexicon: Lexicon::built_in() })
     }
 
     /// Sets the name of the user who makes the changes.
@@ -61,8 +66,14 @@ impl Editor {
         Editor { user: user.to_owned(), ..self }
     }
 
-    pub(super) fn secret(&self) -> &Secret {
-        &self.secret
+    /// Sets the phrases of the site, without which decisions teach with the built-in ones.
+    #[must_use]
+    pub fn teaching_with(self, lexicon: &Arc<Lexicon>) -> Editor {
+        Editor { lexicon: lexicon.clone(), ..self }
+    }
+
+    pub(super) fn teacher(&self) -> Teacher<'_> {
+        Teacher { secret: &self.secret, lexicon: &self.lexicon }
     }
 
     pub(super) fn user(&self) -> &str {
@@ -175,7 +186,7 @@ impl Editor {
             let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
                 // A release that is taken back teaches nothing any more.
-                lesson::teach(tx, &self.secret, id, None, now)?;
+                lesson::teach(tx, self.teacher(), id, None, now)?;
                 tx.execute(
                     "UPDATE delivery SET state = 'held', due_at = NULL
                      WHERE submission = ?1 AND state IN ('waiting', 'parked')",
@@ -196,7 +207,7 @@ impl Editor {
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
-                lesson::teach_release(tx, &self.secret, id, now)?;
+                lesson::teach_release(tx, self.teacher(), id, now)?;
                 entry.add(tx, 1)?;
             }
             Ok(is_released)
@@ -388,7 +399,7 @@ impl Editor {
             let removed = self.commit_step(|tx| {
                 let ids = among(tx, &ids, tx.dialect().skip_locked_clause())?;
                 if let Some(at) = discarded_at {
-                    lesson::teach_discarded(tx, &self.secret, &ids, at)?;
+                    lesson::teach_discarded(tx, self.teacher(), &ids, at)?;
                 }
                 let removed = edit::remove_submissions(tx, &ids)?;
                 if removed.submissions > 0 {

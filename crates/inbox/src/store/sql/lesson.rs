@@ -4,6 +4,8 @@
 //! submission is discarded or removed by retention, and goes with the person's other data when an operator
 //! erases that person.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -18,7 +20,9 @@ use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Token
 use frontdesk_screening::verdict::ScreeningReason;
 use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
 
-/// Maximum number of lessons that one transaction of a discard teaches: a flood is one lesson more than once.
+/// Maximum number of lessons that one transaction of a discard teaches, which removes up to 200 submissions:
+/// an operator hardly looks at each submission of a bulk discard, so an attacker must not be able to replace
+/// the lessons of single decisions with it.
 const MAX_DISCARDED: usize = 20;
 /// The names in `meta` of the setting `screening.learn`, and of the version of the lessons.
 const LEARNS: &str = "screening.learn";
@@ -67,12 +71,20 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
     tx.execute(set, values![VERSION, Uuid::now_v7().into_bytes().to_vec()]).map(drop)
 }
 
+/// How lessons are made: as screening reads texts, so that both find the same tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Teacher<'a> {
+    pub secret: &'a Secret,
+    /// The phrases of the site. Its pages do not matter: tokens leave out the features that depend on them.
+    pub lexicon: &'a Arc<Lexicon>,
+}
+
 /// Teaches a decision about a processed submission, in place of an earlier one; `None` takes an earlier one
 /// back. An encrypted submission, and one with hardly any text, teaches nothing. Does nothing if learning is
 /// switched off. Returns whether a lesson changed.
 pub(super) fn teach(
     tx: &dyn Sql,
-    secret: &Secret,
+    teacher: Teacher<'_>,
     id: Uuid,
     taught: Option<Teaching>,
     now: Timestamp,
@@ -91,7 +103,7 @@ pub(super) fn teach(
          FROM submission
          WHERE id = ?1 AND sealed IS NULL";
     let Some(row) = tx.row(find, values![id])? else { return Ok(false) };
-    let is_taught = insert(tx, secret, &row, taught, now)?;
+    let is_taught = insert(tx, teacher, &row, taught, now)?;
     if is_taught {
         limit(tx)?;
         note_change(tx)?;
@@ -103,7 +115,7 @@ pub(super) fn teach(
 /// taught; or takes such a lesson back.
 pub(super) fn teach_weakly(
     tx: &dyn Sql,
-    secret: &Secret,
+    teacher: Teacher<'_>,
     id: Uuid,
     is_honest: bool,
     now: Timestamp,
@@ -112,19 +124,36 @@ pub(super) fn teach_weakly(
     if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
         return Ok(());
     }
-    teach(tx, secret, id, is_honest.then_some(Teaching::WeakHonest), now).map(drop)
+    teach(tx, teacher, id, is_honest.then_some(Teaching::WeakHonest), now).map(drop)
+}
+
+/// Takes the lesson of a decision back. If the submission was answered or finished, that teaches weakly
+/// again.
+pub(super) fn unteach(
+    tx: &dyn Sql,
+    teacher: Teacher<'_>,
+    id: Uuid,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let is_removed = teach(tx, teacher, id, None, now)?;
+    let is_finished = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
+         OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
+    if is_removed && tx.exists(is_finished, values![id])? {
+        teach_weakly(tx, teacher, id, true, now)?;
+    }
+    Ok(is_removed)
 }
 
 /// Teaches that a released submission is honest, if screening had held it.
 pub(super) fn teach_release(
     tx: &dyn Sql,
-    secret: &Secret,
+    teacher: Teacher<'_>,
     id: Uuid,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let was_withheld = "SELECT 1 FROM submission WHERE id = ?1 AND withheld = 1";
     if tx.exists(was_withheld, values![id])? {
-        teach(tx, secret, id, Some(Teaching::Honest), now)?;
+        teach(tx, teacher, id, Some(Teaching::Honest), now)?;
     }
     Ok(())
 }
@@ -139,7 +168,7 @@ fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 /// marked as spam, up to [`MAX_DISCARDED`].
 pub(super) fn teach_discarded(
     tx: &dyn Sql,
-    secret: &Secret,
+    teacher: Teacher<'_>,
     ids: &[[u8; 16]],
     now: Timestamp,
 ) -> Result<(), StoreError> {
@@ -154,7 +183,7 @@ pub(super) fn teach_discarded(
         if taught == MAX_DISCARDED {
             break;
         }
-        taught += usize::from(insert(tx, secret, &row, Teaching::Spam, now)?);
+        taught += usize::from(insert(tx, teacher, &row, Teaching::Spam, now)?);
     }
     if taught > 0 {
         limit(tx)?;
@@ -167,7 +196,7 @@ pub(super) fn teach_discarded(
 /// read teaches nothing.
 fn insert(
     tx: &dyn Sql,
-    secret: &Secret,
+    teacher: Teacher<'_>,
     row: &Row,
     taught: Teaching,
     now: Timestamp,
@@ -181,7 +210,7 @@ fn insert(
     let points = in_text.fold(0, |sum: u32, reason| sum.saturating_add(reason.points));
     let entry = Entry::restored(form, fields);
     let text = TokenizedText::new(&entry);
-    let Some(tokens) = lesson_tokens(&text, points, &Lexicon::built_in(), &secret.token_key()) else {
+    let Some(tokens) = lesson_tokens(&text, points, teacher.lexicon, &teacher.secret.token_key()) else {
         return Ok(false);
     };
     let mut senders: Vec<u8> = row.get::<Option<Vec<u8>>>("sender")?.unwrap_or_default();

@@ -1,10 +1,12 @@
 //! Lessons from operators' decisions, and how they change later verdicts.
 
+use std::collections::BTreeMap;
+
 use super::screened::sealing;
 use super::*;
 use crate::change::Changes;
 use frontdesk_screening::learned::Teaching;
-use frontdesk_screening::{RequestFacts, ScreeningOptions};
+use frontdesk_screening::{Lexicon, RequestFacts, ScreeningOptions, TokenizedText, lesson_tokens};
 
 fn now() -> Timestamp {
     "2026-11-20T15:00:00Z".parse().unwrap()
@@ -72,6 +74,49 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
     changes.mark_ham(id, &[], now()).unwrap();
     assert_eq!((lessons(&fixture), fixture.status(id)), (vec![Teaching::Honest], Status::Kept));
     assert_eq!(changes.mark_ham(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
+}
+
+#[test]
+fn undoing_a_mark_removes_its_lesson_and_teaches_nothing() {
+    let fixture = Fixture::new();
+    let reader = fixture.reader();
+    let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
+    let (first, replied) = (fixture.keep_new(&fresh(&honest(1))), fixture.keep_new(&fresh(&honest(2))));
+    assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Unchanged);
+    changes.mark_spam(first, now()).unwrap();
+    assert_eq!((lessons(&fixture), fixture.status(first)), (vec![Teaching::Spam], Status::Held));
+    assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Changed);
+    assert_eq!((lessons(&fixture), fixture.status(first)), (vec![], Status::Kept));
+    // A reply had taught weakly before.
+    changes.editor.set_replied(replied, true, now()).unwrap();
+    changes.mark_spam(replied, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::Spam], "one submission has one lesson");
+    changes.undo_spam(replied, &[], now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    assert_eq!(changes.undo_spam(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
+}
+
+/// Screening finds the features of the site's own phrases, so lessons must have them, too.
+#[test]
+fn decisions_teach_with_the_phrases_of_the_site() {
+    let own = "[phrases]\nneed = [\"velvet =4\"]\nask = [\"curtain =4\"]";
+    let own = BTreeMap::from([("own.toml".to_owned(), own.to_owned())]);
+    let lexicon = Arc::new(Lexicon::with_files(&own).unwrap());
+    let fixture = Fixture::new();
+    let id = fixture.keep_new(&fresh(&dull_offer(0)));
+    let tokens = |editor: &mut Editor| {
+        editor.set_spam(id, true, now()).unwrap();
+        let lessons = fixture.reader().lessons(None, now()).unwrap().unwrap();
+        (lessons.lessons[0].tokens.clone(), lessons.key)
+    };
+    let (built_in, _) = tokens(&mut fixture.editor());
+    let (with_own, key) = tokens(&mut fixture.editor().teaching_with(&lexicon));
+    assert_ne!(built_in, with_own);
+    // They are the tokens with which screening compares the text.
+    let entry = fresh(&dull_offer(0)).entry;
+    let text = TokenizedText::new(&entry);
+    let points = u32::from(with_own.points);
+    assert_eq!(lesson_tokens(&text, points, &lexicon, &key).unwrap(), with_own);
 }
 
 #[test]
