@@ -5,20 +5,17 @@
 //! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
 //! the bodies are encoded again at every start.
 
-#![expect(clippy::disallowed_methods, reason = "abandoned temporary files are removed by age")]
-
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
+use super::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
 
@@ -37,10 +34,6 @@ const MAX_STRONG: usize = 512 << 10;
 
 /// Stored instead of a length if the encoding is not smaller than the body.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
-
-/// The age after which a temporary file counts as abandoned. Another process may still be writing a younger
-/// one.
-const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
 
 impl Encodings {
     /// A cache in `folder`. The first write creates the folder, but not its parent folder.
@@ -87,63 +80,25 @@ impl Encodings {
         self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
     }
 
-    /// Replaces a file atomically, without syncing it. Creates the folder if it is missing, but not its
-    /// parent folder.
+    /// Replaces a file atomically, see [`cache_folder::write_file`].
     pub(super) fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        if !self.folder.is_dir() {
-            // Do not create parent folders: if the data folder is missing, it may not be mounted.
-            DirBuilder::new().mode(0o700).create(&self.folder)?;
-            fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
-        }
-        let draft = self.folder.join(format!("{name}.{}", std::process::id()));
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)
-            .and_then(|mut file| file.write_all(content))
-            // No sync is needed: the hash detects files that a power failure has damaged.
-            .and_then(|()| fs::rename(&draft, self.folder.join(name)));
-        if written.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
-        written
+        cache_folder::write_file(&self.folder, name, content)
     }
 
     /// Removes encodings that are not in `used`, including those of other versions of frontdesk, and
     /// abandoned temporary files.
     fn remove_unused_files(&self, used: &HashSet<String>) -> io::Result<()> {
-        let is_hash =
-            |name: &str| name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
-        self.remove_files(is_hash, used)
+        self.remove_files(begins_with_hash, used)
     }
 
-    /// Removes the files whose names satisfy `is_ours`, except those in `used` and temporary files that a
-    /// process may still be writing. Ignores a missing folder, and files that cannot be removed.
+    /// Removes the files whose names satisfy `is_ours`, except those in `used`, see
+    /// [`cache_folder::remove_files`].
     pub(super) fn remove_files(
         &self,
         is_ours: impl Fn(&str) -> bool,
         used: &HashSet<String>,
     ) -> io::Result<()> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else { continue };
-            let may_be_in_progress = || {
-                let modified = entry.metadata().and_then(|meta| meta.modified());
-                let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
-                name.contains('.') && age.is_none_or(|age| age < MAX_WRITE_TIME)
-            };
-            if is_ours(name) && !used.contains(name) && !may_be_in_progress() {
-                // Ignore errors, because another process may have removed the file.
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-        Ok(())
+        cache_folder::remove_files(&self.folder, is_ours, used)
     }
 }
 
@@ -160,23 +115,6 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
         let encoded = encode(encoding, bytes, Effort::Strong)?;
         (encoded.len() < bytes.len()).then(|| encoded.into())
     })
-}
-
-/// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all
-/// of these.
-pub(super) fn build_cache_file(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
-    let mut file = [&beginning.concat(), content].concat();
-    let hash = blake3::hash(&file);
-    file.extend(hash.as_bytes());
-    file
-}
-
-/// The content of a file that [`build_cache_file`] has made. `None` if the file is damaged or begins with
-/// other parts.
-pub(super) fn parse_cache_file(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
-    let (text, hash) = file.split_last_chunk::<32>()?;
-    let content = text.strip_prefix(&*beginning.concat())?;
-    (blake3::hash(text) == *hash).then(|| file.slice_ref(content))
 }
 
 /// The bytes of a cache file for the body with the hash `content`: each encoding is preceded by its length.
@@ -210,6 +148,8 @@ fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::file::Cache;
     use crate::{Page, PagesOptions, Role, Site, SiteEntry};

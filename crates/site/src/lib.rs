@@ -65,6 +65,7 @@ mod rules;
 
 // Responses: paths, representations, encodings, and generated files.
 mod allowed_hosts;
+mod cache_folder;
 mod content_signals;
 mod encodings;
 pub mod file;
@@ -72,6 +73,7 @@ mod live_reload;
 mod maps;
 mod media_type;
 pub mod negotiate;
+mod page_spill;
 pub mod path;
 mod path_registry;
 pub mod resources;
@@ -87,7 +89,7 @@ pub use frontdesk_fault as fault;
 pub use load::{LoadCache, LoadResult, SITE_FILES, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
-pub use prebuilt::{find_source, has_home_page, is_build};
+pub use prebuilt::{ConversionCache, find_source, has_home_page, is_build};
 pub use site_files::SITE_FOLDERS;
 
 // The values of options.

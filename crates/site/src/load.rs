@@ -4,7 +4,7 @@
 //! inputs have changed.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::brand::FontFacts;
@@ -21,10 +21,11 @@ use super::media_type::media_type;
 use super::memo::{ByPointer, Memo};
 use super::options::{PageForm, PagesOptions};
 use super::page_files::{LaidOutPage, PageFiles};
+use super::page_spill::PageSpill;
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::plain_page::{insert_plain_pages, plain_form_page};
-use super::prebuilt::{self, BuildCache, Prebuilt};
+use super::prebuilt::{self, BuildCache, CachePlaces, ConversionCache, Prebuilt};
 use super::redirects;
 use super::resources::check_robots_txt;
 use super::search::{self, SearchCache, SearchDocument};
@@ -130,6 +131,20 @@ fn load_build_alone(
 }
 
 impl LoadCache {
+    /// An empty cache. Conversions of the pages of a build are read from `conversions`, and the pages of a
+    /// large site are kept on the disk of the first of `folders` that has unnamed files.
+    pub fn new(conversions: Arc<ConversionCache>, folders: &[PathBuf]) -> Self {
+        let spill = || PageSpill::new(folders.to_vec());
+        let places = CachePlaces { conversions: Some(conversions), spill: spill() };
+        Self { build: BuildCache::new(places), pages: PageFiles::new(spill()), ..Self::default() }
+    }
+
+    /// Forgets all results, for example because parts of them may not match each other after a panic.
+    pub fn clear(&mut self) {
+        let Self { build, pages, .. } = std::mem::take(self);
+        *self = Self { build: build.cleared(), pages: pages.cleared(), ..Self::default() };
+    }
+
     /// Like [`load()`], but reads and renders only the files that have changed since the last load. If a file
     /// changes during the load, tries a second time.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {

@@ -15,6 +15,7 @@ use jiff::civil::Date;
 use super::file::Blob;
 use super::maps::HashMap;
 use super::media_type::media_type;
+use super::page_spill::PageSpill;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
@@ -253,6 +254,8 @@ struct FileReader<'a> {
     known: &'a mut FileCache,
     /// Files with the same content, such as those with several names, share memory.
     shared: HashMap<Hash, Blob>,
+    /// Where the HTML of a build is kept.
+    spill: Option<&'a PageSpill>,
 }
 
 /// A published file, or a template.
@@ -267,7 +270,7 @@ struct ReadFile {
 impl<'a> FileReader<'a> {
     fn new(known: &'a mut FileCache) -> Self {
         let before = std::mem::take(known).0;
-        Self { now: SystemTime::now(), before, known, shared: HashMap::default() }
+        Self { now: SystemTime::now(), before, known, shared: HashMap::default(), spill: None }
     }
 
     /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and
@@ -284,7 +287,8 @@ impl<'a> FileReader<'a> {
         progress::begin("files", found.len() as u64);
         let read = in_parallel(&found, |file| {
             progress::advance(1);
-            read_file(file, purpose(file), self.before.get(&file.place))
+            let spill = self.spill.filter(|_| is_html(&file.name));
+            read_file(file, purpose(file), self.before.get(&file.place), spill)
         });
         let mut files = Vec::with_capacity(found.len());
         for (file, content) in found.into_iter().zip(read) {
@@ -325,6 +329,7 @@ pub(super) fn read_build(
     served_path: &dyn Fn(&str) -> String,
     publication: &mut Publication<'_>,
     known: &mut FileCache,
+    spill: &PageSpill,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<BuildFile>, FileChanged> {
     let mut reader = FileReader::new(known);
@@ -342,6 +347,9 @@ pub(super) fn read_build(
     let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
+    let pages = found.iter().filter(|file| is_html(&file.name));
+    spill.begin(pages.map(|file| file.metadata.len()).sum());
+    reader.spill = Some(spill);
     let read = reader.read(found, |_| Purpose::Verbatim, &served, publication, faults)?;
     let build_file = |ReadFile { file, content, .. }| match content {
         FileContent::Blob(blob, _) => {
@@ -361,6 +369,7 @@ fn read_file(
     file: &FoundFile,
     purpose: Purpose,
     before: Option<&CachedFile>,
+    spill: Option<&PageSpill>,
 ) -> Result<Result<ReadContent, Fault>, FileChanged> {
     let place = &file.place;
     if purpose == Purpose::None {
@@ -393,7 +402,10 @@ fn read_file(
             FileContent::Blob(blob, _) if blob.bytes == bytes => Some(blob.clone()),
             _ => None,
         });
-        let blob = unchanged.unwrap_or_else(|| Blob::new(bytes));
+        let blob = unchanged.unwrap_or_else(|| match spill {
+            Some(spill) => spill.blob(bytes),
+            None => Blob::new(bytes),
+        });
         return Ok(Ok((FileContent::Blob(blob, mark), None)));
     }
     let hash = blake3::hash(&bytes);
@@ -405,6 +417,11 @@ fn read_file(
             Err(Fault::error(place, Some(line), "the file is not valid UTF-8"))
         }
     })
+}
+
+/// Whether a file of a build is HTML.
+pub(super) fn is_html(name: &str) -> bool {
+    name.ends_with(".html") || name.ends_with(".htm")
 }
 
 /// Whether pages can show the file. Other files in `pages/` and `posts/`, such as notes and backups, are not

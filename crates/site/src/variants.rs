@@ -14,7 +14,8 @@ use blake3::Hash;
 use bytes::Bytes;
 use frontdesk_media::scale_down;
 
-use super::encodings::{Encodings, build_cache_file, parse_cache_file};
+use super::cache_folder::{build_cache_file, parse_cache_file};
+use super::encodings::Encodings;
 use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
 use super::media_type::media_type;
