@@ -19,7 +19,7 @@ fn main() {
     let mut hash = FNV_OFFSET;
     for (name, content) in &files {
         for part in [name.as_bytes(), content] {
-            hash = part.len().to_le_bytes().iter().chain(part).fold(hash, add_byte);
+            hash = part.len().to_le_bytes().into_iter().chain(part.iter().copied()).fold(hash, add_byte);
         }
     }
     println!("cargo::rustc-env=FRONTDESK_CONVERTER={hash:032x}");
@@ -41,6 +41,6 @@ fn collect(path: &Path, name: &str, files: &mut BTreeMap<String, Vec<u8>>) {
 const FNV_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const FNV_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-fn add_byte(hash: u128, byte: &u8) -> u128 {
-    (hash ^ u128::from(*byte)).wrapping_mul(FNV_PRIME)
+fn add_byte(hash: u128, byte: u8) -> u128 {
+    (hash ^ u128::from(byte)).wrapping_mul(FNV_PRIME)
 }

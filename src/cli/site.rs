@@ -360,6 +360,11 @@ pub(super) fn conversions_folder(config: &Config) -> PathBuf {
 pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
     let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
         site.pages.iter().partition(|page| page.is_post);
-    let text = |page: &&PageSummary| std::str::from_utf8(&site.markdown(&page.path)?.unencoded().bytes).ok();
+    let text = |page: &&PageSummary| {
+        let file = site.markdown(&page.path)?;
+        // The text of the page before was read.
+        site.note_read(file);
+        std::str::from_utf8(&file.unencoded().bytes).ok()
+    };
     SiteProfile::read(lexicon, pages.iter().chain(&posts).filter_map(text))
 }

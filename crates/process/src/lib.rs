@@ -4,7 +4,9 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 pub mod allocator;
+pub mod cache_folder;
 pub mod output_file;
+pub mod page_spill;
 pub mod panics;
 pub mod progress;
 pub mod progress_bar;

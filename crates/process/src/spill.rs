@@ -107,7 +107,8 @@ impl AsRef<[u8]> for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        // The next body begins at the next block. Best effort: not all file systems can free a part of a file.
+        // The next body begins at the next block. Errors are ignored: not all file systems can free a part of
+        // a file.
         let (offset, length) = (self.offset as u64, (self.length as u64).next_multiple_of(BLOCK));
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&self.segment.file, flags, offset, length);

@@ -7,9 +7,11 @@
 
 mod file_list;
 mod publication;
+mod source_copy;
 
 pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders};
 pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,
 };
+pub use source_copy::{TemplateSyntax, find_template_syntax};

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
-use super::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
+use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
 /// The cache in a folder. Missing, damaged and foreign files count as missing; they are made again.
 #[derive(Debug)]
@@ -54,7 +54,13 @@ impl Encodings {
     /// A body longer than `MAX_STRONG` is stored with its quick encodings. Takes minutes for a large site;
     /// once `stop` is set, stops early and removes nothing. Returns whether the cache has strong encodings
     /// that these files do not use yet.
-    pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
+    /// Calls `done` after each file.
+    pub(super) fn strengthen(
+        &self,
+        mut files: Vec<&Arc<File>>,
+        stop: &AtomicBool,
+        done: impl Fn(&File),
+    ) -> io::Result<bool> {
         files.retain(|file| file.compressible);
         files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
@@ -71,6 +77,7 @@ impl Encodings {
             if self.read(file.hash).is_none() {
                 self.write_encodings(file.hash, &encode_strongly(file))?;
             }
+            done(file);
         }
         self.remove_unused_files(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
         Ok(is_new)
@@ -195,7 +202,7 @@ mod tests {
         let first = site(&[&text, "short"]);
         first.compress(usize::MAX, Some(&encodings));
         let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
-        assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
+        assert!(first.strengthen(&encodings, &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1, "the short text is sent unencoded");
         let mode = |path: &std::path::Path| {
             fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
@@ -203,12 +210,12 @@ mod tests {
         assert_eq!(mode(&encodings.folder), 0o700);
         assert_eq!(mode(&encodings.folder.join(&names(&encodings)[0])), 0o600);
         assert!(
-            encodings.strengthen(first.files(), &GO).expect("the cache is readable"),
+            first.strengthen(&encodings, &GO).expect("the cache is readable"),
             "this site does not use them yet"
         );
         let with_them = first.strengthened(&encodings);
         assert!(
-            !encodings.strengthen(with_them.files(), &GO).expect("the cache is readable"),
+            !with_them.strengthen(&encodings, &GO).expect("the cache is readable"),
             "no encodings are missing"
         );
 
@@ -234,7 +241,7 @@ mod tests {
         let encodings = Encodings::new(folder.path());
         let text = "A line that repeats itself.\n".repeat(20);
         let site = site(&[&text]);
-        encodings.strengthen(site.files(), &GO).expect("the cache is writable");
+        site.strengthen(&encodings, &GO).expect("the cache is writable");
         let content = blake3::hash(text.as_bytes());
         let whole = fs::read(encodings.file_path(content)).expect("the file exists");
         assert!(encodings.read(content).is_some());
@@ -258,7 +265,7 @@ mod tests {
         );
         // The next run repairs the damaged file.
         fs::write(encodings.file_path(content), &whole[..40]).expect("the cache is writable");
-        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert!(site.strengthen(&encodings, &GO).expect("the cache is writable"));
         assert_eq!(fs::read(encodings.file_path(content)).expect("the file exists"), whole);
     }
 
@@ -267,19 +274,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path());
         let [one, two] = ["One line of many.\n", "Two lines of many.\n"].map(|line| line.repeat(30));
-        encodings.strengthen(site(&[&one, &two]).files(), &GO).expect("the cache is writable");
+        site(&[&one, &two]).strengthen(&encodings, &GO).expect("the cache is writable");
         assert_eq!(names(&encodings).len(), 2);
         let of = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
         let draft = format!("{}.1", of(&two));
         for other in ["inbox.sqlite", draft.as_str()] {
             fs::write(folder.path().join(other), "x").expect("the cache is writable");
         }
-        encodings.strengthen(site(&[&one]).files(), &GO).expect("the cache is writable");
+        site(&[&one]).strengthen(&encodings, &GO).expect("the cache is writable");
         let mut left = [of(&one), "inbox.sqlite".to_owned(), draft];
         left.sort();
         assert_eq!(names(&encodings), left);
         let stopped = AtomicBool::new(true);
-        assert!(!encodings.strengthen(site(&[&two]).files(), &stopped).expect("stops before writing"));
+        assert!(!site(&[&two]).strengthen(&encodings, &stopped).expect("stops before writing"));
         assert_eq!(names(&encodings), left);
     }
 
@@ -289,11 +296,11 @@ mod tests {
         let data = folder.path().join("data");
         let encodings = Encodings::new(data.join("encodings"));
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
-        let error = encodings.strengthen(site.files(), &GO).expect_err("the data folder is missing");
+        let error = site.strengthen(&encodings, &GO).expect_err("the data folder is missing");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!data.exists());
         fs::create_dir(&data).expect("the parent exists");
-        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert!(site.strengthen(&encodings, &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1);
     }
 
@@ -305,6 +312,6 @@ mod tests {
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
         site.compress(usize::MAX, Some(&encodings));
         assert!(file(&site, "/0").has_encoding(Encoding::Brotli));
-        assert!(encodings.strengthen(site.files(), &GO).is_err());
+        assert!(site.strengthen(&encodings, &GO).is_err());
     }
 }

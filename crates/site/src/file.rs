@@ -9,6 +9,7 @@ use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStat
 use http::{HeaderName, HeaderValue};
 
 use super::negotiate::Encoding;
+use frontdesk_process::page_spill::PageSpill;
 
 /// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,12 @@ impl Blob {
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { hash: blake3::hash(&bytes), bytes }
+    }
+
+    /// The bytes on disk, if the site is so large that its pages are there.
+    pub fn in_spill(bytes: impl Into<Vec<u8>>, spill: &PageSpill) -> Self {
+        let bytes = bytes.into();
+        Self { hash: blake3::hash(&bytes), bytes: spill.store(bytes) }
     }
 
     /// The first `length` hexadecimal digits of the hash. `length` is at most 64.
@@ -142,13 +149,14 @@ impl File {
     /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
     /// take a large part of a reload. Stored encodings are found by this hash: change its context string if
-    /// the parts are joined differently.
+    /// the parts are joined differently. Calls `note_read` after each file.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,
         introduction: &str,
         separator: &[u8],
         files: &[&Self],
+        note_read: impl Fn(&Self),
     ) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("frontdesk joined files");
         hasher.update(&introduction.len().to_le_bytes()).update(introduction.as_bytes());
@@ -160,6 +168,7 @@ impl File {
             hasher.update(file.hash.as_bytes());
             bytes.extend_from_slice(separator);
             bytes.extend_from_slice(&file.identity.bytes);
+            note_read(file);
         }
         Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize() })
     }
@@ -331,7 +340,7 @@ mod tests {
         let join = |introduction: &str, parts: &[&str]| {
             let parts: Vec<File> = parts.iter().map(|text| part(text)).collect();
             let parts: Vec<&File> = parts.iter().collect();
-            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts);
+            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts, |_| {});
             (joined.unencoded().bytes.to_vec(), joined.unencoded().etag().to_owned())
         };
         let (bytes, etag) = join("all", &["a", "b"]);

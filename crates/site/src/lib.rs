@@ -65,7 +65,6 @@ mod rules;
 
 // Responses: paths, representations, encodings, and generated files.
 mod allowed_hosts;
-mod cache_folder;
 mod content_signals;
 mod encodings;
 pub mod file;
@@ -73,7 +72,6 @@ mod live_reload;
 mod maps;
 mod media_type;
 pub mod negotiate;
-mod page_spill;
 pub mod path;
 mod path_registry;
 pub mod resources;

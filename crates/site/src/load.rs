@@ -21,7 +21,6 @@ use super::media_type::media_type;
 use super::memo::{ByPointer, Memo};
 use super::options::{PageForm, PagesOptions};
 use super::page_files::{LaidOutPage, PageFiles};
-use super::page_spill::PageSpill;
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::plain_page::{insert_plain_pages, plain_form_page};
@@ -37,6 +36,7 @@ use super::theme::{CompiledTheme, TemplateInputs, Theme};
 use super::words;
 use crate::fault::{Fault, Severity};
 use frontdesk_process::allocator;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 
@@ -134,7 +134,7 @@ impl LoadCache {
     /// An empty cache. Conversions of the pages of a build are read from `conversions`, and the pages of a
     /// large site are kept on the disk of the first of `folders` that has unnamed files.
     pub fn new(conversions: Arc<ConversionCache>, folders: &[PathBuf]) -> Self {
-        let spill = || PageSpill::new(folders.to_vec());
+        let spill = || Arc::new(PageSpill::new(folders.to_vec()));
         let places = CachePlaces { conversions: Some(conversions), spill: spill() };
         Self { build: BuildCache::new(places), pages: PageFiles::new(spill()), ..Self::default() }
     }
@@ -167,6 +167,9 @@ impl LoadCache {
             })
         });
         let LoadResult { site, faults, options, .. } = &mut result;
+        if let Some(site) = site {
+            site.spills = vec![self.build.spill().clone(), self.pages.spill().clone()];
+        }
         faults.extend(site.as_ref().and_then(|site| check_robots_txt(site, options.signals)));
         sort_faults(faults);
         result

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use super::content::{Bodies, Content};
 use super::document::{Document, PageKind, Tag};
-use super::file::{Cache, File};
+use super::file::{Blob, Cache, File};
 use super::html::id_attributes;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
 use super::maps::HashSet;
 use super::memo::{ByPointer, MemoMap};
 use super::options::PageForm;
-use super::page_spill::PageSpill;
 use super::path::{self, encode};
 use super::related_pages::{ListItem, PageIndex, RelatedPages};
 use super::site::Page;
@@ -21,6 +20,7 @@ use super::structure::Structure;
 use super::twin;
 use crate::fault::Fault;
 use frontdesk_process::allocator;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 
 /// The number of pages that are laid out before the texts of their bodies are freed.
@@ -34,7 +34,7 @@ const LARGE_SITE: usize = 4_000;
 #[derive(Debug, Default)]
 pub(super) struct PageFiles {
     by_path: MemoMap<PageInputs, Arc<LaidOutPage>>,
-    spill: PageSpill,
+    spill: Arc<PageSpill>,
 }
 
 /// The inputs of a page's files.
@@ -81,8 +81,13 @@ pub(super) struct LaidOutPage {
 
 impl PageFiles {
     /// No files yet. Those of a large site will be in `spill`.
-    pub fn new(spill: PageSpill) -> Self {
+    pub fn new(spill: Arc<PageSpill>) -> Self {
         Self { spill, ..Self::default() }
+    }
+
+    /// Where the files of a large site are.
+    pub fn spill(&self) -> &Arc<PageSpill> {
+        &self.spill
     }
 
     /// No files; new ones will be in the same place.
@@ -217,7 +222,7 @@ fn lay_out_page(
     let mut html =
         if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
     html.shrink_to_fit();
-    let file = |media_type, text| File::from_blob(media_type, Cache::Revalidate, spill.blob(text));
+    let file = |media_type, text| File::from_blob(media_type, Cache::Revalidate, Blob::in_spill(text, spill));
     let mut html = file("text/html; charset=utf-8", html);
     let mut markdown = file("text/markdown; charset=utf-8", markdown.into_bytes());
     // The 404 pages and those that confirm addresses have no URL.

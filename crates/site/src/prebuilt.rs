@@ -11,7 +11,6 @@ mod fingerprint;
 mod forms;
 mod html_pages;
 mod rule_files;
-mod source;
 mod urls;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -26,20 +25,19 @@ use jiff::civil::Date;
 
 use self::boilerplate::find_boilerplate;
 use self::conversion::{Conversion, Facts, Shared};
+pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
 use self::fingerprint::is_fingerprinted;
 use self::forms::FormTexts;
 use self::html_pages::{HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
-use self::source::find_template_syntax;
 use self::urls::{redirect_names, twin_names};
-use super::file::{Cache, File, document_version};
+use super::file::{Blob, Cache, File, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::media_type::media_type_of;
 use super::memo::MemoMap;
 use super::options::{BuildOptions, PageForm, PagesOptions};
-use super::page_spill::PageSpill;
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
@@ -47,8 +45,9 @@ use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, is_html, read_build};
 use crate::fault::Fault;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
-use frontdesk_publish::{FileChanged, Publication};
+use frontdesk_publish::{FileChanged, Publication, find_template_syntax};
 
 /// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
 /// for the empty path.
@@ -105,13 +104,6 @@ pub(super) struct BuildCache {
     places: CachePlaces,
 }
 
-/// Where a load keeps what it can make again.
-#[derive(Debug, Default)]
-pub(super) struct CachePlaces {
-    pub conversions: Option<Arc<ConversionCache>>,
-    pub spill: PageSpill,
-}
-
 /// The pages, files and rules of a build.
 #[derive(Debug)]
 pub(super) struct Prebuilt {
@@ -155,6 +147,11 @@ impl BuildCache {
     #[must_use]
     pub fn cleared(self) -> Self {
         Self::new(self.places)
+    }
+
+    /// Where the pages of a large build are.
+    pub fn spill(&self) -> &Arc<PageSpill> {
+        &self.places.spill
     }
 
     /// Reads the published files of the build and its rules, and converts its pages. Reuses the results of
@@ -268,16 +265,7 @@ impl BuildCache {
                 if is_alone {
                     return Ok::<_, Infallible>(alone.clone());
                 }
-                // If the second conversion panics, the first one is used.
-                let first = || match &alone.markdown {
-                    Some(_) => Some(alone.clone()),
-                    None => {
-                        let none = Shared::default();
-                        converter.convert(page, &converter.inputs(page, &none), &none, true).ok()
-                    }
-                };
-                let cleaned = converter.convert(page, inputs, &shared, true).ok().or_else(first);
-                Ok(cleaned.unwrap_or_else(|| Conversion::unconverted(page)))
+                Ok(converter.convert_again(page, inputs, &shared, alone))
             },
         );
         let results: Vec<Conversion> = results.into_iter().map(|Ok(converted)| converted).collect();
@@ -477,11 +465,12 @@ fn html_file(
     }
     let html = &source.file.blob.bytes;
     let changed = build.adds_link_element.then(|| add_link_element(html, twin)).flatten();
-    let changed = match options.has_reload_script {
-        true => Some(add_reload_script(changed.as_deref().unwrap_or(html))),
-        false => changed,
+    let changed = if options.has_reload_script {
+        Some(add_reload_script(changed.as_deref().unwrap_or(html)))
+    } else {
+        changed
     };
-    let blob = changed.map_or_else(|| source.file.blob.clone(), |html| spill.blob(html));
+    let blob = changed.map_or_else(|| source.file.blob.clone(), |html| Blob::in_spill(html, spill));
     let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob).with_link(link);
     html.headers = headers;
     html

@@ -15,11 +15,11 @@ use jiff::civil::Date;
 use super::file::Blob;
 use super::maps::HashMap;
 use super::media_type::media_type;
-use super::page_spill::PageSpill;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::progress;
 use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
 
@@ -403,7 +403,7 @@ fn read_file(
             _ => None,
         });
         let blob = unchanged.unwrap_or_else(|| match spill {
-            Some(spill) => spill.blob(bytes),
+            Some(spill) => Blob::in_spill(bytes, spill),
             None => Blob::new(bytes),
         });
         return Ok(Ok((FileContent::Blob(blob, mark), None)));

@@ -166,7 +166,7 @@ impl Reloader {
                     tracing::warn!(%error, "cannot store smaller images in {folder}; serving originals");
                 }
             }
-            match encodings.strengthen(site.files(), &stopped) {
+            match site.strengthen(&encodings, &stopped) {
                 Ok(is_new) => publish(is_new),
                 Err(error) => {
                     tracing::warn!(%error, "cannot cache the strongest compression in {folder}; serving faster, larger encodings");

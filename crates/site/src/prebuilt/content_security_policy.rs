@@ -16,8 +16,8 @@ const BASE: &str = "default-src 'self' https: data: blob:; connect-src 'self' ht
 
 /// Builds a policy that permits the page's own inline code by hash. If there are more than [`MAX_HASHES`]
 /// scripts, event handlers or style elements, permits all inline code of that kind; if there are style
-/// attributes, permits all of these. Contains only printable ASCII. If the page declares its own policy, returns only the directive that
-/// `<meta>` cannot contain.
+/// attributes, permits all of these. If the page declares its own policy, returns only the directive that
+/// `<meta>` cannot contain. The policy contains only printable ASCII.
 pub(super) fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();

@@ -30,7 +30,7 @@ pub(super) struct Conversion {
     pub markdown: Option<Bytes>,
 }
 
-/// What the HTML of a page says, apart from its text.
+/// The properties of a page that are not its text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Facts {
     #[serde(with = "MetadataFields")]
@@ -167,7 +167,7 @@ impl Problem {
     }
 }
 
-/// Hashes what the conversions of all pages of a build depend on: the converter, the selectors, and the forms.
+/// Hashes the inputs that are the same for all pages of a build: the converter, the selectors, and the forms.
 pub(super) fn hash_settings(build: &BuildOptions, forms: &FormTexts) -> Hash {
     let mut hasher = Hasher::new_derive_key("frontdesk settings of conversions");
     let forms = forms.iter().flat_map(|(name, text)| [name, text]);

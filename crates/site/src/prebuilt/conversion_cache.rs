@@ -15,8 +15,11 @@ use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
 use super::conversion::{Conversion, Facts};
-use crate::cache_folder::{begins_with_hash, build_cache_file, parse_cache_file, remove_files, write_file};
 use crate::parallel::in_parallel;
+use frontdesk_process::cache_folder::{
+    begins_with_hash, build_cache_file, parse_cache_file, remove_files, write_file,
+};
+use frontdesk_process::page_spill::PageSpill;
 
 /// The beginning of each file. Increment the number if the format changes.
 const MAGIC: &[u8] = b"frontdesk conversion 1\n";
@@ -39,6 +42,13 @@ struct State {
     new: Vec<(Hash, Conversion)>,
     /// Whether storing has failed since it last succeeded.
     has_failed: bool,
+}
+
+/// Where a load keeps the conversions of its pages, and large bodies.
+#[derive(Debug, Default)]
+pub(crate) struct CachePlaces {
+    pub conversions: Option<Arc<ConversionCache>>,
+    pub spill: Arc<PageSpill>,
 }
 
 impl ConversionCache {

@@ -7,8 +7,8 @@ use blake3::Hash;
 use frontdesk_convert::{Options, Selector, convert, parse_url};
 use frontdesk_process::panics::{self, Panic, Part};
 
-use super::CachePlaces;
 use super::conversion::{Conversion, Shared, hash_inputs, hash_settings};
+use super::conversion_cache::CachePlaces;
 use super::forms::{FormTexts, with_all_forms};
 use super::html_pages::HtmlPage;
 use crate::options::BuildOptions;
@@ -67,6 +67,22 @@ impl<'a> PageConverter<'a> {
         self.places.spill.note_read(page.file.blob.bytes.len());
         self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(*inputs);
         Ok(conversion)
+    }
+
+    /// The conversion of a page without the parts in `shared`, with its Markdown. If that panics, the one
+    /// with these parts; `alone` is that one, perhaps without its Markdown.
+    pub fn convert_again(
+        &self,
+        page: &HtmlPage<'_>,
+        inputs: &Hash,
+        shared: &Shared,
+        alone: &Conversion,
+    ) -> Conversion {
+        let none = Shared::default();
+        let known = || Some(alone.clone()).filter(|alone| alone.markdown.is_some());
+        let with_shared = || self.convert(page, &self.inputs(page, &none), &none, true).ok();
+        let converted = self.convert(page, inputs, shared, true).ok();
+        converted.or_else(known).or_else(with_shared).unwrap_or_else(|| Conversion::unconverted(page))
     }
 
     /// The inputs of the conversions that were not in the cache.

@@ -44,7 +44,7 @@ fn run(bench: &mut Bench, data: &Path) -> Site {
     site
 }
 
-/// What the site serves at each path.
+/// The response at each path.
 fn responses(site: &Site) -> BTreeMap<String, String> {
     let file = |file: &File| {
         let body = file.unencoded();
@@ -252,7 +252,7 @@ fn large_builds_are_the_same_on_disk() {
     let expected = responses(&bench.site());
     let mut spill = PageSpill::new(vec![data.path().to_owned()]);
     spill.set_min_total(1);
-    let places = CachePlaces { conversions: None, spill };
+    let places = CachePlaces { conversions: None, spill: Arc::new(spill) };
     let mut build = BuildCache::new(places);
     let options = bench.options.clone();
     let mut load = || {

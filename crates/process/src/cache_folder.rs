@@ -18,7 +18,7 @@ const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
 
 /// Replaces a file atomically, without syncing it. Creates the folder if it is missing, but not its parent
 /// folder. Other users can read neither.
-pub(super) fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     if !folder.is_dir() {
         // Do not create parent folders: if the data folder is missing, it may not be mounted.
         match DirBuilder::new().mode(0o700).create(folder) {
@@ -48,11 +48,7 @@ pub(super) fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Resul
 
 /// Removes the files whose names satisfy `is_ours`, except those in `used` and temporary files that a process
 /// may still be writing. Ignores a missing folder, and files that cannot be removed.
-pub(super) fn remove_files(
-    folder: &Path,
-    is_ours: impl Fn(&str) -> bool,
-    used: &HashSet<String>,
-) -> io::Result<()> {
+pub fn remove_files(folder: &Path, is_ours: impl Fn(&str) -> bool, used: &HashSet<String>) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -74,13 +70,13 @@ pub(super) fn remove_files(
 }
 
 /// Whether a name begins with a hash, as those of cached files and of their drafts do.
-pub(super) fn begins_with_hash(name: &str) -> bool {
+pub fn begins_with_hash(name: &str) -> bool {
     name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit)
 }
 
 /// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all
 /// of these.
-pub(super) fn build_cache_file(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
+pub fn build_cache_file(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
     let mut file = [&beginning.concat(), content].concat();
     let hash = blake3::hash(&file);
     file.extend(hash.as_bytes());
@@ -89,7 +85,7 @@ pub(super) fn build_cache_file(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
 
 /// The content of a file that [`build_cache_file`] has made. `None` if the file is damaged or begins with
 /// other parts.
-pub(super) fn parse_cache_file(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
+pub fn parse_cache_file(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     let content = text.strip_prefix(&*beginning.concat())?;
     (blake3::hash(text) == *hash).then(|| file.slice_ref(content))

@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::file::Blob;
-use frontdesk_process::spill::Spill;
+use bytes::Bytes;
+
+use super::spill::Spill;
 
 /// Pages stay on the heap if they have fewer bytes than this in total.
 const MIN_TOTAL: u64 = 64 << 20;
 
-/// After this many bytes were read from disk, the mapped memory is released.
-const MAX_MAPPED: usize = 16 << 20;
+/// After this many bytes were read from disk, the mapped memory is released. The kernel also maps the blocks
+/// around those that are read, so several times as much may be mapped.
+const MAX_MAPPED: usize = 4 << 20;
 
 /// Where the pages of a build, or those made from Markdown, are.
 #[derive(Debug)]
-pub(super) struct PageSpill {
+pub struct PageSpill {
     spill: Spill,
     min_total: u64,
     is_active: AtomicBool,
@@ -39,8 +41,7 @@ impl PageSpill {
         }
     }
 
-    /// Keeps smaller sites on disk, too.
-    #[cfg(test)]
+    /// Keeps smaller sites on disk, too. For tests.
     pub fn set_min_total(&mut self, bytes: u64) {
         self.min_total = bytes;
     }
@@ -50,14 +51,9 @@ impl PageSpill {
         self.is_active.store(total >= self.min_total, Ordering::Relaxed);
     }
 
-    /// A representation of a page, with its hash.
-    pub fn blob(&self, bytes: impl Into<Vec<u8>>) -> Blob {
-        let bytes = bytes.into();
-        if !self.is_active.load(Ordering::Relaxed) {
-            return Blob::new(bytes);
-        }
-        let hash = blake3::hash(&bytes);
-        Blob { bytes: self.spill.store(bytes), hash }
+    /// Moves a representation of a page to disk, if pages are on disk.
+    pub fn store(&self, bytes: Vec<u8>) -> Bytes {
+        if self.is_active.load(Ordering::Relaxed) { self.spill.store(bytes) } else { bytes.into() }
     }
 
     /// To be called after `length` bytes of pages were read: mapped pages of memory count as this process's
