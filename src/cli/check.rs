@@ -72,7 +72,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     let mut config = config.with_base_url(None);
     config.pages.shows_unpublished = drafts;
     let mut site = None;
-    let mut cache = SiteCache::default();
+    let mut cache = SiteCache::of_server(&config);
     if folder.join(FILE_NAME).exists() || config.pages.build.is_some() {
         if faults.iter().any(|fault| fault.severity == Severity::Error)
             && config.pages.operator.email.is_empty()

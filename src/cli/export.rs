@@ -61,7 +61,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         ));
     }
     let folder = ExportFolder::claim(&options.output, site_folder, &config.served_folders)?;
-    let (site, faults) = site::load_site(site_folder, &config, &mut SiteCache::default());
+    let (site, faults) = site::load_site(site_folder, &config, &mut SiteCache::of_server(&config));
     let Some(site) = site else {
         print_faults(&faults);
         bail!("the site cannot be exported ({})", count_faults(&faults));

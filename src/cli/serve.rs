@@ -45,7 +45,7 @@ use frontdesk_inbox::store::Store;
 use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_process::allocator;
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
-use frontdesk_site::{Encodings, Site};
+use frontdesk_site::{ConversionCache, Encodings, Site};
 
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
@@ -87,7 +87,8 @@ fn serve(
     preflight::require_usable_certificate(&config)?;
 
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
-    let mut cache = SiteCache::default();
+    let conversions = Arc::new(ConversionCache::new(site::conversions_folder(&config)));
+    let mut cache = SiteCache::new(&config, conversions.clone());
     let (site, warnings) = load(folder, &config, options, &mut cache, &encodings, log)?;
     config.intake.screening.profile = Arc::new(site::read_profile(&config.intake.screening.lexicon, &site));
     canary::complete(&mut config, &site);
@@ -129,6 +130,7 @@ fn serve(
         config,
         cache,
         encodings,
+        conversions,
         reasons: reload_sender,
         watcher,
         is_json: log.is_json,

@@ -1,6 +1,7 @@
 //! Loads the configuration and the site for commands, and declares options that several of them share.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Args;
@@ -15,8 +16,8 @@ use frontdesk_screening::{Lexicon, SiteProfile};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::resources::{self, ResourceCache};
 use frontdesk_site::{
-    ExclusionReason, LoadCache, PageSummary, PublicationResult, SITE_FILES, Site, find_containing_folder,
-    format_time,
+    ConversionCache, ExclusionReason, LoadCache, PageSummary, PublicationResult, SITE_FILES, Site,
+    find_containing_folder, format_time,
 };
 
 /// Options that override the configuration.
@@ -210,6 +211,30 @@ pub(super) struct SiteCache {
     resources: ResourceCache,
 }
 
+impl SiteCache {
+    /// An empty cache. Reads conversions of the pages of a build from `conversions`, and keeps the pages of a
+    /// large site on disk: beside the inbox, or in the system's folder for large temporary files.
+    pub(super) fn new(config: &Config, conversions: Arc<ConversionCache>) -> Self {
+        let data = config.inbox_folder();
+        // The first start creates the data folder after the load.
+        let folders = [Some(data), data.parent(), Some(Path::new("/var/tmp"))];
+        let folders: Vec<PathBuf> = folders.into_iter().flatten().map(Path::to_owned).collect();
+        Self { pages: LoadCache::new(conversions, &folders), ..Self::default() }
+    }
+
+    /// Like [`Self::new`], with the conversions that the server has cached.
+    pub(super) fn of_server(config: &Config) -> Self {
+        Self::new(config, Arc::new(ConversionCache::new(conversions_folder(config))))
+    }
+
+    /// Forgets the results, because parts of them may not match each other after a panic.
+    pub(super) fn clear(&mut self) {
+        self.pages.clear();
+        self.resources = ResourceCache::default();
+        self.publication = PublicationResult::default();
+    }
+}
+
 /// Loads the site with its resources, and returns the site and every fault. Returns no site if one of the
 /// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`, and updates
 /// them.
@@ -226,8 +251,7 @@ pub(super) fn load_site(
     let mut loaded = match panics::catch(Part::Content, load) {
         Ok(loaded) => loaded,
         Err(panic) => {
-            // Parts of the cache may not match each other any more.
-            *previous = SiteCache::default();
+            previous.clear();
             let message = format!("{}: the site cannot be loaded", panic.with_message());
             return (None, vec![Fault::error(SITE_FILES, None, message).hint(REPORT_DEFECT)]);
         }
@@ -325,10 +349,22 @@ pub(super) fn encodings_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(ENCODINGS)
 }
 
+/// The folder beside the inbox that caches the conversions of a build's pages to Markdown.
+pub(super) const CONVERSIONS: &str = "conversions";
+
+pub(super) fn conversions_folder(config: &Config) -> PathBuf {
+    config.inbox_folder().join(CONVERSIONS)
+}
+
 /// The site's trade and vocabulary, for screening: from the Markdown of its listed pages, posts last.
 pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
     let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
         site.pages.iter().partition(|page| page.is_post);
-    let text = |page: &&PageSummary| std::str::from_utf8(&site.markdown(&page.path)?.unencoded().bytes).ok();
+    let text = |page: &&PageSummary| {
+        let file = site.markdown(&page.path)?;
+        // The text of the page before was read.
+        site.note_read(file);
+        std::str::from_utf8(&file.unencoded().bytes).ok()
+    };
     SiteProfile::read(lexicon, pages.iter().chain(&posts).filter_map(text))
 }

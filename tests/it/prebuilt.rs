@@ -205,3 +205,83 @@ fn a_rule_for_the_html_does_not_label_the_markdown() {
         assert_eq!(answer.header("content-type"), Some(expected), "{path} {accept}");
     }
 }
+
+/// The headers and bodies of the pages of [`write_build`], without what depends on time.
+fn pages_of(server: &TestServer) -> Vec<(String, Vec<(String, String)>, Vec<u8>)> {
+    let paths =
+        ["/", "/about/", "/about.md", "/contact", "/contact.md", "/llms.txt", "/llms-full.txt", "/none"];
+    let asked = paths.iter().flat_map(|path| ["text/html", "text/markdown"].map(|accept| (path, accept)));
+    let answers = asked.map(|(path, accept)| {
+        let mut answer = server.get(path, &[("Accept", accept)]);
+        answer.headers.retain(|(name, _)| !matches!(&**name, "date" | "x-request-id"));
+        (format!("{path} {accept} {}", answer.status), answer.headers, answer.body)
+    });
+    answers.collect()
+}
+
+#[test]
+fn a_restart_uses_the_conversions_of_the_last_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (build, data) = (folder.path().join("dist"), folder.path().join("data"));
+    write_build(&build, "The first state.");
+    let cache = data.join("conversions");
+    let names = || {
+        let entries = std::fs::read_dir(&cache).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.path()).collect();
+        names.retain(|name| name.extension().is_none());
+        names.sort_unstable();
+        names
+    };
+    let start = |arguments: &[&str]| {
+        TestServer::serving(&build, &data, arguments, &[("FRONTDESK_BASE_URL", "https://www.example.com")])
+    };
+    let stored = |count: usize| until(|| (names().len() == count).then_some(())).expect("they are stored");
+
+    let server = start(&[]);
+    let first = pages_of(&server);
+    stored(4);
+    drop(server);
+    let known = names();
+    assert_eq!(pages_of(&start(&[])), first);
+
+    // A damaged conversion is not used, and repaired.
+    let whole: Vec<Vec<u8>> = known.iter().map(|name| std::fs::read(name).expect("a file")).collect();
+    for (name, file) in known.iter().zip(&whole) {
+        std::fs::write(name, &file[..file.len() - 1]).expect("a file");
+    }
+    let server = start(&[]);
+    assert_eq!(pages_of(&server), first);
+    let is_whole =
+        || known.iter().zip(&whole).all(|(name, file)| std::fs::read(name).is_ok_and(|is| is == *file));
+    assert!(until(|| is_whole().then_some(())).is_some());
+    drop(server);
+
+    // A changed page has another conversion, and a changed option changes those of all pages.
+    write_build(&build, "The second state.");
+    let server = start(&[]);
+    assert!(server.get("/about.md", &[]).text().ends_with("# About\n\nThe second state.\n"));
+    until(|| (names().len() == 4 && names() != known).then_some(())).expect("the old one is dropped");
+    assert_eq!(names().iter().filter(|name| known.contains(name)).count(), 3);
+    drop(server);
+    std::fs::write(build.join("frontdesk.toml"), "[convert]\nexclude = \"p\"\n").expect("a file");
+    let server = start(&[]);
+    assert!(!server.get("/about.md", &[]).text().contains("state"));
+    until(|| (names().len() == 4 && !names().contains(&known[0])).then_some(())).expect("new ones");
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_costs_one_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (build, data) = (folder.path().join("dist"), folder.path().join("data"));
+    write_build(&build, "The first state.");
+    std::fs::create_dir(&data).expect("a folder");
+    std::fs::write(data.join("conversions"), "not a folder").expect("a file");
+    let server = TestServer::serving(&build, &data, &["--watch"], &[]);
+    let warning = "cannot cache the Markdown of the build's pages";
+    server.assert_logged(warning);
+    write_build(&build, "The second state.");
+    let is_new = || server.get("/about.md", &[]).text().contains("The second state.").then_some(());
+    assert!(until(is_new).is_some(), "{}", server.log());
+    server.assert_logged("site and configuration reloaded");
+    assert_eq!(server.log().matches(warning).count(), 1, "{}", server.log());
+}

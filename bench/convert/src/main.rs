@@ -2,15 +2,17 @@
 //!
 //! `frontdesk-bench-convert FILE.tsv... [FILE.jsonl...]` reads lists written by
 //! `tests/generators/roundtrip.py`. Each line names an HTML file and the file with its Markdown source,
-//! separated by a tab. The program prints a table of the megabytes of HTML that each converter processes per
-//! second of CPU time (median of the rounds), and of the F1 scores of the Markdown blocks compared with the
-//! source.
+//! separated by a tab. The program prints the machine, a table of the megabytes of HTML that each converter
+//! processes per second of CPU time (median of the rounds), and the F1 scores of the Markdown blocks compared
+//! with the source.
 //!
 //! Each line of a `.jsonl` file is a page of the Web Content eXtraction Benchmark (WCXB) with `html`, `url`,
-//! `type` and `main_content`. For these pages, the program prints the speed of frontdesk's extraction of
-//! articles, and the F1 scores of its words by type of page.
+//! `type` and `main_content`. For these pages, the program prints the same speeds, the speed of frontdesk's
+//! extraction of articles, and the F1 scores of its words by type of page.
+//!
+//! Of pages with the same HTML, only the first is measured: the others would be in the processor's caches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::hint::black_box;
 
@@ -41,39 +43,68 @@ const PROGRAMS: [(&str, Convert); 4] = [
 fn main() -> Result<()> {
     let (foreign, lists): (Vec<_>, Vec<_>) =
         std::env::args().skip(1).partition(|file| file.rsplit('.').next() == Some("jsonl"));
-    ensure!(!lists.is_empty(), "usage: frontdesk-bench-convert FILE.tsv... [FILE.jsonl...]");
-    let mut pages = Vec::new();
-    for list in &lists {
-        read_pages(list, &mut pages)?;
+    ensure!(
+        !lists.is_empty() || !foreign.is_empty(),
+        "usage: frontdesk-bench-convert [FILE.tsv...] [FILE.jsonl...]"
+    );
+    println!("machine: {}\n", describe_machine());
+    if !lists.is_empty() {
+        let mut pages = Vec::new();
+        for list in &lists {
+            read_pages(list, &mut pages)?;
+        }
+        let count = pages.len();
+        keep_distinct(&mut pages, |page| &page.html);
+        println!("Pages of generators, {} repeated ones left out:\n", count - pages.len());
+        let speeds = compare_speeds(&pages.iter().map(|page| &*page.html).collect::<Vec<_>>());
+        println!("| program | MB per second and core | block F1 |\n| --- | ---: | ---: |");
+        for ((name, convert), speed) in PROGRAMS.into_iter().zip(speeds) {
+            println!("| {name} | {speed:.1} | {:.3} |", mean_f1(&pages, convert));
+        }
     }
-    compare_programs(&pages);
     for file in &foreign {
         measure_extraction(file)?;
     }
     Ok(())
 }
 
-/// Prints the table of the speed and the block F1 of each program.
-fn compare_programs(pages: &[Page]) {
-    let bytes: usize = pages.iter().map(|page| page.html.len()).sum();
+/// The processor and the number of its threads, which the speeds depend on.
+fn describe_machine() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = model.map_or(std::env::consts::ARCH, |(_, model)| model.trim());
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!("{model}, {threads} threads; one is used")
+}
+
+/// Removes the items whose text an earlier one has.
+fn keep_distinct<T>(items: &mut Vec<T>, text: impl Fn(&T) -> &String) {
+    let mut seen = HashSet::new();
+    items.retain(|item| seen.insert(text(item).clone()));
+}
+
+/// Prints the number and size of the pages. Returns the megabytes per second of CPU time of each program,
+/// the median of the rounds.
+fn compare_speeds(pages: &[&str]) -> Vec<f64> {
+    let bytes: usize = pages.iter().map(|html| html.len()).sum();
     println!("{} pages, {:.1} MB of HTML, median of {ROUNDS} rounds\n", pages.len(), megabytes(bytes));
-    println!("| program | MB per second and core | block F1 |\n| --- | ---: | ---: |");
     let mut speeds = vec![Vec::new(); PROGRAMS.len()];
     for _ in 0..ROUNDS {
         // Run all programs in each round, so that other load on the machine affects them equally.
         for ((_, convert), speeds) in PROGRAMS.iter().zip(&mut speeds) {
             let seconds = seconds_for(|| {
-                for page in pages {
-                    black_box(convert(black_box(&page.html)));
+                for html in pages {
+                    black_box(convert(black_box(html)));
                 }
             });
             speeds.push(megabytes(bytes) / seconds);
         }
     }
-    for ((name, convert), mut speeds) in PROGRAMS.into_iter().zip(speeds) {
+    let median = |mut speeds: Vec<f64>| {
         speeds.sort_by(f64::total_cmp);
-        println!("| {name} | {:.1} | {:.3} |", speeds[speeds.len() / 2], mean_f1(pages, convert));
-    }
+        speeds[speeds.len() / 2]
+    };
+    speeds.into_iter().map(median).collect()
 }
 
 fn read_pages(list: &str, pages: &mut Vec<Page>) -> Result<()> {
@@ -126,8 +157,8 @@ struct ForeignPage {
     main_content: String,
 }
 
-/// Extracts the main content of the pages in a file of WCXB, and prints the speed, and the mean F1 of the
-/// words by type of page.
+/// Prints the speed of each program on the pages in a file of WCXB, that of extracting their main content,
+/// and the mean F1 of the words by type of page.
 fn measure_extraction(file: &str) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
     let syntax = [r"!\[([^\]]*)\]\([^)]*\)", r"\[([^\]]*)\]\([^)]*\)", r"<[^>\n]+>", r"\\([^\w\s])"]
@@ -136,11 +167,19 @@ fn measure_extraction(file: &str) -> Result<()> {
         let replaced = syntax.iter().zip([" ", "$1", " ", "$1"]);
         replaced.fold(markdown, |text, (syntax, by)| syntax.replace_all(&text, by).into_owned())
     };
+    let pages: Result<Vec<ForeignPage>, _> = text.lines().map(serde_json::from_str).collect();
+    let mut pages = pages.with_context(|| format!("cannot read {file}"))?;
+    let count = pages.len();
+    keep_distinct(&mut pages, |page| &page.html);
+    println!("\nReal pages of other sites, {} repeated ones left out:\n", count - pages.len());
+    let speeds = compare_speeds(&pages.iter().map(|page| &*page.html).collect::<Vec<_>>());
+    println!("| program | MB per second and core |\n| --- | ---: |");
+    for ((name, _), speed) in PROGRAMS.iter().zip(speeds) {
+        println!("| {name} | {speed:.1} |");
+    }
     let mut scores: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let (mut bytes, mut seconds) = (0, 0.0);
-    for line in text.lines() {
-        let page: ForeignPage =
-            serde_json::from_str(line).with_context(|| format!("cannot read a line of {file}"))?;
+    for page in pages {
         let options = Options { url: parse_url(&page.url).ok(), article: true, ..Options::default() };
         let mut markdown = String::new();
         seconds += seconds_for(|| markdown = frontdesk_convert::convert(&page.html, &options).markdown);
@@ -149,11 +188,7 @@ fn measure_extraction(file: &str) -> Result<()> {
         scores.entry(page.kind).or_default().push(score);
         scores.entry("all".to_owned()).or_default().push(score);
     }
-    println!(
-        "\n{:.1} MB of HTML of other sites, {:.1} MB per second and core\n",
-        megabytes(bytes),
-        megabytes(bytes) / seconds
-    );
+    println!("\nExtracting articles: {:.1} MB per second and core\n", megabytes(bytes) / seconds);
     println!("| type | pages | word F1 |\n| --- | ---: | ---: |");
     for (kind, scores) in &scores {
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

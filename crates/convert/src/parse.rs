@@ -229,7 +229,8 @@ impl TreeSink for Sink {
     fn set_quirks_mode(&self, _: QuirksMode) {}
 
     fn add_attrs_if_missing(&self, target: &NodeId, attributes: Vec<Attribute>) {
-        if let Data::Element(element) = &mut self.dom.borrow_mut().node_mut(*target).data {
+        let mut dom = self.dom.borrow_mut();
+        if let Data::Element(element) = &mut dom.node_mut(*target).data {
             for attribute in attributes {
                 let is_new = element.attributes.iter().all(|a| a.name != attribute.name);
                 if is_new && element.attributes.len() < MAX_ATTRIBUTES {
@@ -237,6 +238,7 @@ impl TreeSink for Sink {
                 }
             }
         }
+        dom.note_attributes(*target);
     }
 
     fn remove_from_parent(&self, target: &NodeId) {

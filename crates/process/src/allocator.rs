@@ -12,13 +12,19 @@
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 
+/// glibc keeps at most this many free bytes at the end of each heap. Its default, 128 KiB, lets it return the
+/// memory of each converted page to the system, only to get it back for the next one.
+#[cfg(target_env = "gnu")]
+const TRIM_THRESHOLD: libc::c_int = 16 << 20;
+
 /// Makes glibc return large freed blocks to the system (`MMAP_THRESHOLD`). Must be called before anything
 /// large is allocated. Does nothing with other C libraries.
 pub fn configure_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) may be called at any time, and rejects values that it does not support.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
     };
 }
 

@@ -1,10 +1,13 @@
-//! The process as a whole: contains panics, counts long work, writes files, and configures the allocator.
-//! allocator.
+//! The process as a whole: contains panics, counts long work, writes files, configures the allocator,
+//! and keeps large bodies on disk.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 pub mod allocator;
+pub mod cache_folder;
 pub mod output_file;
+pub mod page_spill;
 pub mod panics;
 pub mod progress;
 pub mod progress_bar;
+pub mod spill;

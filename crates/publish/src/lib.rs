@@ -8,9 +8,11 @@
 pub mod disk_file;
 mod file_list;
 mod publication;
+mod source_copy;
 
 pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders, open_unchanged};
 pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,
 };
+pub use source_copy::{TemplateSyntax, find_template_syntax};

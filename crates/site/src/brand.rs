@@ -1,7 +1,5 @@
 //! The operator's brand: resolves the files and colors of `[brand]`, and writes the CSS that applies them.
 
-mod color;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use blake3::Hash;
 use frontdesk_media::{FontMetrics, read_proportions};
 use serde::Serialize;
 
-pub use self::color::Color;
+pub use frontdesk_media::Color;
 
 use super::file::Blob;
 use super::media_type::media_type;

@@ -5,22 +5,19 @@
 //! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
 //! the bodies are encoded again at every start.
 
-#![expect(clippy::disallowed_methods, reason = "abandoned temporary files are removed by age")]
-
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
+use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
 /// The cache in a folder. Missing, damaged and foreign files count as missing; they are made again.
 #[derive(Debug)]
@@ -37,10 +34,6 @@ const MAX_STRONG: usize = 512 << 10;
 
 /// Stored instead of a length if the encoding is not smaller than the body.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
-
-/// The age after which a temporary file counts as abandoned. Another process may still be writing a younger
-/// one.
-const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
 
 impl Encodings {
     /// A cache in `folder`. The first write creates the folder, but not its parent folder.
@@ -61,7 +54,13 @@ impl Encodings {
     /// A body longer than `MAX_STRONG` is stored with its quick encodings. Takes minutes for a large site;
     /// once `stop` is set, stops early and removes nothing. Returns whether the cache has strong encodings
     /// that these files do not use yet.
-    pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
+    /// Calls `done` after each file.
+    pub(super) fn strengthen(
+        &self,
+        mut files: Vec<&Arc<File>>,
+        stop: &AtomicBool,
+        done: impl Fn(&File),
+    ) -> io::Result<bool> {
         files.retain(|file| file.compressible);
         files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
@@ -78,6 +77,7 @@ impl Encodings {
             if self.read(file.hash).is_none() {
                 self.write_encodings(file.hash, &encode_strongly(file))?;
             }
+            done(file);
         }
         self.remove_unused_files(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
         Ok(is_new)
@@ -87,63 +87,25 @@ impl Encodings {
         self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
     }
 
-    /// Replaces a file atomically, without syncing it. Creates the folder if it is missing, but not its
-    /// parent folder.
+    /// Replaces a file atomically, see [`cache_folder::write_file`].
     pub(super) fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        if !self.folder.is_dir() {
-            // Do not create parent folders: if the data folder is missing, it may not be mounted.
-            DirBuilder::new().mode(0o700).create(&self.folder)?;
-            fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
-        }
-        let draft = self.folder.join(format!("{name}.{}", std::process::id()));
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)
-            .and_then(|mut file| file.write_all(content))
-            // No sync is needed: the hash detects files that a power failure has damaged.
-            .and_then(|()| fs::rename(&draft, self.folder.join(name)));
-        if written.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
-        written
+        cache_folder::write_file(&self.folder, name, content)
     }
 
     /// Removes encodings that are not in `used`, including those of other versions of frontdesk, and
     /// abandoned temporary files.
     fn remove_unused_files(&self, used: &HashSet<String>) -> io::Result<()> {
-        let is_hash =
-            |name: &str| name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
-        self.remove_files(is_hash, used)
+        self.remove_files(begins_with_hash, used)
     }
 
-    /// Removes the files whose names satisfy `is_ours`, except those in `used` and temporary files that a
-    /// process may still be writing. Ignores a missing folder, and files that cannot be removed.
+    /// Removes the files whose names satisfy `is_ours`, except those in `used`, see
+    /// [`cache_folder::remove_files`].
     pub(super) fn remove_files(
         &self,
         is_ours: impl Fn(&str) -> bool,
         used: &HashSet<String>,
     ) -> io::Result<()> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else { continue };
-            let may_be_in_progress = || {
-                let modified = entry.metadata().and_then(|meta| meta.modified());
-                let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
-                name.contains('.') && age.is_none_or(|age| age < MAX_WRITE_TIME)
-            };
-            if is_ours(name) && !used.contains(name) && !may_be_in_progress() {
-                // Ignore errors, because another process may have removed the file.
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-        Ok(())
+        cache_folder::remove_files(&self.folder, is_ours, used)
     }
 }
 
@@ -160,23 +122,6 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
         let encoded = encode(encoding, bytes, Effort::Strong)?;
         (encoded.len() < bytes.len()).then(|| encoded.into())
     })
-}
-
-/// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all
-/// of these.
-pub(super) fn build_cache_file(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
-    let mut file = [&beginning.concat(), content].concat();
-    let hash = blake3::hash(&file);
-    file.extend(hash.as_bytes());
-    file
-}
-
-/// The content of a file that [`build_cache_file`] has made. `None` if the file is damaged or begins with
-/// other parts.
-pub(super) fn parse_cache_file(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
-    let (text, hash) = file.split_last_chunk::<32>()?;
-    let content = text.strip_prefix(&*beginning.concat())?;
-    (blake3::hash(text) == *hash).then(|| file.slice_ref(content))
 }
 
 /// The bytes of a cache file for the body with the hash `content`: each encoding is preceded by its length.
@@ -210,6 +155,8 @@ fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::file::Cache;
     use crate::{Page, PagesOptions, Role, Site, SiteEntry};
@@ -255,7 +202,7 @@ mod tests {
         let first = site(&[&text, "short"]);
         first.compress(usize::MAX, Some(&encodings));
         let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
-        assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
+        assert!(first.strengthen(&encodings, &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1, "the short text is sent unencoded");
         let mode = |path: &std::path::Path| {
             fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
@@ -263,12 +210,12 @@ mod tests {
         assert_eq!(mode(&encodings.folder), 0o700);
         assert_eq!(mode(&encodings.folder.join(&names(&encodings)[0])), 0o600);
         assert!(
-            encodings.strengthen(first.files(), &GO).expect("the cache is readable"),
+            first.strengthen(&encodings, &GO).expect("the cache is readable"),
             "this site does not use them yet"
         );
         let with_them = first.strengthened(&encodings);
         assert!(
-            !encodings.strengthen(with_them.files(), &GO).expect("the cache is readable"),
+            !with_them.strengthen(&encodings, &GO).expect("the cache is readable"),
             "no encodings are missing"
         );
 
@@ -294,7 +241,7 @@ mod tests {
         let encodings = Encodings::new(folder.path());
         let text = "A line that repeats itself.\n".repeat(20);
         let site = site(&[&text]);
-        encodings.strengthen(site.files(), &GO).expect("the cache is writable");
+        site.strengthen(&encodings, &GO).expect("the cache is writable");
         let content = blake3::hash(text.as_bytes());
         let whole = fs::read(encodings.file_path(content)).expect("the file exists");
         assert!(encodings.read(content).is_some());
@@ -318,7 +265,7 @@ mod tests {
         );
         // The next run repairs the damaged file.
         fs::write(encodings.file_path(content), &whole[..40]).expect("the cache is writable");
-        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert!(site.strengthen(&encodings, &GO).expect("the cache is writable"));
         assert_eq!(fs::read(encodings.file_path(content)).expect("the file exists"), whole);
     }
 
@@ -327,19 +274,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path());
         let [one, two] = ["One line of many.\n", "Two lines of many.\n"].map(|line| line.repeat(30));
-        encodings.strengthen(site(&[&one, &two]).files(), &GO).expect("the cache is writable");
+        site(&[&one, &two]).strengthen(&encodings, &GO).expect("the cache is writable");
         assert_eq!(names(&encodings).len(), 2);
         let of = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
         let draft = format!("{}.1", of(&two));
         for other in ["inbox.sqlite", draft.as_str()] {
             fs::write(folder.path().join(other), "x").expect("the cache is writable");
         }
-        encodings.strengthen(site(&[&one]).files(), &GO).expect("the cache is writable");
+        site(&[&one]).strengthen(&encodings, &GO).expect("the cache is writable");
         let mut left = [of(&one), "inbox.sqlite".to_owned(), draft];
         left.sort();
         assert_eq!(names(&encodings), left);
         let stopped = AtomicBool::new(true);
-        assert!(!encodings.strengthen(site(&[&two]).files(), &stopped).expect("stops before writing"));
+        assert!(!site(&[&two]).strengthen(&encodings, &stopped).expect("stops before writing"));
         assert_eq!(names(&encodings), left);
     }
 
@@ -349,11 +296,11 @@ mod tests {
         let data = folder.path().join("data");
         let encodings = Encodings::new(data.join("encodings"));
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
-        let error = encodings.strengthen(site.files(), &GO).expect_err("the data folder is missing");
+        let error = site.strengthen(&encodings, &GO).expect_err("the data folder is missing");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!data.exists());
         fs::create_dir(&data).expect("the parent exists");
-        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert!(site.strengthen(&encodings, &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1);
     }
 
@@ -365,6 +312,6 @@ mod tests {
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
         site.compress(usize::MAX, Some(&encodings));
         assert!(file(&site, "/0").has_encoding(Encoding::Brotli));
-        assert!(encodings.strengthen(site.files(), &GO).is_err());
+        assert!(site.strengthen(&encodings, &GO).is_err());
     }
 }

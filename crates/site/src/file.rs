@@ -10,6 +10,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::media_type::media_type;
 use super::negotiate::Encoding;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_publish::disk_file::DiskFile;
 
 /// How long caches may use a response without revalidation.
@@ -49,6 +50,12 @@ impl Blob {
     /// A file on the disk, and the hash of its content.
     pub fn on_disk(file: Arc<DiskFile>, hash: blake3::Hash) -> Self {
         Self { bytes: Bytes::new(), hash, disk: Some(file) }
+    }
+
+    /// The bytes on disk, if the site is so large that its pages are there.
+    pub fn in_spill(bytes: impl Into<Vec<u8>>, spill: &PageSpill) -> Self {
+        let bytes = bytes.into();
+        Self { hash: blake3::hash(&bytes), bytes: spill.store(bytes), disk: None }
     }
 
     /// The first `length` hexadecimal digits of the hash. `length` is at most 64.
@@ -168,13 +175,14 @@ impl File {
     /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
     /// take a large part of a reload. Stored encodings are found by this hash: change its context string if
-    /// the parts are joined differently.
+    /// the parts are joined differently. Calls `note_read` after each file.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,
         introduction: &str,
         separator: &[u8],
         files: &[&Self],
+        note_read: impl Fn(&Self),
     ) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("frontdesk joined files");
         hasher.update(&introduction.len().to_le_bytes()).update(introduction.as_bytes());
@@ -186,6 +194,7 @@ impl File {
             hasher.update(file.hash.as_bytes());
             bytes.extend_from_slice(separator);
             bytes.extend_from_slice(&file.identity.bytes);
+            note_read(file);
         }
         Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize(), disk: None })
     }
@@ -392,7 +401,7 @@ mod tests {
         let join = |introduction: &str, parts: &[&str]| {
             let parts: Vec<File> = parts.iter().map(|text| part(text)).collect();
             let parts: Vec<&File> = parts.iter().collect();
-            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts);
+            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts, |_| {});
             (joined.unencoded().bytes.to_vec(), joined.unencoded().etag().to_owned())
         };
         let (bytes, etag) = join("all", &["a", "b"]);

@@ -88,7 +88,7 @@ pub use frontdesk_publish::disk_file;
 pub use load::{LoadCache, LoadResult, SITE_FILES, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
-pub use prebuilt::{find_source, has_home_page, is_build};
+pub use prebuilt::{ConversionCache, find_source, has_home_page, is_build};
 pub use site_files::SITE_FOLDERS;
 
 // The values of options.

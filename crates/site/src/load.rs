@@ -4,7 +4,7 @@
 //! inputs have changed.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::brand::FontFacts;
@@ -24,7 +24,7 @@ use super::page_files::{LaidOutPage, PageFiles};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::plain_page::{insert_plain_pages, plain_form_page};
-use super::prebuilt::{self, BuildCache, Prebuilt};
+use super::prebuilt::{self, BuildCache, CachePlaces, ConversionCache, Prebuilt};
 use super::redirects;
 use super::resources::check_robots_txt;
 use super::search::{self, SearchCache, SearchDocument};
@@ -36,6 +36,7 @@ use super::theme::{CompiledTheme, TemplateInputs, Theme};
 use super::words;
 use crate::fault::{Fault, Severity};
 use frontdesk_process::allocator;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 
@@ -130,6 +131,20 @@ fn load_build_alone(
 }
 
 impl LoadCache {
+    /// An empty cache. Conversions of the pages of a build are read from `conversions`, and the pages of a
+    /// large site are kept on the disk of the first of `folders` that has unnamed files.
+    pub fn new(conversions: Arc<ConversionCache>, folders: &[PathBuf]) -> Self {
+        let spill = || Arc::new(PageSpill::new(folders.to_vec()));
+        let places = CachePlaces { conversions: Some(conversions), spill: spill() };
+        Self { build: BuildCache::new(places), pages: PageFiles::new(spill()), ..Self::default() }
+    }
+
+    /// Forgets all results, for example because parts of them may not match each other after a panic.
+    pub fn clear(&mut self) {
+        let Self { build, pages, .. } = std::mem::take(self);
+        *self = Self { build: build.cleared(), pages: pages.cleared(), ..Self::default() };
+    }
+
     /// Like [`load()`], but reads and renders only the files that have changed since the last load. If a file
     /// changes during the load, tries a second time.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
@@ -152,6 +167,9 @@ impl LoadCache {
             })
         });
         let LoadResult { site, faults, options, .. } = &mut result;
+        if let Some(site) = site {
+            site.spills = vec![self.build.spill().clone(), self.pages.spill().clone()];
+        }
         faults.extend(site.as_ref().and_then(|site| check_robots_txt(site, options.signals)));
         sort_faults(faults);
         result

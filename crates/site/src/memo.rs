@@ -93,6 +93,11 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         self.0.get_mut(key)
     }
 
+    /// The results with their inputs, in arbitrary order.
+    pub fn iter(&self) -> impl Iterator<Item = &(I, O)> {
+        self.0.values()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::content::{Bodies, Content};
 use super::document::{Document, PageKind, Tag};
-use super::file::{Cache, File};
+use super::file::{Blob, Cache, File};
 use super::html::id_attributes;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
@@ -20,6 +20,7 @@ use super::structure::Structure;
 use super::twin;
 use crate::fault::Fault;
 use frontdesk_process::allocator;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 
 /// The number of pages that are laid out before the texts of their bodies are freed.
@@ -31,7 +32,10 @@ const LARGE_SITE: usize = 4_000;
 
 /// The files of all pages, by the paths of the pages.
 #[derive(Debug, Default)]
-pub(super) struct PageFiles(MemoMap<PageInputs, Arc<LaidOutPage>>);
+pub(super) struct PageFiles {
+    by_path: MemoMap<PageInputs, Arc<LaidOutPage>>,
+    spill: Arc<PageSpill>,
+}
 
 /// The inputs of a page's files.
 #[derive(Debug)]
@@ -76,15 +80,31 @@ pub(super) struct LaidOutPage {
 }
 
 impl PageFiles {
+    /// No files yet. Those of a large site will be in `spill`.
+    pub fn new(spill: Arc<PageSpill>) -> Self {
+        Self { spill, ..Self::default() }
+    }
+
+    /// Where the files of a large site are.
+    pub fn spill(&self) -> &Arc<PageSpill> {
+        &self.spill
+    }
+
+    /// No files; new ones will be in the same place.
+    #[must_use]
+    pub fn cleared(self) -> Self {
+        Self::new(self.spill)
+    }
+
     /// The content in the inputs of a page.
     #[cfg(test)]
     pub fn content(&mut self, path: &str) -> Option<&Content> {
-        self.0.get_mut(path).map(|(inputs, _)| &inputs.content)
+        self.by_path.get_mut(path).map(|(inputs, _)| &inputs.content)
     }
 
     /// Whether this is the first load of a large site. The caller then returns freed memory to the system.
     pub fn needs_trimming(&self, structure: &Structure) -> bool {
-        self.0.is_empty() && structure.all().len() >= LARGE_SITE
+        self.by_path.is_empty() && structure.all().len() >= LARGE_SITE
     }
 
     /// Lays out all pages, in the order of the structure, and adds their faults to `faults`. `None` if any
@@ -101,6 +121,10 @@ impl PageFiles {
         let all: Vec<(usize, &Document)> = structure.all().iter().enumerate().collect();
         let mut pages = Vec::with_capacity(all.len());
         let needs_trimming = self.needs_trimming(structure);
+        // The HTML of a page contains its body. The Markdown adds about half of that.
+        let sizes = all.iter().map(|(_, document)| bodies.of(document).html.len() as u64);
+        self.spill.begin(sizes.sum());
+        let spill = &self.spill;
         for batch in all.chunks(BATCH) {
             let inputs = |(at, document): &(usize, &Document), last: Option<&(PageInputs, _)>| {
                 // Only lists of posts depend on the texts of other pages.
@@ -119,11 +143,11 @@ impl PageFiles {
                     view: view.unwrap_or_else(|| Arc::new(index.related_pages(document))),
                 }
             };
-            let new = self.0.get_all(
+            let new = self.by_path.get_all(
                 batch,
                 |(_, document)| &document.path,
                 inputs,
-                |(_, document), inputs, _| lay_out_page(document, inputs),
+                |(_, document), inputs, _| lay_out_page(document, inputs, spill),
             );
             for ((_, document), page) in batch.iter().zip(new) {
                 let Ok(page) = page.map_err(|fault| faults.push(fault)) else { continue };
@@ -132,7 +156,7 @@ impl PageFiles {
                 // copy is freed. Take the facts from this load, because line numbers may have changed even if
                 // the text has not.
                 let content = page.content.with_facts_of(bodies.of(document));
-                if let Some((inputs, _)) = self.0.get_mut(&document.path) {
+                if let Some((inputs, _)) = self.by_path.get_mut(&document.path) {
                     inputs.content = content.clone();
                 }
                 bodies.set(document, content);
@@ -142,7 +166,7 @@ impl PageFiles {
                 allocator::release_memory();
             }
         }
-        self.0.keep_only(all.iter().map(|(_, document)| document.path.as_str()));
+        self.by_path.keep_only(all.iter().map(|(_, document)| document.path.as_str()));
         (pages.len() == all.len()).then_some(pages)
     }
 }
@@ -158,7 +182,11 @@ fn form_names(html: &str, of_page: Option<&str>, forms: &[PageForm]) -> Vec<&'st
 
 /// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
 /// template does. If the template panics, the page is rendered without the theme and has a defect.
-fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutPage>, Fault> {
+fn lay_out_page(
+    document: &Document,
+    inputs: &PageInputs,
+    spill: &PageSpill,
+) -> Result<Arc<LaidOutPage>, Fault> {
     let PageInputs { shared: ByPointer(shared), content, view, .. } = inputs;
     let template = TemplateContext { shared, document, content, view };
     let options = &shared.data.options;
@@ -194,8 +222,9 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
     let mut html =
         if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
     html.shrink_to_fit();
-    let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
-    let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
+    let file = |media_type, text| File::from_blob(media_type, Cache::Revalidate, Blob::in_spill(text, spill));
+    let mut html = file("text/html; charset=utf-8", html);
+    let mut markdown = file("text/markdown; charset=utf-8", markdown.into_bytes());
     // The 404 pages and those that confirm addresses have no URL.
     if document.kind != PageKind::NotFound {
         html = html.with_link(link);
@@ -204,6 +233,7 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
         options.signals.add_to(&mut markdown);
     }
     let content = content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
+    spill.note_read(html.unencoded().bytes.len() + markdown.unencoded().bytes.len());
     let page = Page {
         html: Arc::new(html),
         markdown: Arc::new(markdown),

@@ -4,11 +4,13 @@
 
 mod boilerplate;
 mod content_security_policy;
+mod conversion;
+mod conversion_cache;
+mod converter;
 mod fingerprint;
 mod forms;
 mod html_pages;
 mod rule_files;
-mod source;
 mod urls;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,20 +19,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
-use frontdesk_convert::{
-    Converted, Embedded, Loss, Metadata, Options, Selector, convert, forbids_index, parse_url, title_ends,
-    title_without,
-};
+use frontdesk_convert::{Metadata, forbids_index, title_ends, title_without};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
 use self::boilerplate::find_boilerplate;
-use self::content_security_policy::content_security_policy;
+use self::conversion::{Conversion, Facts, Shared};
+pub(super) use self::conversion_cache::CachePlaces;
+pub use self::conversion_cache::ConversionCache;
+use self::converter::PageConverter;
 use self::fingerprint::is_fingerprinted;
 use self::forms::FormTexts;
 use self::html_pages::{HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
-use self::source::find_template_syntax;
 use self::urls::{redirect_names, twin_names};
 use super::file::{Blob, Cache, File, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
@@ -42,10 +43,11 @@ use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
-use super::site_files::{BuildFile, FileCache, read_build};
+use super::site_files::{BuildFile, FileCache, is_html, read_build};
 use crate::fault::Fault;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
-use frontdesk_publish::{FileChanged, Publication};
+use frontdesk_publish::{FileChanged, Publication, find_template_syntax};
 
 /// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
 /// for the empty path.
@@ -88,30 +90,18 @@ pub fn find_source(folder: &Path) -> Option<PathBuf> {
 /// The minimum number of pages whose titles must share a part for it to be the site's name.
 const MIN_TITLES: usize = 3;
 
-/// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
-const MIN_SHELL_LETTERS: usize = 30;
-
 /// The results of a build's last load, which the next load reuses.
 #[derive(Debug, Default)]
 pub(super) struct BuildCache {
     files: FileCache,
     /// The conversion of each page on its own, including the blocks that other pages share. If the conversion
-    /// panicked: the result of [`unconverted`], and the panic.
-    alone: MemoMap<ConversionInputs, (Arc<Converted>, Option<Panic>)>,
+    /// panicked: the result of [`Conversion::unconverted`], and the panic.
+    alone: MemoMap<Hash, (Conversion, Option<Panic>)>,
     /// The conversion of each page without the parts that it shares with others.
-    without_shared: MemoMap<(ConversionInputs, Shared), Arc<Converted>>,
-}
-
-/// The hash of the HTML, the URL, the selectors, and the forms.
-type ConversionInputs = (Hash, String, String, String, FormTexts);
-
-/// The parts of a page that belong to the site, because other pages have them too.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Shared {
-    /// Hashes of blocks of links.
-    links: HashSet<u64>,
-    /// The name of the site, if the title or the first-level heading of the Markdown contains it.
-    site_name: Option<String>,
+    without_shared: MemoMap<Hash, Conversion>,
+    /// The inputs of the conversions that the cache on disk lacks.
+    new: HashSet<Hash>,
+    places: CachePlaces,
 }
 
 /// The pages, files and rules of a build.
@@ -148,6 +138,22 @@ struct PrebuiltPage {
 }
 
 impl BuildCache {
+    /// An empty cache that uses these places.
+    pub fn new(places: CachePlaces) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    /// An empty cache that uses the same places.
+    #[must_use]
+    pub fn cleared(self) -> Self {
+        Self::new(self.places)
+    }
+
+    /// Where the pages of a large build are.
+    pub fn spill(&self) -> &Arc<PageSpill> {
+        &self.places.spill
+    }
+
     /// Reads the published files of the build and its rules, and converts its pages. Reuses the results of
     /// the last load for unchanged pages. Fails if a file changes in the meantime; all other problems are
     /// faults.
@@ -160,16 +166,16 @@ impl BuildCache {
         faults: &mut Vec<Fault>,
     ) -> Result<Prebuilt, FileChanged> {
         let served_path = |name: &str| format!("{}{name}", build.mount);
-        let files = read_build(&build.folder, &served_path, publication, &mut self.files, faults)?;
+        let spill = &self.places.spill;
+        let files = read_build(&build.folder, &served_path, publication, &mut self.files, spill, faults)?;
         if !files.iter().any(|file| file.name == "index.html") {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let missing = || format!("let the generator write an index.html to {}", build.folder.display());
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
         }
         let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
-        let (html, others): (Vec<BuildFile>, _) =
-            files.into_iter().partition(|file| urls::is_html(&file.name));
-        let (pages, fragments) = separate_fragments(&html, build, options);
+        let (html, others): (Vec<BuildFile>, _) = files.into_iter().partition(|file| is_html(&file.name));
+        let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill);
         let mut prebuilt = Prebuilt {
             pages: Vec::with_capacity(pages.len()),
             files: BTreeMap::new(),
@@ -182,17 +188,25 @@ impl BuildCache {
             prebuilt.add_file(file, &headers);
         }
         let converted = self.convert_pages(&pages, build, &forms::texts(forms), faults);
-        let shown = pages.iter().zip(&converted).map(|(page, it)| (page.file.name.as_str(), &it.forms[..]));
+        let shown =
+            pages.iter().zip(&converted).map(|(page, it)| (page.file.name.as_str(), &it.facts.forms[..]));
         prebuilt.forms = forms::find_forms(shown, forms, &options.form_set, faults);
         prebuilt.remove_sources(&pages, &converted, faults);
-        let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
+        let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
-        let context = ComposeContext { build, options, headers: &headers, site_name: site_name.as_deref() };
+        let context = ComposeContext {
+            build,
+            options,
+            headers: &headers,
+            site_name: site_name.as_deref(),
+            spill: &self.places.spill,
+        };
         let all: Vec<_> = pages.iter().zip(converted).zip(names).collect();
         let pages = in_parallel(&all, |((source, converted), names)| {
             let written = prebuilt.files.get(&names.0[0]).cloned();
             compose_page(source, converted, written, names.clone(), &context)
         });
+        self.share_markdown(&pages);
         for page in pages {
             match not_found_folder(&page.name) {
                 Some("") => prebuilt.not_found.push((String::new(), page.page)),
@@ -212,74 +226,60 @@ impl BuildCache {
 
     /// Converts the pages in parallel: first each on its own, then again without what many pages share.
     /// Reports incomplete conversions and panics. A page whose conversion panics gets the result of
-    /// [`unconverted`].
+    /// [`Conversion::unconverted`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
         build: &BuildOptions,
         forms: &FormTexts,
         faults: &mut Vec<Fault>,
-    ) -> Vec<Arc<Converted>> {
-        // Invalid selectors were rejected when the configuration was read.
-        let selector =
-            |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
-        let base = Options {
-            main: selector(&build.main),
-            exclude: selector(&build.exclude),
-            forms: forms.clone(),
-            ..Options::default()
-        };
-        let run = |page: &HtmlPage<'_>, Shared { links: boilerplate, site_name }| {
-            let url = parse_url(&page.url).ok();
-            panics::catch(Part::Content, || {
-                panics::inject("build-page", &page.file.name);
-                let options = Options { url, boilerplate, site_name, ..base.clone() };
-                Arc::new(forms::with_all_forms(convert(&page.html, &options), forms))
-            })
-        };
-        let inputs = |page: &HtmlPage<'_>| {
-            let selectors = (build.main.clone(), build.exclude.clone());
-            (page.file.blob.hash, page.url.clone(), selectors.0, selectors.1, forms.clone())
-        };
+    ) -> Vec<Conversion> {
+        let converter = PageConverter::new(build, forms, &self.places);
         let alone = self.alone.get_all(
             pages,
             |page| page.name(),
-            |page, _| inputs(page),
-            |page, _, _| match run(page, Shared::default()) {
-                Ok(converted) => Ok::<_, Infallible>((converted, None)),
-                Err(panic) => Ok((Arc::new(unconverted(page)), Some(panic))),
+            |page, _| converter.inputs(page, &Shared::default()),
+            |page, inputs, _| {
+                Ok::<_, Infallible>(match converter.convert(page, inputs, &Shared::default(), false) {
+                    Ok(conversion) => (conversion, None),
+                    Err(panic) => (Conversion::unconverted(page), Some(panic)),
+                })
             },
         );
-        let alone: Vec<_> = alone.into_iter().map(|Ok(converted)| converted).collect();
-        let boilerplate = find_boilerplate(alone.iter().map(|(page, _)| &**page));
-        let site_name = common_site_name(alone.iter().map(|(page, _)| page.declared_title.as_deref()));
-        let both: Vec<_> = pages.iter().zip(&alone).collect();
+        let alone: Vec<_> = alone.into_iter().map(|Ok(conversion)| conversion).collect();
+        let boilerplate = find_boilerplate(alone.iter().map(|(page, _)| &*page.facts));
+        let site_name = common_site_name(alone.iter().map(|(page, _)| page.facts.declared_title.as_deref()));
+        let both: Vec<_> = pages.iter().zip(alone).collect();
+        let shared = |facts: &Facts| {
+            let hashes = facts.link_blocks.iter().flatten().copied();
+            let links = hashes.filter(|hash| boilerplate.contains(hash)).collect();
+            Shared { links, site_name: site_name.clone().filter(|name| depends_on(facts, name)) }
+        };
         let results = self.without_shared.get_all(
             &both,
             |(page, _)| page.name(),
-            |(page, (alone, _)), _| {
-                let hashes = alone.link_blocks.iter().flatten().copied();
-                let links = hashes.filter(|hash| boilerplate.contains(hash)).collect();
-                let site_name = site_name.clone().filter(|name| depends_on(alone, name));
-                (inputs(page), Shared { links, site_name })
-            },
-            |(page, (alone, _)), (_, shared), _| {
-                let cleaned = (*shared != Shared::default()).then(|| run(page, shared.clone()).ok());
-                // If the second conversion panics, the first one is used.
-                Ok::<_, Infallible>(cleaned.flatten().unwrap_or_else(|| alone.clone()))
+            |(page, (alone, _)), _| converter.inputs(page, &shared(&alone.facts)),
+            |(page, (alone, panic)), inputs, _| {
+                let shared = shared(&alone.facts);
+                let is_alone = panic.is_some() || shared == Shared::default() && alone.markdown.is_some();
+                if is_alone {
+                    return Ok::<_, Infallible>(alone.clone());
+                }
+                Ok(converter.convert_again(page, inputs, &shared, alone))
             },
         );
-        let results: Vec<Arc<Converted>> = results.into_iter().map(|Ok(converted)| converted).collect();
+        let results: Vec<Conversion> = results.into_iter().map(|Ok(converted)| converted).collect();
         for ((page, (_, defect)), result) in both.iter().zip(&results) {
             let consequence = "the page's Markdown only links to its HTML";
             faults.extend(match defect {
                 Some(panic) => Some(Fault::defect(&page.file.name, panic, consequence)),
-                None => conversion_fault(page, result),
+                None => result.facts.problem.as_ref().map(|problem| problem.fault(&page.file.name)),
             });
         }
         self.alone.keep_only(pages.iter().map(HtmlPage::name));
         self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
-        if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
+        self.new.extend(converter.into_new());
+        if !build.main.is_empty() && !results.iter().any(|page| page.facts.is_selected) {
             let message =
                 format!("`convert.main`: the selector `{}` matches nothing on any page", build.main);
             let fault = Fault::warning("frontdesk.toml", None, message);
@@ -287,58 +287,32 @@ impl BuildCache {
         }
         results
     }
-}
 
-/// The result for a page whose conversion panicked: Markdown that links to the HTML. The page's inline code
-/// is unknown. `has_policy` prevents a content security policy that would block it.
-fn unconverted(page: &HtmlPage<'_>) -> Converted {
-    Converted {
-        metadata: Metadata { title: Some(page.path.clone()), ..Metadata::default() },
-        embedded: Embedded { has_policy: true, ..Embedded::default() },
-        forms: Vec::new(),
-        markdown: format!("This page is available as HTML: <{}>\n", page.url),
-        link_blocks: Vec::new(),
-        declared_title: None,
-        has_title_as_heading: false,
-        is_selected: false,
-        page_letters: 0,
-        is_truncated: false,
-        loss: Loss::default(),
-        omissions: Vec::new(),
+    /// Replaces the Markdown of each conversion with that in the page's file, which saves a copy, and drops
+    /// that of conversions that are not used. Then tells the cache on disk which conversions the site uses.
+    fn share_markdown(&mut self, pages: &[PrebuiltPage]) {
+        for page in pages {
+            let file = &page.page.markdown.unencoded().bytes;
+            let Some((used, conversion)) = self.without_shared.get_mut(&page.name) else { continue };
+            if let Some(text) = &conversion.markdown
+                && file.ends_with(text)
+            {
+                conversion.markdown = Some(file.slice(file.len() - text.len()..));
+            }
+            if let Some((inputs, (alone, _))) = self.alone.get_mut(&page.name) {
+                alone.markdown = conversion.markdown.clone().filter(|_| inputs == used);
+            }
+        }
+        let Some(cache) = &self.places.conversions else { return };
+        let all = || {
+            let alone = self.alone.iter().map(|(inputs, (conversion, _))| (inputs, conversion));
+            alone.chain(self.without_shared.iter().map(|(inputs, conversion)| (inputs, conversion)))
+        };
+        let new = all().filter(|(inputs, _)| self.new.contains(inputs));
+        let new: HashMap<Hash, Conversion> = new.map(|(inputs, it)| (*inputs, it.clone())).collect();
+        cache.set_used(all().map(|(inputs, _)| *inputs).collect(), new);
+        self.new.clear();
     }
-}
-
-/// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any
-/// text. At most one, the first that applies. Pages that forbid indexing are only checked for missing text.
-fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault> {
-    let fault = |message: String| Fault::warning(&page.file.name, None, message);
-    if converted.is_truncated {
-        let message = "the page is too large or too deeply nested to be converted completely";
-        return Some(fault(message.to_owned()));
-    }
-    if converted.loss.letters > 0 {
-        let Loss { letters, of, first, element, rule } = &converted.loss;
-        let reason = rule.map_or_else(|| "no rule removes it".to_owned(), |rule| rule.to_string());
-        let message = format!(
-            "{letters} of {of} letters of the main region are missing from the Markdown; the first missing text is \
-             {first:?} in <{element}> ({reason})"
-        );
-        return Some(
-            fault(message).hint("`frontdesk convert --explain FILE` shows what is left out, and why"),
-        );
-    }
-    if converted.metadata.is_unlisted {
-        return None;
-    }
-    if converted.page_letters < MIN_SHELL_LETTERS && page.html.contains("<script") {
-        let fault = fault("the page has almost no text unless its scripts run".to_owned());
-        let hint = "agents do not run scripts: configure the generator to render the page to HTML";
-        return Some(fault.hint(hint));
-    }
-    let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
-                try a selector with `frontdesk convert FILE --selector …`";
-    (converted.page_letters > 0 && !converted.markdown.contains(char::is_alphanumeric))
-        .then(|| fault("no main content was found".to_owned()).hint(hint))
 }
 
 /// The 404 page, in English, for a build that has none.
@@ -365,6 +339,7 @@ struct ComposeContext<'a> {
     headers: &'a RuleList<HeaderRule>,
     /// The name of the site, which is removed from titles.
     site_name: Option<&'a str>,
+    spill: &'a PageSpill,
 }
 
 /// The name of the site, such as `Python documentation`: what the titles of more than half of the pages, and
@@ -382,7 +357,7 @@ fn common_site_name<'a>(titles: impl ExactSizeIterator<Item = Option<&'a str>>) 
 }
 
 /// Whether the Markdown of a page changes if `name` is the name of the site.
-fn depends_on(page: &Converted, name: &str) -> bool {
+fn depends_on(page: &Facts, name: &str) -> bool {
     page.metadata
         .title
         .as_deref()
@@ -393,14 +368,15 @@ fn depends_on(page: &Converted, name: &str) -> bool {
 /// The first of `twins` is the main path of the Markdown.
 fn compose_page(
     source: &HtmlPage<'_>,
-    converted: &Converted,
+    converted: &Conversion,
     written: Option<Arc<File>>,
     (twins, redirects): (Vec<String>, Vec<String>),
-    &ComposeContext { build, options, headers: rules, site_name }: &ComposeContext<'_>,
+    context: &ComposeContext<'_>,
 ) -> PrebuiltPage {
+    let &ComposeContext { options, headers: rules, site_name, .. } = context;
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
-    let mut metadata = converted.metadata.clone();
+    let mut metadata = converted.facts.metadata.clone();
     // The date of an RFC 3339 timestamp.
     let date_of = |text: &Option<String>| text.as_ref()?.get(..10)?.parse::<Date>().ok();
     let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
@@ -411,7 +387,7 @@ fn compose_page(
     }
     metadata.modified = Some(updated.to_string());
 
-    let mut html = html_file(source, converted, &twin, build, options);
+    let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
     if not_found_folder(&source.file.name).is_some() {
         html.link = None;
@@ -433,10 +409,10 @@ fn compose_page(
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }
     });
     let markdown = written.unwrap_or_else(|| {
-        let version = document_version(&converted.markdown);
+        let version = document_version(converted.text());
         let guide = format!("{}/llms.txt", options.base_url);
         let front_matter = metadata.front_matter(&[("llms_txt", &guide), ("doc_version", &version)]);
-        let text = front_matter + &converted.markdown;
+        let text = front_matter + converted.text();
         let mut file = File::new("text/markdown; charset=utf-8", Cache::Revalidate, text);
         if !canonical.is_empty() {
             file = file.with_link(canonical);
@@ -466,18 +442,19 @@ fn compose_page(
 /// element and the reload script to the HTML if the options ask for them.
 fn html_file(
     source: &HtmlPage<'_>,
-    converted: &Converted,
+    facts: &Facts,
     twin: &str,
-    build: &BuildOptions,
-    options: &PagesOptions,
+    &ComposeContext { build, options, spill, .. }: &ComposeContext<'_>,
 ) -> File {
     // These replace the server's headers of the same name, because generators and their themes use features
     // that the built-in theme does not.
     let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    // Without a policy, the server's own one would block code of the page.
+    let policy = HeaderValue::try_from(&facts.policy).unwrap_or(HeaderValue::from_static(""));
     let headers = vec![
         header("cross-origin-opener-policy", "same-origin-allow-popups"),
         header("permissions-policy", "browsing-topics=()"),
-        (http::header::CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)),
+        (http::header::CONTENT_SECURITY_POLICY, policy),
     ];
     let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
     if source.path == build.mount {
@@ -486,9 +463,14 @@ fn html_file(
             link.push_str(more);
         }
     }
-    let blob =
-        if build.adds_link_element { add_link_element(source, twin) } else { source.file.blob.clone() };
-    let blob = if options.has_reload_script { Blob::new(add_reload_script(&blob.bytes)) } else { blob };
+    let html = &source.file.blob.bytes;
+    let changed = build.adds_link_element.then(|| add_link_element(html, twin)).flatten();
+    let changed = if options.has_reload_script {
+        Some(add_reload_script(changed.as_deref().unwrap_or(html)))
+    } else {
+        changed
+    };
+    let blob = changed.map_or_else(|| source.file.blob.clone(), |html| Blob::in_spill(html, spill));
     let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob).with_link(link);
     html.headers = headers;
     html
@@ -536,12 +518,10 @@ fn not_found_folder(name: &str) -> Option<&str> {
     }
 }
 
-/// The page's HTML with a link to its Markdown at the end of the head. Unchanged if the head has no end tag.
-fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
-    let html = &source.file.blob.bytes;
-    let Some(at) = end_of_head(html) else { return source.file.blob.clone() };
+/// The page's HTML with a link to its Markdown at the end of the head. `None` if the head has no end tag.
+fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
     let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
-    Blob::new(insert_at(html, at, element.as_bytes()))
+    Some(insert_at(html, end_of_head(html)?, element.as_bytes()))
 }
 
 impl Prebuilt {
@@ -581,19 +561,14 @@ impl Prebuilt {
 
     /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with
     /// template syntax. Reports the first one, with the number of others.
-    fn remove_sources(
-        &mut self,
-        pages: &[HtmlPage<'_>],
-        converted: &[Arc<Converted>],
-        faults: &mut Vec<Fault>,
-    ) {
+    fn remove_sources(&mut self, pages: &[HtmlPage<'_>], converted: &[Conversion], faults: &mut Vec<Fault>) {
         let mut sources = Vec::new();
         for (page, converted) in pages.iter().zip(converted) {
             for name in twin_names(&page.path) {
                 let Some(file) = self.files.get(&name) else { continue };
                 let text = String::from_utf8_lossy(&file.unencoded().bytes);
                 // If the search panics, the file is used as it is.
-                let found = panics::catch(Part::Content, || find_template_syntax(&text, &converted.markdown));
+                let found = panics::catch(Part::Content, || find_template_syntax(&text, converted.text()));
                 if let Ok(Some(syntax)) = found {
                     self.files.remove(&name);
                     sources.push((name, syntax));

@@ -1,6 +1,8 @@
 //! A loaded site: entries by path, and summaries of the pages.
 
 use std::borrow::Cow;
+use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
@@ -20,6 +22,7 @@ use super::path;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::progress;
 
 /// A page in both representations.
@@ -143,6 +146,8 @@ pub struct Site {
     query_rules: RuleList<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
+    /// Where the bodies are that are not on the heap.
+    pub(super) spills: Vec<Arc<PageSpill>>,
     pub(super) hash: OnceLock<String>,
 }
 
@@ -168,6 +173,7 @@ impl Site {
             rules: RuleList::default(),
             query_rules: RuleList::default(),
             large_images: Vec::new(),
+            spills: Vec::new(),
             hash: OnceLock::new(),
         }
     }
@@ -452,7 +458,19 @@ impl Site {
             for other in others {
                 other.copy_encodings_from(first);
             }
+            self.note_read(first);
         });
+    }
+
+    /// Creates and stores the missing strong encodings of the site's files, see [`Encodings::strengthen`].
+    pub fn strengthen(&self, cache: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
+        cache.strengthen(self.files(), stop, |file| self.note_read(file))
+    }
+
+    /// To be called after the body of `file` was read: releases the memory of bodies on disk from time to
+    /// time.
+    pub fn note_read(&self, file: &File) {
+        self.spills.iter().for_each(|spill| spill.note_read(file.unencoded().bytes.len()));
     }
 
     /// A copy of the site with the strong encodings and the image variants from the cache. The copy has new
@@ -484,6 +502,7 @@ impl Site {
             progress::advance(1);
             let strong = file.without_encodings();
             strong.use_strong_encodings(&encoded(file)?);
+            self.note_read(file);
             Some(Arc::new(strong))
         });
         let stronger: HashMap<*const File, Arc<File>> = weak

@@ -19,6 +19,7 @@ use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::progress;
 use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
 use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
@@ -258,6 +259,8 @@ struct FileReader<'a> {
     shared: HashMap<Hash, Blob>,
     /// How many more files on the disk may be held open.
     may_hold_open: u64,
+    /// Where the HTML of a build is kept.
+    spill: Option<&'a PageSpill>,
 }
 
 /// A published file, or a template.
@@ -278,6 +281,7 @@ impl<'a> FileReader<'a> {
             known,
             shared: HashMap::default(),
             may_hold_open: held_open_limit(),
+            spill: None,
         }
     }
 
@@ -295,7 +299,8 @@ impl<'a> FileReader<'a> {
         progress::begin("files", found.len() as u64);
         let read = in_parallel(&found, |file| {
             progress::advance(1);
-            read_file(file, purpose(file), self.before.get(&file.place))
+            let spill = self.spill.filter(|_| is_html(&file.name));
+            read_file(file, purpose(file), self.before.get(&file.place), spill)
         });
         let mut files = Vec::with_capacity(found.len());
         for (file, content) in found.into_iter().zip(read) {
@@ -341,6 +346,7 @@ pub(super) fn read_build(
     served_path: &dyn Fn(&str) -> String,
     publication: &mut Publication<'_>,
     known: &mut FileCache,
+    spill: &PageSpill,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<BuildFile>, FileChanged> {
     let mut reader = FileReader::new(known);
@@ -358,6 +364,9 @@ pub(super) fn read_build(
     let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
+    let pages = found.iter().filter(|file| is_html(&file.name));
+    spill.begin(pages.map(|file| file.metadata.len()).sum());
+    reader.spill = Some(spill);
     let read = reader.read(found, |_| Purpose::Build, &served, publication, faults)?;
     let build_file = |ReadFile { file, content, .. }| match content {
         FileContent::Blob(blob, _) => {
@@ -377,6 +386,7 @@ fn read_file(
     file: &FoundFile,
     purpose: Purpose,
     before: Option<&CachedFile>,
+    spill: Option<&PageSpill>,
 ) -> Result<Result<ReadContent, Fault>, FileChanged> {
     let place = &file.place;
     if purpose == Purpose::None {
@@ -420,7 +430,10 @@ fn read_file(
             FileContent::Blob(blob, _) if blob.disk.is_none() && blob.bytes == bytes => Some(blob.clone()),
             _ => None,
         });
-        let blob = unchanged.unwrap_or_else(|| Blob::new(bytes));
+        let blob = unchanged.unwrap_or_else(|| match spill {
+            Some(spill) => Blob::in_spill(bytes, spill),
+            None => Blob::new(bytes),
+        });
         return Ok(Ok((FileContent::Blob(blob, mark), None)));
     }
     let hash = blake3::hash(&bytes);
@@ -432,6 +445,11 @@ fn read_file(
             Err(Fault::error(place, Some(line), "the file is not valid UTF-8"))
         }
     })
+}
+
+/// Whether a file of a build is HTML.
+pub(super) fn is_html(name: &str) -> bool {
+    name.ends_with(".html") || name.ends_with(".htm")
 }
 
 /// Whether pages can show the file. Other files in `pages/` and `posts/`, such as notes and backups, are not

@@ -14,7 +14,7 @@ use blake3::Hash;
 use bytes::Bytes;
 use frontdesk_media::scale_down;
 
-use super::encodings::{Encodings, build_cache_file, parse_cache_file};
+use super::encodings::Encodings;
 use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
 use super::media_type::media_type;
@@ -23,6 +23,7 @@ use super::path;
 use super::site::{Role, Site, SiteEntry};
 use super::site_files::Asset;
 use crate::fault::Fault;
+use frontdesk_process::cache_folder::{build_cache_file, parse_cache_file};
 use frontdesk_process::panics::{self, Part};
 use frontdesk_process::progress;
 
@@ -350,7 +351,7 @@ mod tests {
         site.create_missing_variants(&cache, &GO).expect("the cache is writable");
         assert_eq!(fs::read(&file).expect("the variant"), whole, "created again");
         assert!(!unused.exists());
-        cache.strengthen(site.files(), &GO).expect("the cache is writable");
+        site.strengthen(&cache, &GO).expect("the cache is writable");
         assert!(file.exists(), "encodings and variants share the folder");
     }
 }

@@ -32,7 +32,7 @@ use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_process::allocator;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
-use frontdesk_site::{Encodings, Site};
+use frontdesk_site::{ConversionCache, Encodings, Site};
 
 /// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
 /// because unchanged bodies keep their encodings, and an edit should be visible at once.
@@ -63,6 +63,7 @@ pub(super) struct Reloader {
     /// Results of the last load, which are reused for unchanged files.
     pub(super) cache: SiteCache,
     pub(super) encodings: Arc<Encodings>,
+    pub(super) conversions: Arc<ConversionCache>,
     /// The encoding thread reports here that stronger encodings are ready.
     pub(super) reasons: Sender<ReloadReason>,
     /// Triggers a reload after changes in the site's folder; `None` if it is not watched.
@@ -138,11 +139,18 @@ impl Reloader {
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.app.snapshot.load().site.clone(), self.encodings.clone());
+        let conversions = self.conversions.clone();
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
             // Release memory at normal priority, because other threads may have to wait until that is done.
             allocator::release_memory();
             process::release_program_pages();
+            // At normal priority, because it takes a fraction of a second and shortens the next start by
+            // seconds.
+            if let Err(error) = conversions.store(&stopped) {
+                let folder = conversions.folder().display();
+                tracing::warn!(%error, "cannot cache the Markdown of the build's pages in {folder}; each start converts them");
+            }
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
             let folder = encodings.folder.display();
@@ -158,7 +166,7 @@ impl Reloader {
                     tracing::warn!(%error, "cannot store smaller images in {folder}; serving originals");
                 }
             }
-            match encodings.strengthen(site.files(), &stopped) {
+            match site.strengthen(&encodings, &stopped) {
                 Ok(is_new) => publish(is_new),
                 Err(error) => {
                     tracing::warn!(%error, "cannot cache the strongest compression in {folder}; serving faster, larger encodings");
@@ -184,8 +192,7 @@ impl Reloader {
         let began = Instant::now();
         self.service.notify_reloading();
         let reloaded = process::run_in_new_thread(|| self.try_reload()).unwrap_or_else(|panic| {
-            // Parts of the cache may not match each other any more.
-            self.cache = SiteCache::default();
+            self.cache.clear();
             let message = format!("the site cannot be reloaded: {}", panic.with_message());
             Err(vec![Fault::error(self.folder.display().to_string(), None, message).hint(REPORT_DEFECT)])
         });

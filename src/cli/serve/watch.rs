@@ -117,20 +117,20 @@ fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, Recursi
 }
 
 /// Returns a predicate for the paths of files that can affect the site: those in its folder and its build,
-/// except the data folder, the database and the cached encodings.
+/// except the data folder, the database and the caches.
 fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
     let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
     let root_is_data = root.starts_with(&data);
     let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
-    let encodings = data.join(site::ENCODINGS);
+    let caches = [site::ENCODINGS, site::CONVERSIONS].map(|name| data.join(name));
     let root = root.to_owned();
     move |path| {
-        // If the site is in the data folder, the database's files and the encodings are recognized by name.
-        let of_encodings = path.starts_with(&encodings);
+        // If the site is in the data folder, the database's files and the caches are recognized by name.
+        let of_caches = caches.iter().any(|cache| path.starts_with(cache));
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
         });
         let of_site = path.starts_with(&root) || build.as_ref().is_some_and(|build| path.starts_with(build));
-        of_site && !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
+        of_site && !of_database && !of_caches && (root_is_data || !path.starts_with(&data))
     }
 }

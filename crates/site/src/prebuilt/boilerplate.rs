@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use frontdesk_convert::Converted;
+use super::conversion::Facts;
 
 /// A block of links is boilerplate if at least this percentage of the pages in a language, and at least
 /// [`MIN_REPETITIONS`] pages, have it at the same place.
@@ -10,7 +10,7 @@ const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
 /// The hashes of blocks of links that nearly all pages of a language share.
-pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Converted>) -> HashSet<u64> {
+pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Facts>) -> HashSet<u64> {
     let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
     for page in pages {
         let (number, counts) = languages.entry(page.metadata.language.as_deref()).or_default();

@@ -1,4 +1,4 @@
-//! The HTML files of a build: tells pages from fragments, and decodes them.
+//! The HTML files of a build: tells pages from fragments.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,11 +10,11 @@ use crate::options::{BuildOptions, PagesOptions};
 use crate::parallel::in_parallel;
 use crate::path::encode;
 use crate::site_files::BuildFile;
+use frontdesk_process::page_spill::PageSpill;
 
 /// An HTML file that is a page, not a fragment.
 pub(super) struct HtmlPage<'a> {
     pub file: &'a BuildFile,
-    pub html: Cow<'a, str>,
     pub media_type: &'static str,
     pub path: String,
     pub url: String,
@@ -25,15 +25,21 @@ impl HtmlPage<'_> {
     pub fn name(&self) -> &str {
         &self.file.name
     }
+
+    /// The decoded HTML. Copies the page unless it is UTF-8, so a caller keeps it only while it needs it.
+    pub fn html(&self) -> Cow<'_, str> {
+        decode_html(&self.file.blob.bytes).0
+    }
 }
 
-/// Separates HTML files into pages, which are decoded and get their paths, and fragments. A file without a
+/// Separates HTML files into pages, which get their paths, and fragments. A file without a
 /// title is a fragment, such as a part of a page, or a file that proves ownership of the site to another
 /// service. Pages keep the extension `.html` in their paths if any link on a page leads to such a file.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
     options: &PagesOptions,
+    spill: &PageSpill,
 ) -> (Vec<HtmlPage<'a>>, Vec<&'a BuildFile>) {
     let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
     let files: Vec<&BuildFile> = html.iter().collect();
@@ -42,15 +48,16 @@ pub(super) fn separate_fragments<'a>(
         let (text, media_type) = decode_html(&file.blob.bytes);
         let is_page = is_page(&text);
         let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
-        (text, media_type, is_page, keeps_extension)
+        spill.note_read(file.blob.bytes.len());
+        (media_type, is_page, keeps_extension)
     });
     let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
     let (mut pages, mut fragments) = (Vec::new(), Vec::new());
-    for (file, (html, media_type, is_page, _)) in html.iter().zip(read) {
+    for (file, (media_type, is_page, _)) in html.iter().zip(read) {
         if is_page {
             let path = page_path(&build.mount, &file.name, keeps_extension);
             let url = format!("{}{}", options.base_url, encode(&path));
-            pages.push(HtmlPage { file, html, media_type, path, url });
+            pages.push(HtmlPage { file, media_type, path, url });
         } else {
             fragments.push(file);
         }

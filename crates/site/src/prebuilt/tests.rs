@@ -7,6 +7,8 @@ use std::path::Path;
 use super::*;
 use crate::{LoadCache, LoadResult, RulesDialect};
 
+mod restart;
+
 /// A build in a temporary folder.
 struct Bench {
     folder: tempfile::TempDir,

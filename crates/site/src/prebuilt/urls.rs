@@ -5,10 +5,6 @@ use std::collections::HashSet;
 use crate::html::attributes;
 use crate::path;
 
-pub(super) fn is_html(name: &str) -> bool {
-    name.ends_with(".html") || name.ends_with(".htm")
-}
-
 /// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, and `x.html` is at `/x`, or at
 /// `/x.html` if the build's own links keep the extension.
 pub(super) fn page_path(mount: &str, name: &str, keeps_extension: bool) -> String {

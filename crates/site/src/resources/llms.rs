@@ -159,7 +159,8 @@ pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
     let introduction = heading(name, description);
-    File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies)
+    let note_read = |file: &File| site.note_read(file);
+    File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies, note_read)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 /// Syntax that a generator replaces, outside of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TemplateSyntax {
+pub struct TemplateSyntax {
     /// The characters with which the syntax begins, such as `{{`.
     pub kind: String,
     /// The line, counted from 1.
@@ -22,7 +22,7 @@ const DIRECTIVES: [&str; 9] =
 
 /// The first template syntax in `written` whose kind is not in `shown`, the Markdown made from the page's
 /// HTML: a page about templates may show some. `None` if there is none, so that `written` is for readers.
-pub(super) fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax> {
+pub fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax> {
     let found = template_syntax(written);
     let shown = if found.is_empty() { Vec::new() } else { template_syntax(shown) };
     found.into_iter().find(|syntax| !shown.iter().any(|shown| shown.kind == syntax.kind))

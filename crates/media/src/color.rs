@@ -4,7 +4,7 @@ use std::fmt;
 
 /// An opaque sRGB color, written `#rrggbb` or `#rgb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Color(pub(super) [u8; 3]);
+pub struct Color(pub [u8; 3]);
 
 const WHITE: Color = Color([0xff; 3]);
 const BLACK: Color = Color([0; 3]);
@@ -47,20 +47,20 @@ impl Color {
     }
 
     /// The lowest contrast with any of the backgrounds.
-    pub(super) fn least_contrast(self, backgrounds: &[Self]) -> f64 {
+    pub fn least_contrast(self, backgrounds: &[Self]) -> f64 {
         backgrounds.iter().map(|background| self.contrast(*background)).fold(f64::INFINITY, f64::min)
     }
 
     /// The color of text on this color: white if it is readable, otherwise black. One of them always has
     /// a contrast of at least 4.58:1.
-    pub(super) fn text_color(self) -> Self {
+    pub fn text_color(self) -> Self {
         if self.contrast(WHITE) >= 4.5 { WHITE } else { BLACK }
     }
 
     /// The color of the same hue whose lightness is closest to this color's, and whose contrast with all
     /// `backgrounds` is at least `ratio`. The backgrounds are all light or all dark. If there is no such
     /// color, the result is black or white.
-    pub(super) fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {
+    pub fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {
         if self.least_contrast(backgrounds) >= ratio {
             return self;
         }

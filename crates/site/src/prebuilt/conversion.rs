@@ -1,0 +1,199 @@
+//! The conversion of a page of a build: its Markdown, and what else the site uses of it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use blake3::{Hash, Hasher};
+use bytes::Bytes;
+use frontdesk_convert::{Converted, Loss, Metadata};
+use serde::{Deserialize, Serialize};
+
+use super::content_security_policy::content_security_policy;
+use super::forms::FormTexts;
+use super::html_pages::HtmlPage;
+use crate::fault::Fault;
+use crate::options::BuildOptions;
+
+/// Identifies the code that converts pages, and the versions of its libraries: a conversion by other code may
+/// differ.
+const CONVERTER: &str = env!("FRONTDESK_CONVERTER");
+
+/// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
+const MIN_SHELL_LETTERS: usize = 30;
+
+/// The conversion of a page. Cloning it copies no text.
+#[derive(Debug, Clone)]
+pub(super) struct Conversion {
+    pub facts: Arc<Facts>,
+    /// The Markdown without front matter. `None` if it was dropped, because another conversion of the page is
+    /// used.
+    pub markdown: Option<Bytes>,
+}
+
+/// The properties of a page that are not its text.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Facts {
+    #[serde(with = "MetadataFields")]
+    pub metadata: Metadata,
+    /// The content security policy.
+    pub policy: String,
+    /// The names in the page's attributes `data-frontdesk`.
+    pub forms: Vec<String>,
+    /// See [`Converted::link_blocks`].
+    pub link_blocks: Vec<[u64; 2]>,
+    pub declared_title: Option<String>,
+    pub has_title_as_heading: bool,
+    pub is_selected: bool,
+    pub problem: Option<Problem>,
+}
+
+/// Why the Markdown of a page is doubtful.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Problem {
+    message: String,
+    hint: String,
+}
+
+/// The fields of [`Metadata`], which is part of a crate that serializes nothing.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Metadata")]
+struct MetadataFields {
+    title: Option<String>,
+    description: Option<String>,
+    url: Option<String>,
+    site: Option<String>,
+    author: Option<String>,
+    published: Option<String>,
+    modified: Option<String>,
+    language: Option<String>,
+    image: Option<String>,
+    is_unlisted: bool,
+}
+
+/// The parts of a page that belong to the site, because other pages have them too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// Hashes of blocks of links.
+    pub links: HashSet<u64>,
+    /// The name of the site, if the title or the first-level heading of the Markdown contains it.
+    pub site_name: Option<String>,
+}
+
+impl Conversion {
+    /// Keeps what the site uses of a result of the converter. `html` is the page.
+    pub fn new(html: &str, converted: Converted) -> Self {
+        let problem = find_problem(html, &converted);
+        let policy = content_security_policy(&converted.embedded);
+        let Converted {
+            metadata,
+            forms,
+            markdown,
+            link_blocks,
+            declared_title,
+            has_title_as_heading,
+            is_selected,
+            ..
+        } = converted;
+        let facts = Facts {
+            metadata,
+            policy,
+            forms,
+            link_blocks,
+            declared_title,
+            has_title_as_heading,
+            is_selected,
+            problem,
+        };
+        // Without the unused capacity of the text.
+        Self { facts: Arc::new(facts), markdown: Some(markdown.into_boxed_str().into_boxed_bytes().into()) }
+    }
+
+    /// The result for a page whose conversion panicked: Markdown that links to the HTML. The page's inline
+    /// code is unknown, so the policy permits all of it.
+    pub fn unconverted(page: &HtmlPage<'_>) -> Self {
+        let metadata = Metadata { title: Some(page.path.clone()), ..Metadata::default() };
+        let policy = content_security_policy(&frontdesk_convert::Embedded {
+            has_policy: true,
+            ..frontdesk_convert::Embedded::default()
+        });
+        let markdown = format!("This page is available as HTML: <{}>\n", page.url);
+        Self {
+            facts: Arc::new(Facts { metadata, policy, ..Facts::default() }),
+            markdown: Some(markdown.into()),
+        }
+    }
+
+    /// The Markdown without front matter; empty if it was dropped.
+    pub fn text(&self) -> &str {
+        self.markdown.as_deref().and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
+    }
+}
+
+/// The problem of a page of which readers see text that is missing from its Markdown, or which has hardly any
+/// text. At most one, the first that applies. Pages that forbid indexing are only checked for missing text.
+fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
+    let problem =
+        |message: &str, hint: &str| Some(Problem { message: message.to_owned(), hint: hint.to_owned() });
+    if converted.is_truncated {
+        return problem("the page is too large or too deeply nested to be converted completely", "");
+    }
+    if converted.loss.letters > 0 {
+        let Loss { letters, of, first, element, rule } = &converted.loss;
+        let reason = rule.map_or_else(|| "no rule removes it".to_owned(), |rule| rule.to_string());
+        let message = format!(
+            "{letters} of {of} letters of the main region are missing from the Markdown; the first missing text is \
+             {first:?} in <{element}> ({reason})"
+        );
+        return problem(&message, "`frontdesk convert --explain FILE` shows what is left out, and why");
+    }
+    if converted.metadata.is_unlisted {
+        return None;
+    }
+    if converted.page_letters < MIN_SHELL_LETTERS && html.contains("<script") {
+        let hint = "agents do not run scripts: configure the generator to render the page to HTML";
+        return problem("the page has almost no text unless its scripts run", hint);
+    }
+    let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
+                try a selector with `frontdesk convert FILE --selector …`";
+    let is_empty = converted.page_letters > 0 && !converted.markdown.contains(char::is_alphanumeric);
+    if is_empty { problem("no main content was found", hint) } else { None }
+}
+
+impl Problem {
+    /// The warning about a page of this name.
+    pub fn fault(&self, page: &str) -> Fault {
+        let fault = Fault::warning(page, None, self.message.clone());
+        if self.hint.is_empty() { fault } else { fault.hint(self.hint.clone()) }
+    }
+}
+
+/// Hashes the inputs that are the same for all pages of a build: the converter, the selectors, and the forms.
+pub(super) fn hash_settings(build: &BuildOptions, forms: &FormTexts) -> Hash {
+    let mut hasher = Hasher::new_derive_key("frontdesk settings of conversions");
+    let forms = forms.iter().flat_map(|(name, text)| [name, text]);
+    for text in [CONVERTER, &build.main, &build.exclude].into_iter().chain(forms.map(String::as_str)) {
+        add_text(&mut hasher, text);
+    }
+    hasher.finalize()
+}
+
+/// Hashes everything that the conversion of a page depends on. Conversions with the same hash are equal.
+pub(super) fn hash_inputs(page: &HtmlPage<'_>, settings: &Hash, shared: &Shared) -> Hash {
+    let mut hasher = Hasher::new_derive_key("frontdesk inputs of a conversion");
+    hasher.update(settings.as_bytes()).update(page.file.blob.hash.as_bytes());
+    add_text(&mut hasher, &page.url);
+    let mut links: Vec<u64> = shared.links.iter().copied().collect();
+    links.sort_unstable();
+    hasher.update(&links.len().to_le_bytes());
+    for link in links {
+        hasher.update(&link.to_le_bytes());
+    }
+    if let Some(name) = &shared.site_name {
+        add_text(&mut hasher, name);
+    }
+    hasher.finalize()
+}
+
+fn add_text(hasher: &mut Hasher, text: &str) {
+    hasher.update(&text.len().to_le_bytes()).update(text.as_bytes());
+}

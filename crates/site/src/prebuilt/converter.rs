@@ -1,0 +1,92 @@
+//! Converts the pages of a build, or takes their conversions from the cache on disk.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use blake3::Hash;
+use frontdesk_convert::{Options, Selector, convert, parse_url};
+use frontdesk_process::panics::{self, Panic, Part};
+
+use super::conversion::{Conversion, Shared, hash_inputs, hash_settings};
+use super::conversion_cache::CachePlaces;
+use super::forms::{FormTexts, with_all_forms};
+use super::html_pages::HtmlPage;
+use crate::options::BuildOptions;
+
+/// Converts the pages of one load of a build.
+pub(super) struct PageConverter<'a> {
+    /// The options that are the same for all pages.
+    options: Options,
+    /// A hash of these and of the converter.
+    settings: Hash,
+    places: &'a CachePlaces,
+    /// The inputs of the conversions that were not in the cache.
+    new: Mutex<HashSet<Hash>>,
+}
+
+impl<'a> PageConverter<'a> {
+    pub fn new(build: &BuildOptions, forms: &FormTexts, places: &'a CachePlaces) -> Self {
+        // Invalid selectors were rejected when the configuration was read.
+        let selector =
+            |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
+        let options = Options {
+            main: selector(&build.main),
+            exclude: selector(&build.exclude),
+            forms: forms.clone(),
+            ..Options::default()
+        };
+        Self { options, settings: hash_settings(build, forms), places, new: Mutex::default() }
+    }
+
+    /// A hash of everything that the conversion of a page depends on.
+    pub fn inputs(&self, page: &HtmlPage<'_>, shared: &Shared) -> Hash {
+        hash_inputs(page, &self.settings, shared)
+    }
+
+    /// The conversion of a page without the parts in `shared`. `inputs` is their hash. With `needs_text`, the
+    /// conversion has its Markdown.
+    pub fn convert(
+        &self,
+        page: &HtmlPage<'_>,
+        inputs: &Hash,
+        shared: &Shared,
+        needs_text: bool,
+    ) -> Result<Conversion, Panic> {
+        let stored = self.places.conversions.as_ref().and_then(|cache| cache.read(inputs));
+        if let Some(stored) = stored.filter(|stored| !needs_text || stored.markdown.is_some()) {
+            return Ok(stored);
+        }
+        let conversion = panics::catch(Part::Content, || {
+            panics::inject("build-page", &page.file.name);
+            let Shared { links: boilerplate, site_name } = shared.clone();
+            let url = parse_url(&page.url).ok();
+            let options = Options { url, boilerplate, site_name, ..self.options.clone() };
+            let html = page.html();
+            Conversion::new(&html, with_all_forms(convert(&html, &options), &options.forms))
+        })?;
+        self.places.spill.note_read(page.file.blob.bytes.len());
+        self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(*inputs);
+        Ok(conversion)
+    }
+
+    /// The conversion of a page without the parts in `shared`, with its Markdown. If that panics, the one
+    /// with these parts; `alone` is that one, perhaps without its Markdown.
+    pub fn convert_again(
+        &self,
+        page: &HtmlPage<'_>,
+        inputs: &Hash,
+        shared: &Shared,
+        alone: &Conversion,
+    ) -> Conversion {
+        let none = Shared::default();
+        let known = || Some(alone.clone()).filter(|alone| alone.markdown.is_some());
+        let with_shared = || self.convert(page, &self.inputs(page, &none), &none, true).ok();
+        let converted = self.convert(page, inputs, shared, true).ok();
+        converted.or_else(known).or_else(with_shared).unwrap_or_else(|| Conversion::unconverted(page))
+    }
+
+    /// The inputs of the conversions that were not in the cache.
+    pub fn into_new(self) -> HashSet<Hash> {
+        self.new.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
