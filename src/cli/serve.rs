@@ -42,8 +42,8 @@ use frontdesk_http::tls::Tls;
 use frontdesk_http::{PrivateName, Server};
 use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::Store;
-use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_process::allocator;
+use frontdesk_process::disk::DiskMonitor;
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::{ConversionCache, Encodings, Site};
 

@@ -36,7 +36,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let yardstick = send(&minute, &peer, CONTACT, 0)?;
     drop(peer);
     let sustained = measure(bench, site.path(), &minute, 0)?;
-    let drained = measure(bench, site.path(), &Load { length: bench.length * BACKLOG_ROUNDS, ..minute }, BACKLOG)?;
+    let drained =
+        measure(bench, site.path(), &Load { length: bench.length * BACKLOG_ROUNDS, ..minute }, BACKLOG)?;
     section.targets.extend([
         Target::at_least(
             "submissions/s for a minute, 64 connections: frontdesk / yardstick",
@@ -49,12 +50,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
             sustained.left as f64 / sustained.sample.rate(),
             Unit::Count,
         ),
-        Target::at_most(
-            "p99 while a backlog is processed",
-            10_000.0,
-            drained.sample.p99,
-            Unit::Micros,
-        ),
+        Target::at_most("p99 while a backlog is processed", 10_000.0, drained.sample.p99, Unit::Micros),
         Target::at_least(
             "submissions/s while a backlog is processed: frontdesk / yardstick",
             0.3,

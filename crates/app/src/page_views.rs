@@ -21,10 +21,10 @@ use self::referrer::{MAX_HOST, referring_host};
 use self::user_agent::AgentIndex;
 use super::metrics::Representation;
 use super::parse_cache::ParseCache;
-use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_inbox::store::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts,
 };
+use frontdesk_process::disk::DiskMonitor;
 
 pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 

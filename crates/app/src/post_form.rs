@@ -32,8 +32,8 @@ use frontdesk_forms::{BodyEncoding, Form, LeadSource, MAX_BODY_BYTES, MAX_ENCODE
 use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_ip, host_of};
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::store::StoreError;
-use frontdesk_inbox::store::disk::SMALL_BODY_BYTES;
 use frontdesk_limits::{Admission, QuotaStatuses, Source};
+use frontdesk_process::disk::SMALL_BODY_BYTES;
 use frontdesk_screening::{Evidence, Origin, Rate, RequestFacts};
 
 /// How long counts of refused requests stay in memory before they are stored.

@@ -18,11 +18,11 @@ use frontdesk_deliver::worker::Confirmations;
 use frontdesk_desk::DeskOptions;
 use frontdesk_http::{Options, Scheme, Server};
 use frontdesk_inbox::intake::Intake;
-use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_inbox::store::{Store, StoreError};
 use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_limits::refusals::RefusalCounter;
 use frontdesk_limits::{self as limits, ByteLimiter, ByteOptions};
+use frontdesk_process::disk::DiskMonitor;
 use frontdesk_site::Site;
 
 #[derive(Clone)]

@@ -10,9 +10,9 @@ use toml::de::{DeString, DeValue};
 use frontdesk_age::Recipient;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_http::{Address, Network, default_memory_limit};
-use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, Server};
 use frontdesk_limits::rate_limiter;
+use frontdesk_process::disk::MinFree;
 
 /// A value from the file, or text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::notification::{Notification, Topic};
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::disk::{MinFree, Shortage};
 use frontdesk_inbox::store::{CanaryStatus, ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::{MailLimit, VisitorMail, is_visitor_channel};
+use frontdesk_process::disk::{MinFree, Shortage};
 
 /// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Digest {
         let is_recent = |at: &Timestamp| now.duration_since(*at).abs() < SignedDuration::from_hours(24);
         let long_ago = now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN);
         Ok(Digest {
-            shortage: Shortage::check(place, min_free),
+            shortage: Shortage::check(place.file(), min_free),
             held: queue.held,
             unasked: if queue.unasked_since.is_some_and(|since| since < long_ago) {
                 queue.unasked
@@ -374,8 +374,8 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    use frontdesk_inbox::store::disk::Space;
     use frontdesk_inbox::submission::delivery::Obstacle;
+    use frontdesk_process::disk::Space;
 
     #[test]
     fn the_canary_is_mentioned_only_if_it_failed_or_is_overdue() {

@@ -19,12 +19,12 @@ use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
 use super::reminder::{self, Reminder, ReminderOptions};
 use frontdesk_age::Recipient;
-use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Outage, Store, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
+use frontdesk_process::disk::MinFree;
 use frontdesk_process::panics::{self, Part};
 
 /// Time between two runs of maintenance, unless a digest is due earlier.

@@ -8,7 +8,6 @@
 //! still exists, the store creates a new file.
 
 mod canary;
-pub mod disk;
 mod error;
 pub(crate) mod fingerprint;
 pub(crate) mod ids;

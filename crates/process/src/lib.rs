@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod cache_folder;
+pub mod disk;
 pub mod output_file;
 pub mod page_spill;
 pub mod panics;

@@ -7,6 +7,7 @@
 
 pub mod disk_file;
 mod file_list;
+pub mod media_type;
 mod publication;
 mod source_copy;
 

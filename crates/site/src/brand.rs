@@ -11,12 +11,12 @@ use serde::Serialize;
 pub use frontdesk_media::Color;
 
 use super::file::Blob;
-use super::media_type::media_type;
 use super::memo::Memo;
 use super::path;
 use super::site_files::Asset;
 use crate::fault::{Fault, Placed, did_you_mean};
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_publish::media_type::media_type;
 
 /// The keys of `[brand]`. Files are named relative to `assets/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
 use http::{HeaderName, HeaderValue};
 
-use super::media_type::media_type;
 use super::negotiate::Encoding;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_publish::disk_file::DiskFile;
+use frontdesk_publish::media_type::media_type;
 
 /// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use frontdesk_media::{ImageSize, is_sized_format, read_size};
 
 use super::file::Blob;
 use super::maps::HashMap;
-use super::media_type::media_type;
 use super::path::asset_file;
 use super::site_files::Asset;
 use crate::fault::Fault;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_publish::media_type::media_type;
 
 /// The widths of the variants in pixels: a phone's screen, and the column of text on a screen with two pixels
 /// per CSS pixel.

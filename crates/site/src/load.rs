@@ -17,7 +17,6 @@ use super::form_pages::form_pages;
 use super::language::Language;
 use super::link_check::{LinkChecker, check_links, redirect_links};
 use super::maps::HashMap;
-use super::media_type::media_type;
 use super::memo::{ByPointer, Memo};
 use super::options::{PageForm, PagesOptions};
 use super::page_files::{LaidOutPage, PageFiles};
@@ -38,6 +37,7 @@ use crate::fault::{Fault, Severity};
 use frontdesk_process::allocator;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_publish::media_type::media_type;
 use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 
 /// The result of a load. Without a site, the server keeps the one that it has.

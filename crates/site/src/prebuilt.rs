@@ -35,7 +35,6 @@ use self::rule_files::read_rules;
 use self::urls::{redirect_names, twin_names};
 use super::file::{Blob, Cache, File, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
-use super::media_type::media_type_of;
 use super::memo::MemoMap;
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::parallel::in_parallel;
@@ -47,6 +46,7 @@ use super::site_files::{BuildFile, FileCache, is_html, read_build};
 use crate::fault::Fault;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_publish::media_type::media_type_of;
 use frontdesk_publish::{FileChanged, Publication, find_template_syntax};
 
 /// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`

@@ -14,7 +14,6 @@ use jiff::civil::Date;
 
 use super::file::{Blob, is_served_from_disk};
 use super::maps::HashMap;
-use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
@@ -22,6 +21,7 @@ use crate::fault::{Fault, Severity};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::progress;
 use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
+use frontdesk_publish::media_type::media_type;
 use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
 
 /// The subfolders of the site's folder that are loaded.

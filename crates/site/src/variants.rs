@@ -17,7 +17,6 @@ use frontdesk_media::scale_down;
 use super::encodings::Encodings;
 use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
-use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path;
 use super::site::{Role, Site, SiteEntry};
@@ -26,6 +25,7 @@ use crate::fault::Fault;
 use frontdesk_process::cache_folder::{build_cache_file, parse_cache_file};
 use frontdesk_process::panics::{self, Part};
 use frontdesk_process::progress;
+use frontdesk_publish::media_type::media_type;
 
 /// The beginning of each cached variant. Increment the number if the format, the scaler or an encoder
 /// changes.

@@ -16,8 +16,8 @@ use frontdesk_canary::{CertificateValidity, LocalCheck, Outcome, SiteContent, Si
 use frontdesk_config::Config;
 use frontdesk_deliver::{TransportOptions, maintenance};
 use frontdesk_http::tls::{CertificateFiles, CertificateSource};
-use frontdesk_inbox::store::disk::{Inodes, MinFree, Shortage};
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Readership};
+use frontdesk_process::disk::{Inodes, MinFree, Shortage};
 use frontdesk_site::{Site, SiteEntry};
 
 /// After this time, unread submissions are a problem if no operator uses the inbox.
@@ -96,7 +96,7 @@ fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {
         let text = "the inbox is on a database server, whose disk cannot be seen from here";
         return vec![step(Step::Disk, "inbox", Outcome::Skipped, text.to_owned())];
     };
-    let (outcome, text) = match Shortage::check(url, min_free) {
+    let (outcome, text) = match Shortage::check(url.file(), min_free) {
         None => (Outcome::Ok, "enough space is free".to_owned()),
         Some(shortage) => {
             let is_short = shortage.space.free < shortage.reserve;

@@ -1,5 +1,5 @@
-//! Processes a batch of rows from the table `intake`: screens each submission; then, in one transaction, detects
-//! repeats and floods, writes submissions and deliveries, and queues acknowledgements to visitors.
+//! Processes a batch of rows from the table `intake`: screens each submission; then, in one transaction,
+//! detects repeats and floods, writes submissions and deliveries, and queues acknowledgements to visitors.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -68,7 +68,7 @@ pub(crate) type Pending = (Vec<PendingRow>, bool);
 pub(crate) struct ScreenedBatch {
     config: BatchConfig,
     canaries: Vec<PendingRow>,
-    screened: Vec<Screened>,
+    submissions: Vec<Screened>,
     has_more: bool,
 }
 
@@ -104,27 +104,27 @@ pub(crate) fn screen(
     let (canaries, rows): (Vec<PendingRow>, Vec<PendingRow>) =
         rows.into_iter().partition(|row| row.canary.is_some());
     let read = |row| Screened::parse_and_screen(row, &config.options, &config.channels, screener);
-    let screened = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    Ok(ScreenedBatch { config, canaries, screened, has_more })
+    let submissions = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(ScreenedBatch { config, canaries, submissions, has_more })
 }
 
 /// Decides which rows of a batch are new, and stores the outcome. Ignores rows that an operator has removed
 /// from the intake since they were read.
 pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Processed, StoreError> {
-    let ScreenedBatch { config, canaries, screened, has_more } = batch;
+    let ScreenedBatch { config, canaries, submissions, has_more } = batch;
     let BatchConfig { options, channels, room_for_opinions } = config;
-    let (rows, has_more) = (screened.len() + canaries.len(), *has_more);
+    let (rows, has_more) = (submissions.len() + canaries.len(), *has_more);
     if rows == 0 {
         return Ok(Processed::default());
     }
     tx.finish_canaries(canaries, (options.clock)())?;
-    let ids: Vec<[u8; 16]> = screened.iter().map(|screened| screened.candidate.id.into_bytes()).collect();
+    let ids = submissions.iter().map(|screened| screened.candidate.id.into_bytes()).collect();
     let ids = tx.still_pending(ids)?;
     if ids.is_empty() {
         return Ok(Processed { rows, has_more, ..Processed::default() });
     }
     let is_left = |screened: &&Screened| ids.binary_search(screened.candidate.id.as_bytes()).is_ok();
-    let batch: Vec<&Screened> = screened.iter().filter(is_left).collect();
+    let batch: Vec<&Screened> = submissions.iter().filter(is_left).collect();
     // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();

@@ -1,8 +1,8 @@
 //! The thread that processes the intake.
 //!
-//! This thread screens each batch, and stores the outcome in one of the writer's transactions, possibly together
-//! with other changes. A burst of submissions is accepted first. If it lasts, the thread uses only a part of a
-//! core, so that visitors do not wait for it: see [`Pace`].
+//! This thread screens each batch, and stores the outcome in one of the writer's transactions, possibly
+//! together with other changes. A burst of submissions is accepted first. If it lasts, the thread uses only a
+//! part of a core, so that visitors do not wait for it: see [`rest`].
 
 #![expect(clippy::disallowed_methods, reason = "the processor is a thread that paces itself")]
 
@@ -198,7 +198,7 @@ impl ProcessorThread {
 
     /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_FINISH`] is over.
     /// Pauses while another replica is processing a batch, for up to [`MAX_PAUSE`] during a burst of
-    /// submissions, and as [`Pace`] demands while submissions are being accepted.
+    /// submissions, and as [`rest`] demands while submissions are being accepted.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
@@ -206,17 +206,19 @@ impl ProcessorThread {
                 thread::sleep(BUSY_CHECK_INTERVAL);
             }
             self.refresh_lessons();
-            let pace = Pace::start();
+            let timer = BatchTimer::start();
             let processed = self.process_batch()?;
-            let (is_done, is_stopping) =
-                (processed.as_ref().is_some_and(|processed| !processed.has_more), self.is_stopping.load(Relaxed));
+            let (is_done, is_stopping) = (
+                processed.as_ref().is_some_and(|processed| !processed.has_more),
+                self.is_stopping.load(Relaxed),
+            );
             if is_done || (is_stopping && began.elapsed() > MAX_FINISH) {
                 return Ok(());
             }
             match processed {
                 None => thread::sleep(TURN_RETRY_DELAY),
                 Some(processed) if !is_stopping && self.store.has_visitors() => {
-                    thread::sleep(pace.rest(&processed, (self.options.load().clock)()));
+                    thread::sleep(timer.rest(&processed, (self.options.load().clock)()));
                 }
                 Some(_) => {}
             }
@@ -344,9 +346,9 @@ impl ProcessorThread {
             .map(|processed| Processed { has_more: true, ..processed }))
     }
 
-    /// Like [`batch::process`], but screens outside of the transaction if no other replica can process the rows
-    /// meanwhile: visitors then wait for the transaction only. After the commit, also updates the counts, logs limits that stopped mails,
-    /// and notifies other threads and replicas.
+    /// Like [`batch::process`], but screens outside of the transaction if no other replica can process the
+    /// rows meanwhile: visitors then wait for the transaction only. After the commit, also updates the
+    /// counts, logs limits that stopped mails, and notifies other threads and replicas.
     fn process_up_to(
         &mut self,
         most: usize,
@@ -365,8 +367,7 @@ impl ProcessorThread {
         let processed = if self.store.is_shared() {
             let screener = self.screener.clone();
             self.store.change_blocking(move |tx| {
-                let processed =
-                    batch::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
+                let processed = batch::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
                 // Replicas that are not notified find the deliveries a little later.
                 if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
                     tx.announce()?;
@@ -374,10 +375,10 @@ impl ProcessorThread {
                 Ok(processed)
             })?
         } else {
-            let pending = self
-                .store
-                .change_blocking(move |tx| tx.read_pending(most, &ids).map_err(unprocessable))?;
-            let screened = panics::catch(Part::Submission, || batch::screen(pending, config(), &self.screener));
+            let pending =
+                self.store.change_blocking(move |tx| tx.read_pending(most, &ids).map_err(unprocessable))?;
+            let screened =
+                panics::catch(Part::Submission, || batch::screen(pending, config(), &self.screener));
             let screened = screened.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
             let batch = screened.map_err(unprocessable)?;
             let stored = self.store.change_blocking(move |tx| {
@@ -441,16 +442,16 @@ const BACKLOG_AGE: i64 = 10_000;
 
 /// Measures a batch that is processed while submissions are being accepted. The two compete for a small
 /// machine's cores, and for the writer.
-struct Pace {
+struct BatchTimer {
     began: Instant,
     /// The CPU time of this thread at the start of the batch.
     spent: Duration,
 }
 
-impl Pace {
+impl BatchTimer {
     /// The start of a batch.
-    fn start() -> Pace {
-        Pace { began: Instant::now(), spent: thread_time() }
+    fn start() -> BatchTimer {
+        BatchTimer { began: Instant::now(), spent: thread_time() }
     }
 
     /// How long to rest after a batch. `now` is the time by our clock.
@@ -461,9 +462,9 @@ impl Pace {
     }
 }
 
-/// How long to rest after a batch that took `elapsed` and as much CPU time as `spent`, so that processing takes
-/// at most half of a core; and at most a third if its newest row had waited for longer than [`BACKLOG_AGE`],
-/// in milliseconds: visitors who wait now come before submissions that are stored already.
+/// How long to rest after a batch that took `elapsed` and as much CPU time as `spent`, so that processing
+/// takes at most half of a core; and at most a third if its newest row had waited for longer than
+/// [`BACKLOG_AGE`], in milliseconds: visitors who wait now come before submissions that are stored already.
 fn rest(spent: Duration, elapsed: Duration, age: i64) -> Duration {
     let cores = if age > BACKLOG_AGE { 3 } else { 2 };
     (spent * cores).saturating_sub(elapsed)

@@ -200,7 +200,7 @@ impl Sql for Connection {
             };
             let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
             let (chunk, after) = rest.split_at(rest.len().min(rows * columns));
-            // If a row fails, the others of the statement stay, so SQLite need not keep copies of changed pages.
+            // If a row fails, the others of the statement stay, so SQLite need not copy the pages it changes.
             let sql = format!("INSERT OR FAIL INTO {into} VALUES {}", placeholders(rows, columns));
             Sql::execute(self, &sql, chunk)?;
             rest = after;

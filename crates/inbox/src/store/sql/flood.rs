@@ -71,8 +71,8 @@ impl Transaction<'_> {
         networks: &NetworkRates,
         changed: &BTreeSet<Hash>,
     ) -> Result<(), StoreError> {
-        // One row for each network: rows for each form and limit would change tables and indexes a dozen times
-        // for most submissions.
+        // One row for each network: rows for each form and limit would change tables and indexes a dozen
+        // times for most submissions.
         let mut rates: BTreeMap<&Hash, BTreeMap<&str, i64>> = BTreeMap::new();
         for ((form, network), rested) in networks.iter().filter(|((_, network), _)| changed.contains(network))
         {

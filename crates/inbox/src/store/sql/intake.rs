@@ -13,9 +13,7 @@ use super::deliver::to_millis;
 use super::opinion::HAS_OPINION;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{
-    Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, parameter_lists, rows, values,
-};
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
@@ -401,18 +399,10 @@ impl Transaction<'_> {
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
-    /// Those of the sorted `ids` that are still in the intake. With PostgreSQL, all: their rows were locked when
-    /// they were read.
+    /// Those of the sorted `ids` that are still in the intake. With PostgreSQL, all: their rows were locked
+    /// when they were read.
     pub fn still_pending(&self, ids: Vec<[u8; 16]>) -> Result<Vec<[u8; 16]>, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
-            return Ok(ids);
-        }
-        let mut count = 0;
-        for (list, values) in parameter_lists(&ids, &[]) {
-            let counted = format!("SELECT count(*) FROM intake WHERE id IN {list}");
-            count += self.sql.one_value::<usize>(&counted, &values)?;
-        }
-        if count == ids.len() {
             return Ok(ids);
         }
         let left = self.sql.query_in("SELECT id FROM intake WHERE", "id", &ids, "")?;

@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::store::url::DatabaseUrl;
-use frontdesk_process::panics::{self, Part};
+use crate::panics::{self, Part};
 
 /// The maximum size of a request body when space is low, in bytes.
 pub const SMALL_BODY_BYTES: usize = 4 * 1024;
@@ -97,10 +96,10 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// Samples the inbox's disk. Returns `None` if there is no shortage, if the file system cannot be
-    /// sampled, or if the inbox is on a PostgreSQL server.
-    pub fn check(place: &DatabaseUrl, min_free: MinFree) -> Option<Shortage> {
-        let space = Space::sample(place.file()?.parent()?).ok()?;
+    /// Samples the disk with the inbox's file. Returns `None` if there is no shortage, if the file system
+    /// cannot be sampled, or if the inbox is on a PostgreSQL server and has no file.
+    pub fn check(file: Option<&Path>, min_free: MinFree) -> Option<Shortage> {
+        let space = Space::sample(file?.parent()?).ok()?;
         Shortage::from_space(space, min_free)
     }
 
@@ -340,11 +339,10 @@ mod tests {
 
     #[test]
     fn an_inbox_on_a_server_has_no_shortage_of_its_own() {
-        let server = crate::store::Server::parse("postgres://db.example.com/frontdesk").unwrap();
-        assert_eq!(Shortage::check(&DatabaseUrl::Postgres(server), MinFree::Bytes(u64::MAX)), None);
+        assert_eq!(Shortage::check(None, MinFree::Bytes(u64::MAX)), None);
         let folder = tempfile::tempdir().unwrap();
-        let place = DatabaseUrl::Sqlite(folder.path().join("inbox.sqlite"));
-        assert!(Shortage::check(&place, MinFree::Bytes(u64::MAX)).is_some());
-        assert_eq!(Shortage::check(&place, MinFree::Off), None);
+        let file = folder.path().join("inbox.sqlite");
+        assert!(Shortage::check(Some(&file), MinFree::Bytes(u64::MAX)).is_some());
+        assert_eq!(Shortage::check(Some(&file), MinFree::Off), None);
     }
 }
