@@ -195,6 +195,9 @@ impl Unit {
     }
 }
 
+/// The maximum of a measurement that was ended at its limit: JSON has no infinity.
+const ENDLESS: f64 = 1e300;
+
 /// Median, minimum and maximum of several rounds, stored as an array with six significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f64; 3]", into = "[f64; 3]")]
@@ -223,6 +226,24 @@ impl Spread {
 
     pub fn exactly(value: f64) -> Self {
         Self { median: value, least: value, most: value }
+    }
+
+    /// A measurement that was ended at `limit`.
+    pub fn above(limit: f64) -> Self {
+        Self { median: limit, least: limit, most: ENDLESS }
+    }
+
+    pub fn is_above(&self) -> bool {
+        self.most >= ENDLESS
+    }
+
+    /// What was not measured.
+    pub fn none() -> Self {
+        Self { median: 0.0, least: 0.0, most: -1.0 }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.most < self.least
     }
 
     /// The spread of the per-round ratios. A slow phase of the machine affects both values of a round, and so

@@ -34,6 +34,9 @@ pub struct Bench {
     /// Output folder for the figures
     #[arg(long, default_value = "target/bench")]
     pub out: PathBuf,
+    /// Number of submissions in the suite `kept`
+    #[arg(long, default_value = "10000000", value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub kept: u64,
     /// The core for the servers and that for the load generator.
     #[arg(skip)]
     cores: [usize; 2],

@@ -6,6 +6,7 @@ use crate::figures::Section;
 use crate::settings::Bench;
 
 pub mod connections;
+pub mod kept;
 pub mod loading;
 pub mod memory;
 pub mod pages;
@@ -18,12 +19,13 @@ pub mod tls;
 pub type Run = fn(&Bench) -> Result<Section>;
 
 /// All suites by name, in the order of the report.
-pub const ALL: [(&str, Run); 7] = [
+pub const ALL: [(&str, Run); 8] = [
     ("pages", pages::run),
     ("connections", connections::run),
     ("tls", tls::run),
     ("memory", memory::run),
     ("submissions", submissions::run),
+    ("kept", kept::run),
     ("loading", loading::run),
     ("scale", scale::run),
 ];
