@@ -183,8 +183,20 @@ impl Unit {
         }
     }
 
+    /// Formats the median without the range.
+    pub fn format_median(self, spread: &Spread) -> String {
+        if spread.is_none() {
+            return "–".to_owned();
+        }
+        let median = self.format(spread.median);
+        if spread.is_above() { format!("> {median}") } else { median }
+    }
+
     /// Formats the median, with the range in parentheses unless its ends look the same.
     pub fn format_spread(self, spread: &Spread) -> String {
+        if spread.is_none() || spread.is_above() {
+            return self.format_median(spread);
+        }
         let [median, least, most] =
             [spread.median, spread.least, spread.most].map(|value| self.format(value));
         if least == most {
@@ -333,6 +345,16 @@ mod tests {
         let spread = Spread { median: 2.0, least: 1.0, most: 3.0 };
         assert_eq!(Unit::Micros.format_spread(&spread), "2.00 µs (1.00–3.00)");
         assert_eq!(Unit::Count.format_spread(&Spread::exactly(7.0)), "7");
+    }
+
+    #[test]
+    fn a_measurement_that_was_ended_or_left_out_is_shown_as_such() {
+        for format in [Unit::format_spread, Unit::format_median] {
+            assert_eq!(format(Unit::Millis, &Spread::above(300_000.0)), "> 300,000 ms");
+            assert_eq!(format(Unit::Bytes, &Spread::none()), "–");
+        }
+        let stored: Spread = <[f64; 3]>::from(Spread::above(5.0)).into();
+        assert!(stored.is_above());
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Writes `docs/pages/performance.md` with its plots, and the tables of `docs/pages/scale.md`, from the
 //! stored figures; or checks that they match.
 
+mod comparison;
+mod cost;
+mod targets;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -15,16 +19,85 @@ use crate::svg;
 
 const INTRODUCTION: &str = include_str!("report/introduction.md");
 const METHOD: &str = include_str!("report/method.md");
-const CONCLUSION: &str = include_str!("report/conclusion.md");
 
-/// The suites in `docs/pages/performance.md`, with a title and a text.
-const CHAPTERS: [(&str, &str, &str); 6] = [
-    ("pages", "Pages", include_str!("report/pages.md")),
-    ("connections", "Connections", include_str!("report/connections.md")),
-    ("tls", "HTTPS", include_str!("report/tls.md")),
-    ("memory", "Memory", include_str!("report/memory.md")),
-    ("submissions", "Submissions", include_str!("report/submissions.md")),
-    ("loading", "Loading a site", include_str!("report/loading.md")),
+/// A suite in `docs/pages/performance.md`. Its other tables are only in the stored figures.
+struct Chapter {
+    suite: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// Whether one table has a row for each table that compares the cost of a request.
+    has_costs: bool,
+    /// Names of other tables, each with the titles of its columns; all columns if there are none.
+    tables: &'static [(&'static str, &'static [&'static str])],
+}
+
+const RATE: &str = "requests/s";
+const TO_LOG: &str = "× yardstick (log, append), requests/s";
+
+const CHAPTERS: [Chapter; 8] = [
+    Chapter {
+        suite: "pages",
+        title: "Pages",
+        about: include_str!("report/pages.md"),
+        has_costs: true,
+        tables: &[("pages-both-cores", &["requests/s at the limit", "× one core"])],
+    },
+    Chapter {
+        suite: "connections",
+        title: "Connections",
+        about: include_str!("report/connections.md"),
+        has_costs: false,
+        tables: &[],
+    },
+    Chapter {
+        suite: "tls",
+        title: "HTTPS",
+        about: include_str!("report/tls.md"),
+        has_costs: true,
+        tables: &[],
+    },
+    Chapter {
+        suite: "memory",
+        title: "Memory",
+        about: include_str!("report/memory.md"),
+        has_costs: false,
+        tables: &[("memory-idle", &["resident"]), ("memory-connections", &["resident", "per connection"])],
+    },
+    Chapter {
+        suite: "submissions",
+        title: "Submissions",
+        about: include_str!("report/submissions.md"),
+        has_costs: false,
+        tables: &[
+            ("submissions-64", &[RATE, "p99", TO_LOG]),
+            ("submissions-256", &[RATE, "p99", TO_LOG]),
+            ("submissions-alone", &["p50", "p99"]),
+        ],
+    },
+    Chapter {
+        suite: "sustained",
+        title: "Submissions for a minute",
+        about: "",
+        has_costs: false,
+        tables: &[("submissions-sustained", &[RATE, "p99", "processed/s"])],
+    },
+    Chapter {
+        suite: "kept",
+        title: "A large inbox",
+        about: include_str!("report/kept.md"),
+        has_costs: false,
+        tables: &[("kept", &[]), ("kept-size", &[])],
+    },
+    Chapter {
+        suite: "loading",
+        title: "Loading a site",
+        about: include_str!("report/loading.md"),
+        has_costs: false,
+        tables: &[
+            ("loading", &["peak, first load", "first load", "one text changed", "a title changed"]),
+            ("loading-generators", &[]),
+        ],
+    },
 ];
 
 /// The page with the tables of the suite `scale`.
@@ -34,7 +107,7 @@ const END_OF_TABLE: &str = "<!-- end of table -->";
 const PLOTS: &str = "docs/assets/performance";
 const FIGURES: &str = "docs/assets/performance/figures.json";
 
-/// Columns that are stored, but omitted from the document.
+/// Columns that `scripts/bench SUITE` does not print.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
 /// Merges the figures in the output folder into the stored ones, and writes both documents and the plots,
@@ -90,7 +163,7 @@ fn replace_tables(document: &str, figures: &Figures) -> Result<String> {
             inside.split_once(END_OF_TABLE).with_context(|| format!("table '{name}' has no end marker"))?;
         let table = figures.table(name).with_context(|| format!("unknown table '{name}'"))?;
         write!(text, "{before}<!-- table: {name} -->\n\n")?;
-        write_rows(&mut text, table)?;
+        write_rows(&mut text, table, &printed_columns(table), true)?;
         write!(text, "\n{END_OF_TABLE}")?;
         rest = after;
     }
@@ -99,17 +172,16 @@ fn replace_tables(document: &str, figures: &Figures) -> Result<String> {
 
 /// Composes `docs/pages/performance.md` and its plots.
 fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
-    let is_shown = |section: &&Section| CHAPTERS.iter().any(|(suite, ..)| *suite == section.suite);
+    let is_shown = |section: &&Section| CHAPTERS.iter().any(|chapter| chapter.suite == section.suite);
     let figures = &Figures { sections: figures.sections.iter().filter(is_shown).cloned().collect() };
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
     write_highlights(&mut text, figures)?;
-    write_targets(&mut text, &figures.sections)?;
+    cost::write_costs_of_things(&mut text, figures)?;
     for section in &figures.sections {
         write_section(&mut text, section, &mut files)?;
     }
-    text.push('\n');
-    text += CONCLUSION;
+    targets::write_missed(&mut text, &figures.sections)?;
     text += METHOD;
     write_machines(&mut text, figures)?;
     files.insert("pages/performance.md".to_owned(), text);
@@ -159,27 +231,12 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
-/// Writes the table of all targets, and whether they are met.
-fn write_targets(text: &mut String, sections: &[Section]) -> Result<()> {
-    text.push_str("\n## Targets\n\n| | target | measured | met |\n| --- | ---: | ---: | --- |\n");
-    for target in sections.iter().flat_map(|section| &section.targets) {
-        let is_met = if target.is_met() { "yes" } else { "**no**" };
-        let sign = if target.at_least { "≥" } else { "≤" };
-        let [threshold, measured] =
-            [target.threshold, target.measured].map(|value| target.unit.format(value));
-        writeln!(text, "| {} | {sign} {threshold} | {measured} | {is_met} |", target.name)?;
-    }
-    Ok(())
-}
-
 /// Writes the conditions, plots and tables of a suite. Adds the plots to `files`.
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
-    let (_, title, about) = CHAPTERS
-        .iter()
-        .find(|(suite, ..)| *suite == section.suite)
-        .with_context(|| format!("unknown suite {}", section.suite))?;
-    writeln!(text, "\n## {title}\n\n{about}")?;
-    writeln!(text, "- measured: {}, `scripts/bench {}`", section.measured, section.suite)?;
+    let chapter = CHAPTERS.iter().find(|chapter| chapter.suite == section.suite);
+    let chapter = chapter.with_context(|| format!("unknown suite {}", section.suite))?;
+    writeln!(text, "\n## {}\n\n{}", chapter.title, chapter.about)?;
+    writeln!(text, "Measured {}, `scripts/bench {}`", section.measured, section.suite)?;
     for (name, value) in &section.conditions {
         writeln!(text, "- {name}: {value}")?;
     }
@@ -190,8 +247,16 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
             files.insert(name, plot);
         }
     }
-    for table in &section.tables {
-        write_table(text, table)?;
+    if chapter.has_costs {
+        let cases: Vec<&Table> = section.tables.iter().filter(|table| comparison::is_case(table)).collect();
+        comparison::write_costs(text, &cases)?;
+    }
+    for (name, titles) in chapter.tables {
+        let Some(table) = section.tables.iter().find(|table| table.name == *name) else { continue };
+        let is_shown = |column: &&Column| titles.is_empty() || titles.contains(&&*column.title);
+        let columns: Vec<&Column> = table.columns.iter().filter(is_shown).collect();
+        write_title(text, table)?;
+        write_rows(text, table, &columns, false)?;
         if let Some(plot) = svg::draw_bars(table) {
             let name = format!("assets/performance/{}.svg", table.name);
             writeln!(text, "\n![{}](../{name})", table.title)?;
@@ -201,25 +266,32 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     Ok(())
 }
 
-fn write_table(text: &mut String, table: &Table) -> Result<()> {
+fn write_title(text: &mut String, table: &Table) -> Result<()> {
     writeln!(text, "\n### {}\n", table.title)?;
     if !table.note.is_empty() {
         writeln!(text, "{}\n", table.note)?;
     }
-    write_rows(text, table)
+    Ok(())
 }
 
-/// Writes the shown columns, with ranges of counts and ratios.
-fn write_rows(text: &mut String, table: &Table) -> Result<()> {
-    let is_shown = |column: &&Column| HIDDEN_COLUMNS.iter().all(|hidden| !column.title.ends_with(hidden));
-    let titles: Vec<&str> = table.columns.iter().filter(is_shown).map(|column| &*column.title).collect();
+/// The columns that the terminal and `docs/pages/scale.md` show.
+fn printed_columns(table: &Table) -> Vec<&Column> {
+    let is_hidden = |column: &Column| HIDDEN_COLUMNS.iter().any(|hidden| column.title.ends_with(hidden));
+    table.columns.iter().filter(|column| !is_hidden(column)).collect()
+}
+
+/// Writes these columns, with ranges of ratios, and also of counts if `has_ranges`.
+fn write_rows(text: &mut String, table: &Table, columns: &[&Column], has_ranges: bool) -> Result<()> {
+    let titles: Vec<&str> = columns.iter().map(|column| &*column.title).collect();
     writeln!(text, "| | {} |\n| --- |{}", titles.join(" | "), " ---: |".repeat(titles.len()))?;
     for row in &table.rows {
         write!(text, "| {} |", row.label)?;
-        for (cell, column) in row.cells.iter().zip(&table.columns).filter(|(_, column)| is_shown(column)) {
+        for column in columns {
+            let cell = table.cell(&row.label, &column.title).context("a row has no such cell")?;
             let cell = match column.unit {
-                Unit::Count | Unit::Ratio => column.unit.format_spread(cell),
-                unit => unit.format(cell.median),
+                Unit::Ratio => column.unit.format_spread(&cell),
+                Unit::Count if has_ranges => column.unit.format_spread(&cell),
+                unit => unit.format_median(&cell),
             };
             write!(text, " {cell} |")?;
         }
@@ -232,9 +304,10 @@ fn write_rows(text: &mut String, table: &Table) -> Result<()> {
 pub fn summary(section: &Section) -> Result<String> {
     let mut text = String::new();
     for table in &section.tables {
-        write_table(&mut text, table)?;
+        write_title(&mut text, table)?;
+        write_rows(&mut text, table, &printed_columns(table), true)?;
     }
-    write_targets(&mut text, std::slice::from_ref(section))?;
+    targets::write_all(&mut text, std::slice::from_ref(section))?;
     Ok(text)
 }
 
@@ -244,19 +317,24 @@ mod tests {
     use crate::figures::{Row, Spread, Target};
 
     fn figures(target: f64) -> Figures {
-        let row = Row::new("frontdesk", [Spread { median: 2000.0, least: 1000.0, most: 3000.0 }]);
-        let table = Table::new("pages-html", "HTML", "", [("requests/s", Unit::Count)], [row]).plotted();
-        Figures {
-            sections: vec![Section {
-                suite: "pages".into(),
-                measured: "2026-11-20".into(),
-                machine: vec![("cores".into(), "2".into())],
-                conditions: vec![("rounds".into(), "5".into())],
-                tables: vec![table],
-                targets: vec![Target::at_least("HTML", target, 1.7)],
-                ..Section::default()
-            }],
-        }
+        let spread = |median| Spread { median, least: 1000.0, most: 3000.0 };
+        let columns =
+            [("requests/s", Unit::Count), ("CPU time per request", Unit::Micros), ("p99", Unit::Micros)];
+        let cells = || [2000.0, 5.0, 40.0].map(spread);
+        let case = Table::new("pages-html", "HTML", "", columns, [Row::new("frontdesk", cells())]).plotted();
+        let form = Row::new("frontdesk", cells());
+        let form = Table::new("submissions-64", "Contact form", "", columns, [form]).plotted();
+        let section = |suite: &str, tables: Vec<Table>| Section {
+            suite: suite.into(),
+            measured: "2026-11-20".into(),
+            machine: vec![("cores".into(), "2".into())],
+            conditions: vec![("rounds".into(), "5".into())],
+            tables,
+            ..Section::default()
+        };
+        let pages = section("pages", vec![case]);
+        let targets = vec![Target::at_least("HTML", target, 1.7)];
+        Figures { sections: vec![Section { targets, ..pages }, section("submissions", vec![form])] }
     }
 
     #[test]
@@ -264,29 +342,50 @@ mod tests {
         let files = compose_report(&figures(1.6)).expect("it can be composed");
         let text = &files["pages/performance.md"];
         for part in [
-            "| HTML | ≥ 1.60 × | 1.70 × | yes |",
-            "| frontdesk | 2,000 (1,000–3,000) |",
-            "![HTML](../assets/performance/pages-html.svg)",
+            "1 of 1 targets are met.",
+            // A row of the table of costs, and a table of its own.
+            "| HTML | 5.00 |",
+            "| | requests/s | p99 |\n| --- | ---: | ---: |\n| frontdesk | 2,000 | 40.0 µs |",
+            "![Contact form](../assets/performance/submissions-64.svg)",
             "| cores | 2 |",
-            "- measured: 2026-11-20, `scripts/bench pages`",
+            "Measured 2026-11-20, `scripts/bench pages`",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert!(files["assets/performance/pages-html.svg"].contains("frontdesk"));
+        assert!(files["assets/performance/submissions-64.svg"].contains("frontdesk"));
+        assert_eq!(files.len(), 2, "a case of the table of costs has no plot");
     }
 
     #[test]
-    fn a_missed_target_is_marked() {
+    fn a_missed_target_is_listed() {
         let files = compose_report(&figures(1.8)).expect("it can be composed");
-        assert!(files["pages/performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × | **no** |"));
+        assert!(files["pages/performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × |"));
+    }
+
+    #[test]
+    fn every_suite_of_the_report_has_a_chapter() {
+        let known: Vec<&str> =
+            suites::ALL.iter().map(|(name, _)| *name).filter(|name| *name != "scale").collect();
+        let without = known.iter().filter(|name| CHAPTERS.iter().all(|chapter| chapter.suite != **name));
+        assert_eq!(without.count(), 0, "{known:?}");
+    }
+
+    #[test]
+    fn the_page_has_at_most_2500_words() {
+        let stored: Figures =
+            serde_json::from_str(include_str!("../../docs/assets/performance/figures.json")).expect("JSON");
+        let files = compose_report(&stored).expect("it can be composed");
+        let words = files["pages/performance.md"].split_whitespace().count();
+        assert!(words <= 2500, "{words} words");
     }
 
     #[test]
     fn a_new_table_replaces_the_old_one() {
         let page = "before\n<!-- table: pages-html -->\nold\n<!-- end of table -->\nafter\n";
         let filled = replace_tables(page, &figures(1.6)).expect("the table is known");
-        assert!(filled.starts_with("before\n<!-- table: pages-html -->\n\n| | requests/s |\n"), "{filled}");
-        assert!(filled.ends_with("| frontdesk | 2,000 (1,000–3,000) |\n\n<!-- end of table -->\nafter\n"));
+        assert!(filled.starts_with("before\n<!-- table: pages-html -->\n\n| | requests/s |"), "{filled}");
+        assert!(filled.contains("| frontdesk | 2,000 (1,000–3,000) | 5.00 µs |"), "{filled}");
+        assert!(filled.ends_with("|\n\n<!-- end of table -->\nafter\n"), "{filled}");
         assert_eq!(replace_tables(&filled, &figures(1.6)).ok(), Some(filled));
     }
 

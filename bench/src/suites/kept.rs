@@ -97,7 +97,10 @@ impl Seen {
     }
 
     fn raw(&self) -> Vec<(&str, Spread, Option<f64>)> {
-        self.operations.iter().map(|(name, measured)| (name.as_str(), measured.millis, measured.peak)).collect()
+        self.operations
+            .iter()
+            .map(|(name, measured)| (name.as_str(), measured.millis, measured.peak))
+            .collect()
     }
 }
 
@@ -116,12 +119,19 @@ fn tables(all: &[(&str, Seen)], count: u64) -> Vec<Table> {
         });
         Row::new(name, cells)
     });
-    let columns =
-        all.iter().flat_map(|(name, _)| [((*name).to_owned(), Unit::Millis), (format!("{name}, peak memory"), Unit::Bytes)]);
+    let columns = all.iter().flat_map(|(name, _)| {
+        [((*name).to_owned(), Unit::Millis), (format!("{name}, peak memory"), Unit::Bytes)]
+    });
     let title = format!("An inbox of {} submissions", Unit::Count.format(count as f64));
     vec![
         Table::new("kept", title.as_str(), "", columns, operations),
-        Table::new("kept-size", format!("{title}, on disk"), "", all.iter().map(|(name, _)| (*name, Unit::Bytes)), sizes),
+        Table::new(
+            "kept-size",
+            format!("{title}, on disk"),
+            "",
+            all.iter().map(|(name, _)| (*name, Unit::Bytes)),
+            sizes,
+        ),
     ]
 }
 
@@ -141,13 +151,20 @@ impl Inbox<'_> {
         let web = Reserved::new()?.address;
         let began = Instant::now();
         let server = self.start(&[("INBOX__LISTEN", web.to_string())])?;
-        self.add_for_server("start of the server until the first page", Spread::exactly(millis_since(began)), &server)?;
+        self.add_for_server(
+            "start of the server until the first page",
+            Spread::exactly(millis_since(began)),
+            &server,
+        )?;
         self.read(&plan)?;
         self.read_in_browser(&server, web)?;
         let erase = self.command(&["inbox", "erase", "--yes", "--email", ADDRESS]);
         self.run_once("`inbox erase` of an address with 20 submissions", &erase, LIMIT)?;
         let left = self.database.count()?;
-        ensure!((self.bench.kept - Plan::PERSON..self.bench.kept).contains(&left), "{left} submissions are left");
+        ensure!(
+            (self.bench.kept - Plan::PERSON..self.bench.kept).contains(&left),
+            "{left} submissions are left"
+        );
         drop(server);
         self.measure_retention(&plan)?;
         self.copy()
@@ -159,7 +176,11 @@ impl Inbox<'_> {
         http::send(server.address, &fixed_request(CONTACT))?;
         let began = Instant::now();
         while self.database.count()? == 0 {
-            ensure!(began.elapsed() < Duration::from_mins(1), "a submission was not processed: {}", server.last_output());
+            ensure!(
+                began.elapsed() < Duration::from_mins(1),
+                "a submission was not processed: {}",
+                server.last_output()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
         let sender = self.database.latest_sender()?;
@@ -184,11 +205,27 @@ impl Inbox<'_> {
         for (operation, arguments, expected) in [
             ("`inbox list`, the newest 50", &["inbox", "list", "--limit", "50"][..], Some(50)),
             ("the same of one form", &["inbox", "list", "--limit", "50", "--form", form], Some(50)),
-            ("the same with a status that all have", &["inbox", "list", "--limit", "50", "--status", "delivered"], Some(50)),
-            ("the same with a status that none has", &["inbox", "list", "--limit", "50", "--status", "parked"], Some(0)),
+            (
+                "the same with a status that all have",
+                &["inbox", "list", "--limit", "50", "--status", "delivered"],
+                Some(50),
+            ),
+            (
+                "the same with a status that none has",
+                &["inbox", "list", "--limit", "50", "--status", "parked"],
+                Some(0),
+            ),
             ("`inbox show`, by id", &["inbox", "show", &id], None),
-            ("`inbox list --text`, a word in an eighth", &["inbox", "list", "--limit", "50", "--text", COMMON], Some(50)),
-            ("`inbox list --text`, a word in ten of all", &["inbox", "list", "--limit", "50", "--text", RARE], Some(10)),
+            (
+                "`inbox list --text`, a word in an eighth",
+                &["inbox", "list", "--limit", "50", "--text", COMMON],
+                Some(50),
+            ),
+            (
+                "`inbox list --text`, a word in ten of all",
+                &["inbox", "list", "--limit", "50", "--text", RARE],
+                Some(10),
+            ),
             ("`inbox stats`", &["inbox", "stats"], None),
         ] {
             let mut arguments = arguments.to_vec();
@@ -200,7 +237,8 @@ impl Inbox<'_> {
             let measured = self.bench.run_on(Cores::Both, || timed::measure(&command, LIMIT, rounds))?;
             let measured = measured.context(operation)?;
             let lines = measured.output.lines().count();
-            let is_right = measured.millis.is_above() || expected.map_or(lines > 0, |expected| expected == lines);
+            let is_right =
+                measured.millis.is_above() || expected.map_or(lines > 0, |expected| expected == lines);
             ensure!(is_right, "{operation} printed {lines} lines: {}", measured.output);
             self.seen.add(operation, measured);
         }
@@ -209,8 +247,8 @@ impl Inbox<'_> {
 
     /// Pages of the inbox in a browser.
     fn read_in_browser(&mut self, server: &Peer, web: SocketAddr) -> Result<()> {
-        let mut open = self.command(&["inbox", "open", "--print", "--address"]);
-        open.arg(format!("http://{web}"));
+        let url = format!("http://{web}");
+        let open = self.command(&["inbox", "open", "--print", "--address", &url]);
         let link = timed::measure(&open, LIMIT, 1)?.output;
         let session = Session::log_in(web, &link)?;
         for (operation, path) in [
@@ -245,9 +283,10 @@ impl Inbox<'_> {
         let before = self.database.count()?;
         let file = self.data.join("backup");
         let [backup, restore] = match &self.database {
-            Database::Sqlite(_) => {
-                [self.command(&["backup", &file.to_string_lossy()]), self.command(&["restore", &file.to_string_lossy()])]
-            }
+            Database::Sqlite(_) => [
+                self.command(&["backup", &file.to_string_lossy()]),
+                self.command(&["restore", &file.to_string_lossy()]),
+            ],
             Database::Postgres(url) => {
                 let [mut dump, mut restore] = ["pg_dump", "pg_restore"].map(Command::new);
                 dump.args(["--format=custom", "--file"]).arg(&file).arg(url);
@@ -258,7 +297,8 @@ impl Inbox<'_> {
         self.run_once("backup (`frontdesk backup`, `pg_dump`)", &backup, COPY_LIMIT)?;
         self.seen.sizes.push(("backup", fs::metadata(&file).map_or(0.0, |file| file.len() as f64)));
         self.database.empty()?;
-        let is_complete = self.run_once("restore (`frontdesk restore`, `pg_restore`)", &restore, COPY_LIMIT)?;
+        let is_complete =
+            self.run_once("restore (`frontdesk restore`, `pg_restore`)", &restore, COPY_LIMIT)?;
         if is_complete {
             let after = self.database.count()?;
             ensure!(after == before, "the restored inbox has {after} of {before} submissions");
@@ -267,7 +307,8 @@ impl Inbox<'_> {
     }
 
     fn start(&self, environment: &[(&str, String)]) -> Result<Peer> {
-        let mut options = frontdesk::Options { data: Some(self.data.clone()), ..frontdesk_options(self.site) };
+        let mut options =
+            frontdesk::Options { data: Some(self.data.clone()), ..frontdesk_options(self.site) };
         for (name, value) in environment {
             options = options.set(name, value);
         }

@@ -16,9 +16,22 @@ pub const COMMON: &str = "invoice";
 pub const FORMS: [&str; 4] = ["contact", "support", "jobs", "partners"];
 
 const PEOPLE: [&str; 16] = [
-    "Ada Lovelace", "Grace Hopper", "Alan Turing", "Emmy Noether", "Max Planck", "Marie Curie", "Niels Bohr",
-    "Lise Meitner", "Carl Gauss", "Sophie Germain", "Leonhard Euler", "Mary Somerville", "Paul Dirac",
-    "Rosalind Franklin", "Edsger Dijkstra", "Barbara Liskov",
+    "Ada Lovelace",
+    "Grace Hopper",
+    "Alan Turing",
+    "Emmy Noether",
+    "Max Planck",
+    "Marie Curie",
+    "Niels Bohr",
+    "Lise Meitner",
+    "Carl Gauss",
+    "Sophie Germain",
+    "Leonhard Euler",
+    "Mary Somerville",
+    "Paul Dirac",
+    "Rosalind Franklin",
+    "Edsger Dijkstra",
+    "Barbara Liskov",
 ];
 
 const SENTENCES: [&str; 16] = [

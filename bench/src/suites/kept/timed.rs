@@ -78,7 +78,8 @@ fn run(command: &Command, limit: Duration) -> Result<Run> {
             if is_late {
                 // Not `time` itself, which still reports.
                 for process in process_tree(root).into_iter().filter(|process| *process != root) {
-                    let _ = Pid::from_raw(process.cast_signed()).map(|process| kill_process(process, Signal::KILL));
+                    let _ = Pid::from_raw(process.cast_signed())
+                        .map(|process| kill_process(process, Signal::KILL));
                 }
             }
             is_late
@@ -91,7 +92,8 @@ fn run(command: &Command, limit: Duration) -> Result<Run> {
     let failure = || format!("{name}: {}", fs::read_to_string(errors.path()).unwrap_or_default().trim());
     ensure!(was_ended || output.status.success(), failure());
     let usage = fs::read_to_string(usage.path())?;
-    let kibibytes: f64 = usage.lines().next_back().and_then(|line| line.parse().ok()).with_context(failure)?;
+    let kibibytes: f64 =
+        usage.lines().next_back().and_then(|line| line.parse().ok()).with_context(failure)?;
     let output = if was_ended { None } else { Some(String::from_utf8(output.stdout)?) };
     Ok(Run { elapsed, peak: kibibytes * 1024.0, output })
 }
