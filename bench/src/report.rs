@@ -16,6 +16,7 @@ use crate::figures::{self, Column, Figures, Section, Table, Unit};
 use crate::settings::{Bench, report_progress};
 use crate::suites;
 use crate::svg;
+use crate::versions;
 
 const INTRODUCTION: &str = include_str!("report/introduction.md");
 const METHOD: &str = include_str!("report/method.md");
@@ -224,7 +225,7 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
             writeln!(text, "\nFor {}:", suites.join(", "))?;
         }
         text.push_str("\n| | |\n| --- | --- |\n");
-        for (name, value) in *pairs {
+        for (name, value) in pairs.iter().filter(|(_, value)| value != versions::NOT_FOUND) {
             writeln!(text, "| {name} | {value} |")?;
         }
     }
@@ -287,7 +288,8 @@ fn write_rows(text: &mut String, table: &Table, columns: &[&Column], has_ranges:
     for row in &table.rows {
         write!(text, "| {} |", row.label)?;
         for column in columns {
-            let cell = table.cell(&row.label, &column.title).context("a row has no such cell")?;
+            // Not every row has a cell in the last columns.
+            let Some(cell) = table.cell(&row.label, &column.title) else { continue };
             let cell = match column.unit {
                 Unit::Ratio => column.unit.format_spread(&cell),
                 Unit::Count if has_ranges => column.unit.format_spread(&cell),

@@ -71,6 +71,9 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let data = root.path().join(kind);
         fs::create_dir(&data)?;
         let database = if kind == "SQLite" { Database::Sqlite(data.clone()) } else { Database::postgres()? };
+        if let Some(version) = database.version()? {
+            section.add_condition(kind, version);
+        }
         let mut inbox = Inbox { bench, site: site.path(), data, database, seen: Seen::default() };
         inbox.measure().with_context(|| kind.to_owned())?;
         inbox.database.empty()?;
@@ -206,13 +209,18 @@ impl Inbox<'_> {
             ("`inbox list`, the newest 50", &["inbox", "list", "--limit", "50"][..], Some(50)),
             ("the same of one form", &["inbox", "list", "--limit", "50", "--form", form], Some(50)),
             (
-                "the same with a status that all have",
+                "the same with the status *delivered*, which all have",
                 &["inbox", "list", "--limit", "50", "--status", "delivered"],
                 Some(50),
             ),
             (
-                "the same with a status that none has",
+                "the same with the status *parked*, which none has",
                 &["inbox", "list", "--limit", "50", "--status", "parked"],
+                Some(0),
+            ),
+            (
+                "the same with the status *kept*, which none has",
+                &["inbox", "list", "--limit", "50", "--status", "kept"],
                 Some(0),
             ),
             ("`inbox show`, by id", &["inbox", "show", &id], None),
@@ -268,10 +276,11 @@ impl Inbox<'_> {
     fn measure_retention(&mut self, plan: &Plan) -> Result<()> {
         let until = plan.first + SPAN / 100;
         let (digest, age) = (retention::next_digest(jiff::Timestamp::now()), (SPAN - SPAN / 100) / 1000);
-        let environment = [("STORE__RETENTION", format!("{age}s")), ("DIGEST__AT", digest)];
+        let environment =
+            [("STORE__RETENTION", format!("{age}s")), ("DIGEST__AT", digest.strftime("%H:%M").to_string())];
         let server = self.start(&environment)?;
         server.forget_peak()?;
-        let seen = retention::measure(self.bench, &server, &self.database, until)?;
+        let seen = retention::measure(self.bench, &server, &self.database, until, digest)?;
         self.seen.add("p99 of a submission, 8 visitors", Measured::time(seen.calm));
         self.add_for_server("`store.retention` of 1 %", seen.duration, &server)?;
         self.seen.add("p99 of a submission meanwhile", Measured::time(seen.meanwhile));

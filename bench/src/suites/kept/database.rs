@@ -193,6 +193,12 @@ impl Database {
         }
     }
 
+    /// The version of PostgreSQL; `None` for SQLite, which is a part of frontdesk.
+    pub fn version(&self) -> Result<Option<String>> {
+        let Self::Postgres(_) = self else { return Ok(None) };
+        Ok(self.run(&["SHOW server_version"])?.split_whitespace().next().map(str::to_owned))
+    }
+
     /// The size of the inbox on disk, in bytes.
     pub fn size(&self) -> Result<f64> {
         match self {

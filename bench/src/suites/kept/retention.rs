@@ -33,15 +33,22 @@ pub struct Retention {
     pub meanwhile: Spread,
 }
 
-/// The time of day for `digest.at`, which also determines when maintenance runs next: a full minute, at
-/// least [`LEAD`] after `now`. Without it, retention would wait for a quarter of an hour.
-pub fn next_digest(now: Timestamp) -> String {
+/// The time for `digest.at`, which also determines when maintenance runs next: a full minute, at least
+/// [`LEAD`] after `now`. Without it, retention would wait for a quarter of an hour.
+pub fn next_digest(now: Timestamp) -> Timestamp {
     let minute = (now + LEAD).as_second() / 60 + 1;
-    format!("{:02}:{:02}", minute / 60 % 24, minute % 60)
+    Timestamp::from_second(minute * 60).unwrap_or(now)
 }
 
-/// Waits until the server has removed all submissions from before `until`, with visitors that send others.
-pub fn measure(bench: &Bench, server: &Peer, database: &Database, until: i64) -> Result<Retention> {
+/// Waits until the server has removed all submissions from before `until`, which begins at `start`, with
+/// visitors that send others.
+pub fn measure(
+    bench: &Bench,
+    server: &Peer,
+    database: &Database,
+    until: i64,
+    start: Timestamp,
+) -> Result<Retention> {
     let load = Load::new(bench, VISITORS);
     let response = http::send(server.address, &fixed_request(CONTACT))?;
     ensure!(response.status == 200, "a submission returned status {}", response.status);
@@ -52,6 +59,9 @@ pub fn measure(bench: &Bench, server: &Peer, database: &Database, until: i64) ->
     };
     let calm = (0..bench.rounds.min(3)).map(|_| send()).collect::<Result<Vec<Sample>>>()?;
     report_progress("waiting for retention");
+    // Visitors begin just before it, because their submissions make the inbox larger.
+    let wait = start.duration_since(Timestamp::now()) - SignedDuration::from_secs(1);
+    std::thread::sleep(Duration::try_from(wait).unwrap_or_default());
     let is_over = AtomicBool::new(false);
     let (removal, windows) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -112,11 +122,12 @@ mod tests {
     #[test]
     fn the_digest_is_at_a_full_minute_after_the_lead() {
         for (now, expected) in [
-            ("2026-11-20T14:00:10Z", "14:01"),
-            ("2026-11-20T14:00:31Z", "14:02"),
-            ("2026-11-20T23:59:40Z", "00:01"),
+            ("2026-11-20T14:00:10Z", "2026-11-20T14:01:00Z"),
+            ("2026-11-20T14:00:31Z", "2026-11-20T14:02:00Z"),
+            ("2026-11-20T23:59:40Z", "2026-11-21T00:01:00Z"),
         ] {
-            assert_eq!(next_digest(now.parse().expect("a time")), expected, "{now}");
+            let digest = next_digest(now.parse().expect("a time"));
+            assert_eq!(digest.to_string(), expected, "{now}");
         }
     }
 }
