@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::figures::{self, Column, Figures, Section, Table, Unit};
+use crate::figures::{self, Column, Figures, Row, Section, Spread, Table, Unit};
 use crate::settings::{Bench, report_progress};
 use crate::suites;
 use crate::svg;
@@ -26,77 +26,80 @@ struct Chapter {
     suite: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Whether one table has a row for each table that compares the cost of a request.
-    has_costs: bool,
-    /// Names of other tables, each with the titles of its columns; all columns if there are none.
-    tables: &'static [(&'static str, &'static [&'static str])],
+    tables: &'static [Shown],
 }
 
-const RATE: &str = "requests/s";
-const TO_LOG: &str = "× yardstick (log, append), requests/s";
+/// A table of the page.
+enum Shown {
+    /// A row for each table that compares the cost of a request.
+    Costs,
+    /// Columns of stored tables with the same rows, side by side: the name of each table, and what precedes
+    /// the titles of its columns.
+    Columns { tables: &'static [(&'static str, &'static str)], titles: &'static [&'static str] },
+    /// All columns of a stored table.
+    Whole(&'static str),
+}
 
 const CHAPTERS: [Chapter; 8] = [
     Chapter {
         suite: "pages",
         title: "Pages",
         about: include_str!("report/pages.md"),
-        has_costs: true,
-        tables: &[("pages-both-cores", &["requests/s at the limit", "× one core"])],
+        tables: &[Shown::Costs],
     },
     Chapter {
         suite: "connections",
         title: "Connections",
         about: include_str!("report/connections.md"),
-        has_costs: false,
         tables: &[],
     },
-    Chapter {
-        suite: "tls",
-        title: "HTTPS",
-        about: include_str!("report/tls.md"),
-        has_costs: true,
-        tables: &[],
-    },
+    Chapter { suite: "tls", title: "HTTPS", about: include_str!("report/tls.md"), tables: &[Shown::Costs] },
     Chapter {
         suite: "memory",
         title: "Memory",
         about: include_str!("report/memory.md"),
-        has_costs: false,
-        tables: &[("memory-idle", &["resident"]), ("memory-connections", &["resident", "per connection"])],
+        tables: &[Shown::Columns {
+            tables: &[("memory-idle", "idle: "), ("memory-connections", "10,000 connections: ")],
+            titles: &["resident", "per connection"],
+        }],
     },
     Chapter {
         suite: "submissions",
         title: "Submissions",
         about: include_str!("report/submissions.md"),
-        has_costs: false,
         tables: &[
-            ("submissions-64", &[RATE, "p99", TO_LOG]),
-            ("submissions-256", &[RATE, "p99", TO_LOG]),
-            ("submissions-alone", &["p50", "p99"]),
+            Shown::Columns {
+                tables: &[("submissions-64", "64 visitors: "), ("submissions-256", "256: ")],
+                titles: &["requests/s", "p99"],
+            },
+            Shown::Columns { tables: &[("submissions-alone", "alone: ")], titles: &["p50", "p99"] },
         ],
     },
     Chapter {
         suite: "sustained",
         title: "Submissions for a minute",
         about: "",
-        has_costs: false,
-        tables: &[("submissions-sustained", &[RATE, "p99", "processed/s"])],
+        tables: &[Shown::Columns {
+            tables: &[("submissions-sustained", "")],
+            titles: &["requests/s", "p99", "processed/s"],
+        }],
     },
     Chapter {
         suite: "kept",
         title: "A large inbox",
         about: include_str!("report/kept.md"),
-        has_costs: false,
-        tables: &[("kept", &[]), ("kept-size", &[])],
+        tables: &[Shown::Whole("kept"), Shown::Whole("kept-size")],
     },
     Chapter {
         suite: "loading",
         title: "Loading a site",
         about: include_str!("report/loading.md"),
-        has_costs: false,
         tables: &[
-            ("loading", &["peak, first load", "first load", "one text changed", "a title changed"]),
-            ("loading-generators", &[]),
+            Shown::Columns {
+                tables: &[("loading", "")],
+                titles: &["peak, first load", "first load", "one text changed"],
+            },
+            Shown::Columns { tables: &[("loading-generators", "")], titles: &["time", "peak memory"] },
         ],
     },
 ];
@@ -193,10 +196,20 @@ fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
 fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
     for (name, table, row, column, unit) in [
-        ("HTML pages of 1 KB, HTTP/1.1, requests/s", "pages-html-1k", "frontdesk", "requests/s", Unit::Count),
-        ("relative to nginx", "pages-html-1k", "frontdesk", "× nginx, requests/s", Unit::Ratio),
-        ("new TLS connections/s", "tls-handshakes", "frontdesk", "requests/s", Unit::Count),
-        ("relative to nginx", "tls-handshakes", "frontdesk", "× nginx, requests/s", Unit::Ratio),
+        (
+            "pages of 1 KB/s over HTTP, relative to nginx",
+            "pages-html-1k",
+            "frontdesk",
+            "× nginx, requests/s",
+            Unit::Ratio,
+        ),
+        (
+            "new TLS connections/s, relative to nginx",
+            "tls-handshakes",
+            "frontdesk",
+            "× nginx, requests/s",
+            Unit::Ratio,
+        ),
         ("submissions/s, 64 visitors", "submissions-64", "frontdesk", "requests/s", Unit::Count),
         ("p99 of a submission, 64 visitors", "submissions-64", "frontdesk", "p99", Unit::Micros),
         ("memory when idle", "memory-idle", "frontdesk", "resident", Unit::Bytes),
@@ -219,15 +232,12 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
         }
     }
     for pairs in &machines {
-        if machines.len() > 1 {
-            let suites = figures.sections.iter().filter(|section| section.machine == **pairs);
-            let suites: Vec<&str> = suites.map(|section| section.suite.as_str()).collect();
-            writeln!(text, "\nFor {}:", suites.join(", "))?;
-        }
-        text.push_str("\n| | |\n| --- | --- |\n");
-        for (name, value) in pairs.iter().filter(|(_, value)| value != versions::NOT_FOUND) {
-            writeln!(text, "| {name} | {value} |")?;
-        }
+        let known = pairs.iter().filter(|(_, value)| value != versions::NOT_FOUND);
+        let described: Vec<String> = known.map(|(name, value)| format!("{name}: {value}")).collect();
+        let suites = figures.sections.iter().filter(|section| section.machine == **pairs);
+        let suites: Vec<&str> = suites.map(|section| section.suite.as_str()).collect();
+        let scope = if machines.len() > 1 { format!("For {}: ", suites.join(", ")) } else { String::new() };
+        writeln!(text, "\n{scope}{}.", described.join("; "))?;
     }
     Ok(())
 }
@@ -237,10 +247,10 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     let chapter = CHAPTERS.iter().find(|chapter| chapter.suite == section.suite);
     let chapter = chapter.with_context(|| format!("unknown suite {}", section.suite))?;
     writeln!(text, "\n## {}\n\n{}", chapter.title, chapter.about)?;
-    writeln!(text, "Measured {}, `scripts/bench {}`", section.measured, section.suite)?;
-    for (name, value) in &section.conditions {
-        writeln!(text, "- {name}: {value}")?;
-    }
+    let mut facts = vec![format!("Measured {}, `scripts/bench {}`", section.measured, section.suite)];
+    let conditions = section.conditions.iter().filter(|(name, _)| !is_hidden_condition(name));
+    facts.extend(conditions.map(|(name, value)| format!("{name}: {value}")));
+    writeln!(text, "{}.", facts.join("; "))?;
     for curve in &section.curves {
         if let Some(plot) = svg::draw_lines(curve) {
             let name = format!("assets/performance/{}.svg", curve.name);
@@ -248,23 +258,64 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
             files.insert(name, plot);
         }
     }
-    if chapter.has_costs {
-        let cases: Vec<&Table> = section.tables.iter().filter(|table| comparison::is_case(table)).collect();
-        comparison::write_costs(text, &cases)?;
+    for shown in chapter.tables {
+        write_shown(text, shown, &section.tables)?;
     }
-    for (name, titles) in chapter.tables {
-        let Some(table) = section.tables.iter().find(|table| table.name == *name) else { continue };
-        let is_shown = |column: &&Column| titles.is_empty() || titles.contains(&&*column.title);
-        let columns: Vec<&Column> = table.columns.iter().filter(is_shown).collect();
-        write_title(text, table)?;
-        write_rows(text, table, &columns, false)?;
-        if let Some(plot) = svg::draw_bars(table) {
-            let name = format!("assets/performance/{}.svg", table.name);
-            writeln!(text, "\n![{}](../{name})", table.title)?;
-            files.insert(name, plot);
-        }
+    // A chart of the first table that may have one: the others are alike.
+    let plotted = section.tables.iter().filter(|_| section.suite == "submissions");
+    if let Some((table, plot)) = plotted.filter_map(|table| Some((table, svg::draw_bars(table)?))).next() {
+        let name = format!("assets/performance/{}.svg", table.name);
+        writeln!(text, "\n![{}](../{name})", table.title)?;
+        files.insert(name, plot);
     }
     Ok(())
+}
+
+/// Conditions that all suites share, and those that only explain targets.
+fn is_hidden_condition(name: &str) -> bool {
+    matches!(name, "rounds" | "disk") || name.starts_with("one sync")
+}
+
+/// Writes a table of the page, unless nothing of it was measured.
+fn write_shown(text: &mut String, shown: &Shown, stored: &[Table]) -> Result<()> {
+    let find = |name: &str| stored.iter().find(|table| table.name == name);
+    match shown {
+        Shown::Costs => {
+            let cases: Vec<&Table> = stored.iter().filter(|table| comparison::is_case(table)).collect();
+            comparison::write_costs(text, &cases)
+        }
+        Shown::Whole(name) => {
+            let Some(table) = find(name) else { return Ok(()) };
+            text.push('\n');
+            write_rows(text, table, &table.columns.iter().collect::<Vec<_>>(), false)
+        }
+        Shown::Columns { tables, titles } => {
+            let tables = tables.iter().filter_map(|(name, prefix)| Some((find(name)?, *prefix)));
+            let merged = merge_columns(&tables.collect::<Vec<_>>(), titles);
+            if merged.rows.is_empty() {
+                return Ok(());
+            }
+            text.push('\n');
+            write_rows(text, &merged, &merged.columns.iter().collect::<Vec<_>>(), false)
+        }
+    }
+}
+
+/// Joins the columns with these titles of several tables. The rows are those of the first table; a cell that
+/// another one does not have is empty.
+fn merge_columns(tables: &[(&Table, &str)], titles: &[&str]) -> Table {
+    let Some((first, _)) = tables.first() else { return Table::default() };
+    let mut columns: Vec<Column> = Vec::new();
+    let mut rows: Vec<Row> = first.rows.iter().map(|row| Row::new(&row.label, [])).collect();
+    for (table, prefix) in tables {
+        for column in table.columns.iter().filter(|column| titles.contains(&&*column.title)) {
+            columns.push((format!("{prefix}{}", column.title), column.unit).into());
+            for row in &mut rows {
+                row.cells.push(table.cell(&row.label, &column.title).unwrap_or_else(Spread::none));
+            }
+        }
+    }
+    Table { columns, rows, ..Table::default() }
 }
 
 fn write_title(text: &mut String, table: &Table) -> Result<()> {
@@ -347,10 +398,10 @@ mod tests {
             "1 of 1 targets are met.",
             // A row of the table of costs, and a table of its own.
             "| HTML | 5.00 |",
-            "| | requests/s | p99 |\n| --- | ---: | ---: |\n| frontdesk | 2,000 | 40.0 µs |",
+            "| | 64 visitors: requests/s | 64 visitors: p99 |\n| --- | ---: | ---: |\n| frontdesk | 2,000 | 40.0 µs |",
             "![Contact form](../assets/performance/submissions-64.svg)",
-            "| cores | 2 |",
-            "Measured 2026-11-20, `scripts/bench pages`",
+            "\ncores: 2.\n",
+            "Measured 2026-11-20, `scripts/bench pages`.",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
@@ -362,6 +413,21 @@ mod tests {
     fn a_missed_target_is_listed() {
         let files = compose_report(&figures(1.8)).expect("it can be composed");
         assert!(files["pages/performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × |"));
+    }
+
+    #[test]
+    fn columns_of_two_tables_stand_side_by_side() {
+        let table = |rows: &[(&str, f64)]| {
+            let rows = rows.iter().map(|(label, value)| Row::new(*label, [Spread::exactly(*value)]));
+            Table::new("", "", "", [("p99", Unit::Micros)], rows)
+        };
+        let (few, many) = (table(&[("a", 1.0), ("b", 2.0)]), table(&[("a", 3.0)]));
+        let merged = merge_columns(&[(&few, "64: "), (&many, "256: ")], &["p99"]);
+        let mut text = String::new();
+        write_rows(&mut text, &merged, &merged.columns.iter().collect::<Vec<_>>(), false).expect("a String");
+        let (_, rows) = text.split_once("---: |\n").expect("a table");
+        assert!(text.starts_with("| | 64: p99 | 256: p99 |"), "{text}");
+        assert_eq!(rows, "| a | 1.00 µs | 3.00 µs |\n| b | 2.00 µs | – |\n");
     }
 
     #[test]

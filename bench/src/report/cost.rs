@@ -54,8 +54,10 @@ fn quantities(figures: &Figures) -> Vec<Quantity> {
     let visits = https.map(|rate| rate * BUSY * 3600.0 / REQUESTS_PER_VISIT / PEAK_HOUR);
     let sustained = cell("submissions-sustained", "frontdesk, a minute", "requests/s");
     let (core, memory, disk) = ("one core", "1 GB of memory", "1 GB of disk");
+    let both_cores = cell("pages-both-cores", "both cores", "requests/s at the limit");
     let mut rows = vec![
         ("pages/s, HTML of 1 KB, HTTP", core, rate("pages-html-1k")),
+        ("the same", "two cores", both_cores),
         ("pages/s, HTML of 12 KB, HTTP", core, rate("pages-html-12k")),
         ("pages/s, HTML of 1 KB, HTTPS", core, rate("tls-http2-1kb")),
         ("pages/s, HTML of 12 KB, HTTPS", core, https),

@@ -61,7 +61,7 @@ fn write_missed_with(text: &mut String, sections: &[Section], limits: &str) -> R
         let shown = limit.map_or_else(
             || "not known".to_owned(),
             |limit| {
-                let place = proofs.iter().position(|known| *known == limit).unwrap_or_else(|| {
+                let place = proofs.iter().position(|known| known.proof == limit.proof).unwrap_or_else(|| {
                     proofs.push(limit);
                     proofs.len() - 1
                 });

@@ -154,15 +154,11 @@ impl Inbox<'_> {
         let web = Reserved::new()?.address;
         let began = Instant::now();
         let server = self.start(&[("INBOX__LISTEN", web.to_string())])?;
-        self.add_for_server(
-            "start of the server until the first page",
-            Spread::exactly(millis_since(began)),
-            &server,
-        )?;
+        self.add_for_server("start of the server", Spread::exactly(millis_since(began)), &server)?;
         self.read(&plan)?;
         self.read_in_browser(&server, web)?;
         let erase = self.command(&["inbox", "erase", "--yes", "--email", ADDRESS]);
-        self.run_once("`inbox erase` of an address with 20 submissions", &erase, LIMIT)?;
+        self.run_once("`inbox erase`", &erase, LIMIT)?;
         let left = self.database.count()?;
         ensure!(
             (self.bench.kept - Plan::PERSON..self.bench.kept).contains(&left),
@@ -206,34 +202,22 @@ impl Inbox<'_> {
         let id = self.database.first_id_at(plan.first + SPAN / 2)?;
         let form = FORMS[1];
         for (operation, arguments, expected) in [
-            ("`inbox list`, the newest 50", &["inbox", "list", "--limit", "50"][..], Some(50)),
-            ("the same of one form", &["inbox", "list", "--limit", "50", "--form", form], Some(50)),
+            ("`inbox list --limit 50`", &["inbox", "list", "--limit", "50"][..], Some(50)),
+            ("the same, one form", &["inbox", "list", "--limit", "50", "--form", form], Some(50)),
             (
-                "the same with the status *delivered*, which all have",
+                "the same, *delivered* (all)",
                 &["inbox", "list", "--limit", "50", "--status", "delivered"],
                 Some(50),
             ),
+            ("the same, *parked* (none)", &["inbox", "list", "--limit", "50", "--status", "parked"], Some(0)),
+            ("the same, *kept* (none)", &["inbox", "list", "--limit", "50", "--status", "kept"], Some(0)),
+            ("`inbox show ID`", &["inbox", "show", &id], None),
             (
-                "the same with the status *parked*, which none has",
-                &["inbox", "list", "--limit", "50", "--status", "parked"],
-                Some(0),
-            ),
-            (
-                "the same with the status *kept*, which none has",
-                &["inbox", "list", "--limit", "50", "--status", "kept"],
-                Some(0),
-            ),
-            ("`inbox show`, by id", &["inbox", "show", &id], None),
-            (
-                "`inbox list --text`, a word in an eighth",
+                "`inbox list --text`, common word",
                 &["inbox", "list", "--limit", "50", "--text", COMMON],
                 Some(50),
             ),
-            (
-                "`inbox list --text`, a word in ten of all",
-                &["inbox", "list", "--limit", "50", "--text", RARE],
-                Some(10),
-            ),
+            ("`inbox list --text`, rare word", &["inbox", "list", "--limit", "50", "--text", RARE], Some(10)),
             ("`inbox stats`", &["inbox", "stats"], None),
         ] {
             let mut arguments = arguments.to_vec();
@@ -260,10 +244,10 @@ impl Inbox<'_> {
         let link = timed::measure(&open, LIMIT, 1)?.output;
         let session = Session::log_in(web, &link)?;
         for (operation, path) in [
-            ("open submissions, in a browser", "/?state=open".to_owned()),
-            ("search for the word in an eighth, in a browser", format!("/?q={COMMON}")),
-            ("search for the word in ten of all, in a browser: the first part", format!("/?q={RARE}")),
-            ("statistics, in a browser", "/statistics".to_owned()),
+            ("browser: open submissions", "/?state=open".to_owned()),
+            ("browser: common word", format!("/?q={COMMON}")),
+            ("browser: rare word, first part", format!("/?q={RARE}")),
+            ("browser: statistics", "/statistics".to_owned()),
         ] {
             server.forget_peak()?;
             let (millis, _) = session.read(&path, PAGE_LIMIT, self.bench.rounds)?;
@@ -281,9 +265,9 @@ impl Inbox<'_> {
         let server = self.start(&environment)?;
         server.forget_peak()?;
         let seen = retention::measure(self.bench, &server, &self.database, until, digest)?;
-        self.seen.add("p99 of a submission, 8 visitors", Measured::time(seen.calm));
+        self.seen.add("p99 of a submission", Measured::time(seen.calm));
         self.add_for_server("`store.retention` of 1 %", seen.duration, &server)?;
-        self.seen.add("p99 of a submission meanwhile", Measured::time(seen.meanwhile));
+        self.seen.add("p99 meanwhile", Measured::time(seen.meanwhile));
         Ok(())
     }
 
@@ -303,11 +287,10 @@ impl Inbox<'_> {
                 [dump, restore]
             }
         };
-        self.run_once("backup (`frontdesk backup`, `pg_dump`)", &backup, COPY_LIMIT)?;
+        self.run_once("`backup`, `pg_dump`", &backup, COPY_LIMIT)?;
         self.seen.sizes.push(("backup", fs::metadata(&file).map_or(0.0, |file| file.len() as f64)));
         self.database.empty()?;
-        let is_complete =
-            self.run_once("restore (`frontdesk restore`, `pg_restore`)", &restore, COPY_LIMIT)?;
+        let is_complete = self.run_once("`restore`, `pg_restore`", &restore, COPY_LIMIT)?;
         if is_complete {
             let after = self.database.count()?;
             ensure!(after == before, "the restored inbox has {after} of {before} submissions");
