@@ -186,7 +186,7 @@ impl Unit {
     /// Formats the median without the range.
     pub fn format_median(self, spread: &Spread) -> String {
         if spread.is_none() {
-            return "–".to_owned();
+            return NOT_MEASURED.to_owned();
         }
         let median = self.format(spread.median);
         if spread.is_above() { format!("> {median}") } else { median }
@@ -206,6 +206,9 @@ impl Unit {
         format!("{median} ({}–{})", bare(&least), bare(&most))
     }
 }
+
+/// Stands for what was not measured.
+pub const NOT_MEASURED: &str = "–";
 
 /// The maximum of a measurement that was ended at its limit: JSON has no infinity.
 const ENDLESS: f64 = 1e300;

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::figures::{self, Column, Figures, Row, Section, Spread, Table, Unit};
+use crate::figures::{self, Column, Figures, NOT_MEASURED, Row, Section, Spread, Table, Unit};
 use crate::settings::{Bench, report_progress};
 use crate::suites;
 use crate::svg;
@@ -180,7 +180,6 @@ fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let figures = &Figures { sections: figures.sections.iter().filter(is_shown).cloned().collect() };
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
-    write_highlights(&mut text, figures)?;
     cost::write_costs_of_things(&mut text, figures)?;
     for section in &figures.sections {
         write_section(&mut text, section, &mut files)?;
@@ -190,36 +189,6 @@ fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
     write_machines(&mut text, figures)?;
     files.insert("pages/performance.md".to_owned(), text);
     Ok(files)
-}
-
-/// Writes the table of the most important figures, except those that were not measured.
-fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
-    text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
-    for (name, table, row, column, unit) in [
-        (
-            "pages of 1 KB/s over HTTP, relative to nginx",
-            "pages-html-1k",
-            "frontdesk",
-            "× nginx, requests/s",
-            Unit::Ratio,
-        ),
-        (
-            "new TLS connections/s, relative to nginx",
-            "tls-handshakes",
-            "frontdesk",
-            "× nginx, requests/s",
-            Unit::Ratio,
-        ),
-        ("submissions/s, 64 visitors", "submissions-64", "frontdesk", "requests/s", Unit::Count),
-        ("p99 of a submission, 64 visitors", "submissions-64", "frontdesk", "p99", Unit::Micros),
-        ("memory when idle", "memory-idle", "frontdesk", "resident", Unit::Bytes),
-        ("first load of a site with 2,000 pages", "loading", "2000 pages", "first load", Unit::Millis),
-    ] {
-        if let Some(cell) = figures.table(table).and_then(|table| table.cell(row, column)) {
-            writeln!(text, "| {name} | {} |", unit.format(cell.median))?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes the machines and versions. If suites were measured on different ones, names the suites of each.
@@ -246,7 +215,10 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
     let chapter = CHAPTERS.iter().find(|chapter| chapter.suite == section.suite);
     let chapter = chapter.with_context(|| format!("unknown suite {}", section.suite))?;
-    writeln!(text, "\n## {}\n\n{}", chapter.title, chapter.about)?;
+    write!(text, "\n## {}\n\n", chapter.title)?;
+    if !chapter.about.is_empty() {
+        writeln!(text, "{}\n", chapter.about.trim_end())?;
+    }
     let mut facts = vec![format!("Measured {}, `scripts/bench {}`", section.measured, section.suite)];
     let conditions = section.conditions.iter().filter(|(name, _)| !is_hidden_condition(name));
     facts.extend(conditions.map(|(name, value)| format!("{name}: {value}")));
@@ -332,25 +304,53 @@ fn printed_columns(table: &Table) -> Vec<&Column> {
     table.columns.iter().filter(|column| !is_hidden(column)).collect()
 }
 
-/// Writes these columns, with ranges of ratios, and also of counts if `has_ranges`.
+/// Writes these columns. `has_ranges` adds the ranges of counts and ratios; otherwise a unit that all cells of
+/// a column share stands in its title.
 fn write_rows(text: &mut String, table: &Table, columns: &[&Column], has_ranges: bool) -> Result<()> {
-    let titles: Vec<&str> = columns.iter().map(|column| &*column.title).collect();
+    let mut titles = Vec::new();
+    let mut cells: Vec<Vec<String>> = Vec::new();
+    for column in columns {
+        // Not every row has a cell in the last columns.
+        let found = table.rows.iter().map_while(|row| table.cell(&row.label, &column.title));
+        let mut found: Vec<String> = found.map(|cell| format_cell(column.unit, &cell, has_ranges)).collect();
+        let unit = if has_ranges { None } else { take_common_unit(&mut found) };
+        titles.push(unit.map_or_else(|| column.title.clone(), |unit| format!("{}, {unit}", column.title)));
+        cells.push(found);
+    }
     writeln!(text, "| | {} |\n| --- |{}", titles.join(" | "), " ---: |".repeat(titles.len()))?;
-    for row in &table.rows {
+    for (place, row) in table.rows.iter().enumerate() {
         write!(text, "| {} |", row.label)?;
-        for column in columns {
-            // Not every row has a cell in the last columns.
-            let Some(cell) = table.cell(&row.label, &column.title) else { continue };
-            let cell = match column.unit {
-                Unit::Ratio => column.unit.format_spread(&cell),
-                Unit::Count if has_ranges => column.unit.format_spread(&cell),
-                unit => unit.format_median(&cell),
-            };
+        for cell in cells.iter().filter_map(|column| column.get(place)) {
             write!(text, " {cell} |")?;
         }
         text.push('\n');
     }
     Ok(())
+}
+
+fn format_cell(unit: Unit, cell: &Spread, has_ranges: bool) -> String {
+    match unit {
+        Unit::Count | Unit::Ratio if has_ranges => unit.format_spread(cell),
+        _ => unit.format_median(cell),
+    }
+}
+
+/// Removes the unit of all cells, if they have the same one, and returns it.
+fn take_common_unit(cells: &mut [String]) -> Option<String> {
+    let is_measured = |cell: &&mut String| **cell != NOT_MEASURED;
+    let units: Vec<String> = cells
+        .iter_mut()
+        .filter(is_measured)
+        .map(|cell| cell.rsplit_once(' ').map_or_else(String::new, |(_, unit)| unit.to_owned()))
+        .collect();
+    let unit = units.first().filter(|unit| !unit.is_empty())?.clone();
+    if units.iter().any(|other| *other != unit) || unit.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    for cell in cells.iter_mut().filter(is_measured) {
+        cell.truncate(cell.len() - unit.len() - 1);
+    }
+    Some(unit)
 }
 
 /// The tables and targets of a section, for the terminal.
@@ -398,7 +398,7 @@ mod tests {
             "1 of 1 targets are met.",
             // A row of the table of costs, and a table of its own.
             "| HTML | 5.00 |",
-            "| | 64 visitors: requests/s | 64 visitors: p99 |\n| --- | ---: | ---: |\n| frontdesk | 2,000 | 40.0 µs |",
+            "| | 64 visitors: requests/s | 64 visitors: p99, µs |\n| --- | ---: | ---: |\n| frontdesk | 2,000 | 40.0 |",
             "![Contact form](../assets/performance/submissions-64.svg)",
             "\ncores: 2.\n",
             "Measured 2026-11-20, `scripts/bench pages`.",
@@ -416,6 +416,21 @@ mod tests {
     }
 
     #[test]
+    fn only_a_common_unit_moves_to_the_title() {
+        for (cells, expected, unit) in [
+            (["1.00 ms", "> 5.00 ms"], ["1.00", "> 5.00"], Some("ms")),
+            (["1.00 KB", "5.00 MB"], ["1.00 KB", "5.00 MB"], None),
+            (["–", "5.00 MB"], ["–", "5.00"], Some("MB")),
+            (["12", "> 15"], ["12", "> 15"], None),
+            (["> 12", "> 15"], ["> 12", "> 15"], None),
+        ] {
+            let mut cells = cells.map(str::to_owned);
+            assert_eq!(take_common_unit(&mut cells).as_deref(), unit, "{expected:?}");
+            assert_eq!(cells, expected);
+        }
+    }
+
+    #[test]
     fn columns_of_two_tables_stand_side_by_side() {
         let table = |rows: &[(&str, f64)]| {
             let rows = rows.iter().map(|(label, value)| Row::new(*label, [Spread::exactly(*value)]));
@@ -426,8 +441,8 @@ mod tests {
         let mut text = String::new();
         write_rows(&mut text, &merged, &merged.columns.iter().collect::<Vec<_>>(), false).expect("a String");
         let (_, rows) = text.split_once("---: |\n").expect("a table");
-        assert!(text.starts_with("| | 64: p99 | 256: p99 |"), "{text}");
-        assert_eq!(rows, "| a | 1.00 µs | 3.00 µs |\n| b | 2.00 µs | – |\n");
+        assert!(text.starts_with("| | 64: p99, µs | 256: p99, µs |"), "{text}");
+        assert_eq!(rows, "| a | 1.00 | 3.00 |\n| b | 2.00 | – |\n");
     }
 
     #[test]

@@ -4,12 +4,10 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use crate::figures::{Spread, Table, Unit};
+use crate::figures::{NOT_MEASURED, Spread, Table, Unit};
 use crate::peer::FRONTDESK;
 
 const COST: &str = "CPU time per request";
-/// A case that a server was not measured with.
-const NOT_MEASURED: &str = "–";
 
 /// A column: a server, or a setting of nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
