@@ -207,7 +207,7 @@ impl Unit {
     }
 }
 
-/// Stands for what was not measured.
+/// Stands for a figure that was not measured.
 pub const NOT_MEASURED: &str = "–";
 
 /// The maximum of a measurement that was ended at its limit: JSON has no infinity.
@@ -252,7 +252,7 @@ impl Spread {
         self.most >= ENDLESS
     }
 
-    /// What was not measured.
+    /// A figure that was not measured.
     pub fn none() -> Self {
         Self { median: 0.0, least: 0.0, most: -1.0 }
     }

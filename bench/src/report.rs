@@ -304,8 +304,8 @@ fn printed_columns(table: &Table) -> Vec<&Column> {
     table.columns.iter().filter(|column| !is_hidden(column)).collect()
 }
 
-/// Writes these columns. `has_ranges` adds the ranges of counts and ratios; otherwise a unit that all cells of
-/// a column share stands in its title.
+/// Writes these columns. `has_ranges` adds the ranges of counts and ratios; otherwise, a unit that all cells
+/// of a column share stands in its title.
 fn write_rows(text: &mut String, table: &Table, columns: &[&Column], has_ranges: bool) -> Result<()> {
     let mut titles = Vec::new();
     let mut cells: Vec<Vec<String>> = Vec::new();

@@ -1,4 +1,4 @@
-//! What one core and one gigabyte serve, computed from the figures of all suites.
+//! The table of loads that one core and one gigabyte serve, computed from the figures of all suites.
 
 use std::fmt::Write as _;
 

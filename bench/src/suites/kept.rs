@@ -85,7 +85,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// What was measured of one database, in the order of the table.
+/// The figures of one database, in the order of the table.
 #[derive(Debug, Default)]
 struct Seen {
     operations: Vec<(String, Measured)>,

@@ -53,7 +53,7 @@ const SENTENCES: [&str; 16] = [
     "Thank you for the quick help yesterday.",
 ];
 
-/// What an inbox is filled with.
+/// The submissions that an inbox is filled with.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub count: u64,
@@ -68,7 +68,7 @@ impl Plan {
     /// The number of submissions from one address.
     pub const PERSON: u64 = 20;
 
-    /// Replaces the placeholders of a statement. `quote_all` writes lists for its database.
+    /// Replaces the placeholders of a statement. `list` writes lists for its database.
     fn fill_in(&self, statement: &str, list: impl Fn(&[&str]) -> String) -> String {
         let number = |value: u64| value.max(1).to_string();
         let bytes: String = (0..=255).map(|byte: u8| format!("{byte:02x}")).collect();

@@ -15,7 +15,7 @@ use crate::process::process_tree;
 const SHORT: Duration = Duration::from_secs(1);
 
 /// One run of a command.
-struct Run {
+struct CommandRun {
     elapsed: Duration,
     /// Peak of resident memory, in bytes.
     peak: f64,
@@ -59,7 +59,7 @@ pub fn measure(command: &Command, limit: Duration, rounds: usize) -> Result<Meas
 }
 
 /// Runs a command below `time`, which reports its memory.
-fn run(command: &Command, limit: Duration) -> Result<Run> {
+fn run(command: &Command, limit: Duration) -> Result<CommandRun> {
     let usage = tempfile::NamedTempFile::new()?;
     let errors = tempfile::NamedTempFile::new()?;
     let name = command.get_program().display().to_string();
@@ -95,7 +95,7 @@ fn run(command: &Command, limit: Duration) -> Result<Run> {
     let kibibytes: f64 =
         usage.lines().next_back().and_then(|line| line.parse().ok()).with_context(failure)?;
     let output = if was_ended { None } else { Some(String::from_utf8(output.stdout)?) };
-    Ok(Run { elapsed, peak: kibibytes * 1024.0, output })
+    Ok(CommandRun { elapsed, peak: kibibytes * 1024.0, output })
 }
 
 #[cfg(test)]
