@@ -234,8 +234,8 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
         write_shown(text, shown, &section.tables)?;
     }
     // A chart of the first table that may have one: the others are alike.
-    let plotted = section.tables.iter().filter(|_| section.suite == "submissions");
-    if let Some((table, plot)) = plotted.filter_map(|table| Some((table, svg::draw_bars(table)?))).next() {
+    let mut plotted = section.tables.iter().filter(|_| section.suite == "submissions");
+    if let Some((table, plot)) = plotted.find_map(|table| Some((table, svg::draw_bars(table)?))) {
         let name = format!("assets/performance/{}.svg", table.name);
         writeln!(text, "\n![{}](../{name})", table.title)?;
         files.insert(name, plot);

@@ -141,6 +141,7 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_to_two_digits() {
-        assert_eq!([123_456.0, 99.6, 7.4].map(two_digits), [120_000.0, 100.0, 7.0]);
+        let rounded = [123_456.0, 99.6, 7.4].map(|value| Unit::Count.format(two_digits(value)));
+        assert_eq!(rounded, ["120,000", "100", "7"]);
     }
 }

@@ -31,7 +31,7 @@ use crate::submission::fixed_request;
 const LIMIT: Duration = Duration::from_mins(5);
 const COPY_LIMIT: Duration = Duration::from_mins(30);
 /// The limit of a page of the inbox in a browser.
-const PAGE_LIMIT: Duration = Duration::from_secs(60);
+const PAGE_LIMIT: Duration = Duration::from_mins(1);
 
 const DAY: i64 = 24 * 3_600_000;
 const SPAN: i64 = 730 * DAY;

@@ -71,7 +71,8 @@ impl Plan {
     /// Replaces the placeholders of a statement. `list` writes lists for its database.
     fn fill_in(&self, statement: &str, list: impl Fn(&[&str]) -> String) -> String {
         let number = |value: u64| value.max(1).to_string();
-        let bytes: String = (0..=255).map(|byte: u8| format!("{byte:02x}")).collect();
+        let bytes: String =
+            (0..=255_u8).flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hexadecimal_digit).collect();
         [
             ("{sentences}", list(&SENTENCES)),
             ("{people}", list(&PEOPLE)),
@@ -212,6 +213,10 @@ impl Database {
             }
         }
     }
+}
+
+fn hexadecimal_digit(value: u8) -> Option<char> {
+    char::from_digit(value.into(), 16)
 }
 
 /// The files of an inbox in SQLite.
