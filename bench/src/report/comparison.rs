@@ -11,7 +11,7 @@ const COST: &str = "CPU time per request";
 
 /// A server, or a setting of nginx: a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ServerColumn {
+enum CaseColumn {
     Frontdesk,
     WithSendfile,
     WithoutSendfile,
@@ -20,16 +20,16 @@ enum ServerColumn {
     StaticWebServer,
 }
 
-const COLUMNS: [(ServerColumn, &str); 6] = [
-    (ServerColumn::Frontdesk, FRONTDESK),
-    (ServerColumn::WithSendfile, "nginx, sendfile"),
-    (ServerColumn::WithoutSendfile, "nginx, no sendfile"),
-    (ServerColumn::Nginx, "nginx"),
-    (ServerColumn::Caddy, "Caddy"),
-    (ServerColumn::StaticWebServer, "static-web-server"),
+const COLUMNS: [(CaseColumn, &str); 6] = [
+    (CaseColumn::Frontdesk, FRONTDESK),
+    (CaseColumn::WithSendfile, "nginx, sendfile"),
+    (CaseColumn::WithoutSendfile, "nginx, no sendfile"),
+    (CaseColumn::Nginx, "nginx"),
+    (CaseColumn::Caddy, "Caddy"),
+    (CaseColumn::StaticWebServer, "static-web-server"),
 ];
 
-impl ServerColumn {
+impl CaseColumn {
     fn is_nginx(self) -> bool {
         matches!(self, Self::WithSendfile | Self::WithoutSendfile | Self::Nginx)
     }
@@ -53,13 +53,13 @@ impl ServerColumn {
 
 /// The costs of a case: the lowest of each column.
 #[derive(Debug, Default)]
-struct Costs(Vec<(ServerColumn, f64)>);
+struct Costs(Vec<(CaseColumn, f64)>);
 
 impl Costs {
     fn of(table: &Table) -> Self {
         let mut costs = Self::default();
         for row in &table.rows {
-            let Some(column) = ServerColumn::of(&row.label, &table.note) else { continue };
+            let Some(column) = CaseColumn::of(&row.label, &table.note) else { continue };
             let Some(cost) = table.cell(&row.label, COST).map(|cost| cost.median) else { continue };
             match costs.0.iter_mut().find(|(known, _)| *known == column) {
                 Some((_, least)) => *least = least.min(cost),
@@ -69,14 +69,14 @@ impl Costs {
         costs
     }
 
-    fn get(&self, column: ServerColumn) -> Option<f64> {
+    fn get(&self, column: CaseColumn) -> Option<f64> {
         self.0.iter().find(|(known, _)| *known == column).map(|(_, cost)| *cost)
     }
 
     /// How many times as much CPU time the best setting of nginx takes.
     fn ratio(&self) -> Option<f64> {
         let nginx = self.0.iter().filter(|(column, _)| column.is_nginx()).map(|(_, cost)| *cost);
-        Some(nginx.min_by(f64::total_cmp)? / self.get(ServerColumn::Frontdesk)?)
+        Some(nginx.min_by(f64::total_cmp)? / self.get(CaseColumn::Frontdesk)?)
     }
 }
 
@@ -93,8 +93,8 @@ fn ratio_of_rounds(table: &Table) -> Option<Spread> {
 /// Writes a table with a row for each of `tables` and a column for each server. Times are in microseconds.
 pub fn write_costs(text: &mut String, tables: &[&Table]) -> Result<()> {
     let all: Vec<(&Table, Costs)> = tables.iter().map(|table| (*table, Costs::of(table))).collect();
-    let is_measured = |column: ServerColumn| all.iter().any(|(_, costs)| costs.get(column).is_some());
-    let columns: Vec<(ServerColumn, &str)> =
+    let is_measured = |column: CaseColumn| all.iter().any(|(_, costs)| costs.get(column).is_some());
+    let columns: Vec<(CaseColumn, &str)> =
         COLUMNS.into_iter().filter(|(column, _)| is_measured(*column)).collect();
     let has_ratio = all.iter().any(|(_, costs)| costs.ratio().is_some());
     let ratio_after = columns.iter().rposition(|(column, _)| column.is_nginx()).filter(|_| has_ratio);

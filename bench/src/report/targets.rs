@@ -12,7 +12,7 @@ const LIMITS: &str = include_str!("limits.md");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit<'a> {
     prefix: &'a str,
-    limit: &'a str,
+    bound: &'a str,
     proof: &'a str,
 }
 
@@ -22,9 +22,9 @@ impl<'a> Limit<'a> {
         text.lines().filter_map(|line| {
             let cells: Vec<&str> =
                 line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
-            let [prefix, limit, proof] = cells[..] else { return None };
+            let [prefix, bound, proof] = cells[..] else { return None };
             let is_row = !prefix.is_empty() && !prefix.starts_with('-');
-            is_row.then_some(Limit { prefix, limit, proof })
+            is_row.then_some(Limit { prefix, bound, proof })
         })
     }
 }
@@ -65,7 +65,7 @@ fn write_missed_with(text: &mut String, sections: &[Section], limits: &str) -> R
                     proofs.push(limit);
                     proofs.len() - 1
                 });
-                format!("{} ({})", limit.limit, place + 1)
+                format!("{} ({})", limit.bound, place + 1)
             },
         );
         let (threshold, measured) = (format_threshold(target), target.unit.format(target.measured));
@@ -130,7 +130,7 @@ mod tests {
             Limit::parse_all(LIMITS).filter(|limit| limit.prefix != "target").collect();
         assert!(limits.len() > 5, "{limits:?}");
         for limit in limits {
-            assert!(!limit.limit.is_empty() && limit.proof.ends_with('.'), "{limit:?}");
+            assert!(!limit.bound.is_empty() && limit.proof.ends_with('.'), "{limit:?}");
         }
     }
 }
