@@ -30,7 +30,7 @@ pub fn write_costs_of_things(text: &mut String, figures: &Figures) -> Result<()>
     writeln!(
         text,
         "To choose a machine. A visit has {REQUESTS_PER_VISIT} requests of 12 KB over HTTPS; the busiest hour has {} of a \
-         day's visits, and uses the core to {}.\n",
+         day's visits, and uses the core to {}. The network may limit more.\n",
         Unit::Share.format(PEAK_HOUR),
         Unit::Share.format(BUSY)
     )?;

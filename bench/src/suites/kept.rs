@@ -62,10 +62,6 @@ pub fn run(bench: &Bench) -> Result<Section> {
     }
     let mut section = Section::default();
     section.add_condition("submissions", Unit::Count.format(bench.kept as f64));
-    section.add_condition(
-        "inbox",
-        "received over two years, by four forms, delivered on the first attempt; 99 % are done",
-    );
     let mut all = Vec::new();
     for kind in ["SQLite", "PostgreSQL"] {
         let data = root.path().join(kind);
