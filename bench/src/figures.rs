@@ -183,8 +183,20 @@ impl Unit {
         }
     }
 
+    /// Formats the median without the range.
+    pub fn format_median(self, spread: &Spread) -> String {
+        if spread.is_none() {
+            return NOT_MEASURED.to_owned();
+        }
+        let median = self.format(spread.median);
+        if spread.is_above() { format!("> {median}") } else { median }
+    }
+
     /// Formats the median, with the range in parentheses unless its ends look the same.
     pub fn format_spread(self, spread: &Spread) -> String {
+        if spread.is_none() || spread.is_above() {
+            return self.format_median(spread);
+        }
         let [median, least, most] =
             [spread.median, spread.least, spread.most].map(|value| self.format(value));
         if least == most {
@@ -194,6 +206,12 @@ impl Unit {
         format!("{median} ({}–{})", bare(&least), bare(&most))
     }
 }
+
+/// Stands for a figure that was not measured.
+pub const NOT_MEASURED: &str = "–";
+
+/// The maximum of a measurement that was ended at its limit: JSON has no infinity.
+const ENDLESS: f64 = 1e300;
 
 /// Median, minimum and maximum of several rounds, stored as an array with six significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -223,6 +241,24 @@ impl Spread {
 
     pub fn exactly(value: f64) -> Self {
         Self { median: value, least: value, most: value }
+    }
+
+    /// A measurement that was ended at `limit`.
+    pub fn above(limit: f64) -> Self {
+        Self { median: limit, least: limit, most: ENDLESS }
+    }
+
+    pub fn is_above(&self) -> bool {
+        self.most >= ENDLESS
+    }
+
+    /// A figure that was not measured.
+    pub fn none() -> Self {
+        Self { median: 0.0, least: 0.0, most: -1.0 }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.most < self.least
     }
 
     /// The spread of the per-round ratios. A slow phase of the machine affects both values of a round, and so
@@ -312,6 +348,16 @@ mod tests {
         let spread = Spread { median: 2.0, least: 1.0, most: 3.0 };
         assert_eq!(Unit::Micros.format_spread(&spread), "2.00 µs (1.00–3.00)");
         assert_eq!(Unit::Count.format_spread(&Spread::exactly(7.0)), "7");
+    }
+
+    #[test]
+    fn a_measurement_that_was_ended_or_left_out_is_shown_as_such() {
+        for format in [Unit::format_spread, Unit::format_median] {
+            assert_eq!(format(Unit::Millis, &Spread::above(300_000.0)), "> 300,000 ms");
+            assert_eq!(format(Unit::Bytes, &Spread::none()), "–");
+        }
+        let stored: Spread = <[f64; 3]>::from(Spread::above(5.0)).into();
+        assert!(stored.is_above());
     }
 
     #[test]

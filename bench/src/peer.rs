@@ -97,6 +97,17 @@ impl Peer {
         process::memory_usage(self.child.id())
     }
 
+    /// The peak of resident memory since the start or since [`Peer::forget_peak`], in bytes.
+    pub fn peak(&self) -> Result<u64> {
+        process::memory_peak(self.child.id())
+    }
+
+    /// Begins to measure the peak of memory anew.
+    pub fn forget_peak(&self) -> Result<()> {
+        // 5: resets `VmHWM` (proc_pid_clear_refs(5)).
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+
     /// The last 2,000 bytes that the server has printed to its standard output and standard error.
     pub fn last_output(&self) -> String {
         let text = std::fs::read(self.folder.path().join("output.log")).unwrap_or_default();

@@ -81,6 +81,12 @@ pub fn memory_usage(root: u32) -> Result<[u64; 4]> {
     Ok([resident, proportional, anonymous, resident.saturating_sub(anonymous)])
 }
 
+/// The peak of a process's resident memory, in bytes.
+pub fn memory_peak(process: u32) -> Result<u64> {
+    let kibibytes = Process::new(process.cast_signed())?.status()?.vmhwm;
+    Ok(kibibytes.context("the kernel reports no peak of memory")? * 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

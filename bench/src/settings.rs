@@ -34,6 +34,9 @@ pub struct Bench {
     /// Output folder for the figures
     #[arg(long, default_value = "target/bench")]
     pub out: PathBuf,
+    /// Number of submissions in the suite `kept`: thousands
+    #[arg(long, default_value = "10000000", value_parser = parse_thousands)]
+    pub kept: u64,
     /// The core for the servers and that for the load generator.
     #[arg(skip)]
     cores: [usize; 2],
@@ -43,6 +46,12 @@ fn parse_seconds(text: &str) -> Result<Duration> {
     let length = Duration::try_from_secs_f64(text.parse()?)?;
     ensure!(!length.is_zero(), "the length of a round must be more than 0 seconds, not {text}");
     Ok(length)
+}
+
+fn parse_thousands(text: &str) -> Result<u64> {
+    let count: u64 = text.parse()?;
+    ensure!(count > 0 && count.is_multiple_of(1_000), "the number must be a multiple of 1,000, not {count}");
+    Ok(count)
 }
 
 impl Bench {

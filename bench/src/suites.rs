@@ -6,6 +6,7 @@ use crate::figures::Section;
 use crate::settings::Bench;
 
 pub mod connections;
+pub mod kept;
 pub mod loading;
 pub mod memory;
 pub mod pages;
@@ -19,13 +20,14 @@ pub mod tls;
 pub type Run = fn(&Bench) -> Result<Section>;
 
 /// All suites by name, in the order of the report.
-pub const ALL: [(&str, Run); 8] = [
+pub const ALL: [(&str, Run); 9] = [
     ("pages", pages::run),
     ("connections", connections::run),
     ("tls", tls::run),
     ("memory", memory::run),
     ("submissions", submissions::run),
     ("sustained", sustained::run),
+    ("kept", kept::run),
     ("loading", loading::run),
     ("scale", scale::run),
 ];

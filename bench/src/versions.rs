@@ -12,7 +12,10 @@ use crate::suites::loading::generators::ZOLA_PACKAGE;
 
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
-/// Describes the machine and the program versions as names and values. Unknown values are "not found".
+/// The value of what is not installed.
+pub const NOT_FOUND: &str = "not found";
+
+/// Describes the machine and the program versions as names and values. Unknown values are [`NOT_FOUND`].
 pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
@@ -34,7 +37,7 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
         ("Hugo", read_version("hugo", "version", 1)),
         ("compiler", read_version("rustc", "--version", 1)),
     ];
-    pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
+    pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| NOT_FOUND.to_owned()))).into()
 }
 
 /// Reads the rest of the first line in `file` that begins with `name`, without the punctuation around it.

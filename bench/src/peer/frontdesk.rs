@@ -45,7 +45,14 @@ pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
 
 /// Starts frontdesk, which stores its data in `folder`, unless the options name another one. Waits for the
 /// first response and until the server is idle.
-pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Result<Peer> {
+pub fn start_in(bench: &Bench, options: Options<'_>, folder: TempDir) -> Result<Peer> {
+    let peer = start_answering(bench, options, folder)?;
+    wait_until_idle(&peer);
+    Ok(peer)
+}
+
+/// Like [`start_in`], but waits only for the first response.
+pub fn start_answering(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Result<Peer> {
     let reserved = Reserved::with_folder(folder)?;
     if let Some(identity) = options.tls {
         options = options
@@ -64,7 +71,6 @@ pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Res
     let peer = Peer::start(bench, options.name, options.cores, &mut command, reserved)?;
     // frontdesk accepts connections before it has opened the inbox, so wait for the first response.
     send(peer.address, &get(BROWSER, "/", IDENTITY, None))?;
-    wait_until_idle(&peer);
     Ok(peer)
 }
 

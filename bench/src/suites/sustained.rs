@@ -57,13 +57,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
             drained.sample.rate() / yardstick.rate(),
         ),
     ]);
-    let row = |label: &str, measured: &Measured| {
-        let Measured { sample, processed, left } = measured;
+    let row = |label: &str, measured: &Sustained| {
+        let Sustained { sample, processed, left } = measured;
         let rate = *processed as f64 / sample.seconds;
         let cells = [sample.rate(), sample.cost(), sample.p50, sample.p99, rate, *left as f64];
         Row::new(label, cells.map(Spread::exactly))
     };
-    let raw = Measured { sample: yardstick, processed: 0, left: 0 };
+    let raw = Sustained { sample: yardstick, processed: 0, left: 0 };
     let rows = [
         row("yardstick (log, append), a minute", &raw),
         row("frontdesk, a minute", &sustained),
@@ -84,7 +84,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-struct Measured {
+struct Sustained {
     sample: Sample,
     /// How many submissions were processed.
     processed: u64,
@@ -93,7 +93,7 @@ struct Measured {
 }
 
 /// Measures frontdesk on one core, with `backlog` unprocessed submissions at the start.
-fn measure(bench: &Bench, site: &Path, load: &Load, backlog: u64) -> Result<Measured> {
+fn measure(bench: &Bench, site: &Path, load: &Load, backlog: u64) -> Result<Sustained> {
     let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
     let options = frontdesk::Options { data: Some(folder.path().to_owned()), ..frontdesk_options(site) };
     let database = folder.path().join("inbox.sqlite");
@@ -118,7 +118,7 @@ fn measure(bench: &Bench, site: &Path, load: &Load, backlog: u64) -> Result<Meas
         // Both tables in one statement, because processing goes on.
         check_stored(load, &peer, &sample, count(&database, "accepted")? - before)?;
     }
-    Ok(Measured { sample, processed: after - before, left })
+    Ok(Sustained { sample, processed: after - before, left })
 }
 
 fn count(database: &Path, table: &str) -> Result<u64> {
