@@ -240,18 +240,17 @@ fn fault(path: &Path, line: usize, what: &str) -> anyhow::Error {
 fn to_entry(text: &Text, path: &Path, config: &Config) -> anyhow::Result<Entry> {
     let forms = &config.pages.form_set;
     let mut fields = text.fields.clone();
-    let form = match &text.form {
-        Some(name) => forms.named(name).ok_or_else(|| {
+    let form = if let Some(name) = &text.form {
+        forms.named(name).ok_or_else(|| {
             let known: Vec<&str> = forms.iter().map(|form| form.name).collect();
             let what = format!("no form is called `{name}`; the site has {}", known.join(", "));
             fault(path, text.line, &what)
-        })?,
-        None => {
-            for (name, value) in [("name", "Visitor"), ("email", "visitor@example.com")] {
-                fields.entry(name).or_insert_with(|| value.into());
-            }
-            *CONTACT
+        })?
+    } else {
+        for (name, value) in [("name", "Visitor"), ("email", "visitor@example.com")] {
+            fields.entry(name).or_insert_with(|| value.into());
         }
+        *CONTACT
     };
     let parsed = parse(form, Value::Object(fields).to_string().as_bytes());
     parsed.map_err(|error| fault(path, text.line, &format!("the form `{}` refuses it: {error}", form.name)))

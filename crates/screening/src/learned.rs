@@ -115,7 +115,9 @@ pub(super) struct TokenHasher(u64);
 
 impl Hasher for TokenHasher {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
     }
 
     fn write_u32(&mut self, token: u32) {

@@ -197,7 +197,7 @@ pub(super) fn change_each(
         return Ok(ExitCode::FAILURE);
     };
     let mut failed = missing;
-    let mut changes = Changes::open(console.url, &inbox, &console.user)?.teaching_with(console.lexicon);
+    let mut changes = Changes::open(console.url, &inbox, &console.user)?.teaching_with(&console.lexicon);
     for submission in found {
         let id = submission.id;
         match change(&mut changes, &submission, console)? {

@@ -33,7 +33,7 @@ pub(super) struct Console<'a> {
     pub(super) min_free: MinFree,
     pub(super) channels: &'a [Route],
     /// The phrases of the site, with which decisions teach.
-    pub(super) lexicon: &'a Arc<Lexicon>,
+    pub(super) lexicon: Arc<Lexicon>,
     /// The users of the inbox, unless a proxy may name others.
     pub(super) users: &'a [User],
     /// The width of tables, in columns.
@@ -72,7 +72,7 @@ impl Console<'_> {
             inbox: None,
             min_free: config.maintenance.min_free,
             channels: &config.store.channels,
-            lexicon: &config.intake.screening.lexicon,
+            lexicon: config.intake.screening.lexicon.clone(),
             users: config.web.inbox_pages.only_users(),
             width,
             is_terminal,

@@ -102,7 +102,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         return Ok(ExitCode::FAILURE);
     }
     let filter = confirmed_filter(&filter, &held);
-    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(console.lexicon);
+    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(&console.lexicon);
     let now = console.now.timestamp();
     let erased = show_removal(held.submissions, || editor.discard_held(&filter, now)).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
@@ -123,7 +123,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
         return Ok(ExitCode::FAILURE);
     }
     // Runs even without ids: an earlier run may have left removed data in the database's log.
-    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(console.lexicon);
+    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(&console.lexicon);
     let (count, now) = (preview.held.len(), console.now.timestamp());
     let Discarded { erased, stayed } =
         show_removal(count, || preview.discard(&mut editor, now)).context(INCOMPLETE)?;

@@ -357,7 +357,7 @@ mod tests {
             inbox: None,
             min_free: frontdesk_inbox::store::disk::MinFree::Off,
             channels: &[],
-            lexicon: &frontdesk_screening::Lexicon::built_in(),
+            lexicon: frontdesk_screening::Lexicon::built_in(),
             users: &[],
             now: "2026-11-20T14:03:05[UTC]".parse().unwrap(),
             width,

@@ -406,7 +406,7 @@ impl Inbox {
             now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),
             min_free: frontdesk_inbox::store::disk::MinFree::Off,
             channels: &self.channels,
-            lexicon: &frontdesk_screening::Lexicon::built_in(),
+            lexicon: frontdesk_screening::Lexicon::built_in(),
             users: &self.users,
             width: 200,
             is_terminal,
