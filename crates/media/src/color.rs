@@ -53,6 +53,7 @@ impl Color {
 
     /// The color of text on this color: white if it is readable, otherwise black. One of them always has
     /// a contrast of at least 4.58:1.
+    #[must_use]
     pub fn text_color(self) -> Self {
         if self.contrast(WHITE) >= 4.5 { WHITE } else { BLACK }
     }
@@ -60,6 +61,7 @@ impl Color {
     /// The color of the same hue whose lightness is closest to this color's, and whose contrast with all
     /// `backgrounds` is at least `ratio`. The backgrounds are all light or all dark. If there is no such
     /// color, the result is black or white.
+    #[must_use]
     pub fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {
         if self.least_contrast(backgrounds) >= ratio {
             return self;

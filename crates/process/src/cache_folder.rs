@@ -3,7 +3,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "abandoned temporary files are removed by age")]
 
-use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -46,9 +45,13 @@ pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Removes the files whose names satisfy `is_ours`, except those in `used` and temporary files that a process
+/// Removes the files whose names satisfy `is_ours`, except used ones and temporary files that a process
 /// may still be writing. Ignores a missing folder, and files that cannot be removed.
-pub fn remove_files(folder: &Path, is_ours: impl Fn(&str) -> bool, used: &HashSet<String>) -> io::Result<()> {
+pub fn remove_files(
+    folder: &Path,
+    is_ours: impl Fn(&str) -> bool,
+    is_used: impl Fn(&str) -> bool,
+) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -61,7 +64,7 @@ pub fn remove_files(folder: &Path, is_ours: impl Fn(&str) -> bool, used: &HashSe
             let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
             name.contains('.') && age.is_none_or(|age| age < MAX_WRITE_TIME)
         };
-        if is_ours(name) && !used.contains(name) && !may_be_in_progress() {
+        if is_ours(name) && !is_used(name) && !may_be_in_progress() {
             // Ignore errors, because another process may have removed the file.
             let _ = fs::remove_file(entry.path());
         }

@@ -11,11 +11,11 @@ use serde::Serialize;
 pub use frontdesk_media::Color;
 
 use super::file::Blob;
-use super::media_type::media_type;
 use super::memo::Memo;
 use super::path;
 use super::site_files::Asset;
 use crate::fault::{Fault, Placed, did_you_mean};
+use frontdesk_media::media_type;
 use frontdesk_process::panics::{self, Panic, Part};
 
 /// The keys of `[brand]`. Files are named relative to `assets/`.

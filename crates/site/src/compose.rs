@@ -7,7 +7,6 @@ use super::document::{Document, PageKind};
 use super::file::{Blob, Cache, File};
 use super::html::rewrite_links;
 use super::language::Language;
-use super::media_type::{media_type, media_type_of};
 use super::options::PagesOptions;
 use super::page_files::LaidOutPage;
 use super::path::{self, encode};
@@ -17,6 +16,7 @@ use super::structure::{Structure, StructureInputs};
 use super::translations::LanguageLink;
 use super::twin;
 use super::variants::insert_variants;
+use frontdesk_media::{media_type, media_type_of};
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of
 /// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder.

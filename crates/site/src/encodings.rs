@@ -105,7 +105,7 @@ impl Encodings {
         is_ours: impl Fn(&str) -> bool,
         used: &HashSet<String>,
     ) -> io::Result<()> {
-        cache_folder::remove_files(&self.folder, is_ours, used)
+        cache_folder::remove_files(&self.folder, is_ours, |name| used.contains(name))
     }
 }
 

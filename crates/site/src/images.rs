@@ -4,10 +4,10 @@ use frontdesk_media::{ImageSize, is_sized_format, read_size};
 
 use super::file::Blob;
 use super::maps::HashMap;
-use super::media_type::media_type;
 use super::path::asset_file;
 use super::site_files::Asset;
 use crate::fault::Fault;
+use frontdesk_media::media_type;
 use frontdesk_process::panics::{self, Part};
 
 /// The widths of the variants in pixels: a phone's screen, and the column of text on a screen with two pixels

@@ -70,7 +70,6 @@ mod encodings;
 pub mod file;
 mod live_reload;
 mod maps;
-mod media_type;
 pub mod negotiate;
 pub mod path;
 mod path_registry;

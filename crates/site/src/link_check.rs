@@ -7,7 +7,6 @@ use super::document::Document;
 use super::link::{LinkTarget, percent_decoded};
 use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
-use super::media_type::media_type;
 use super::memo::ByPointer;
 use super::page_files::LaidOutPage;
 use super::parallel::in_parallel;
@@ -16,6 +15,7 @@ use super::path_registry::PathRegistry;
 use super::redirects::CompiledRedirects;
 use super::structure::Structure;
 use crate::fault::{Fault, closest, closest_path};
+use frontdesk_media::media_type;
 
 /// A link in a page, its front matter or the configuration.
 #[derive(Debug)]

@@ -107,7 +107,7 @@ impl ConversionCache {
             return results.map(drop);
         }
         let used: HashSet<String> = used.iter().map(|inputs| inputs.to_hex().to_string()).collect();
-        remove_files(&self.folder, begins_with_hash, &used)
+        remove_files(&self.folder, begins_with_hash, |name| used.contains(name))
     }
 }
 

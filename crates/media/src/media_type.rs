@@ -66,7 +66,7 @@ pub fn media_type(name: &str) -> &'static str {
 /// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/`, and of
 /// `apple-app-site-association`, from its content, because standards choose such names for JSON and for text.
 /// `name` is relative to the site's root.
-pub(super) fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
+pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
     // Apple also reads this file at the root.
     let is_known = name.starts_with(".well-known/") || name == "apple-app-site-association";
