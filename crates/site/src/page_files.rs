@@ -122,7 +122,7 @@ impl PageFiles {
         let mut pages = Vec::with_capacity(all.len());
         let needs_trimming = self.needs_trimming(structure);
         // The HTML of a page contains its body. The Markdown adds about half of that.
-        let sizes = all.iter().map(|(_, document)| bodies.of(document).html.len() as u64);
+        let sizes = all.iter().map(|(_, document)| bodies.of(document).html.size() as u64);
         self.spill.begin(sizes.sum());
         let spill = &self.spill;
         for batch in all.chunks(BATCH) {

@@ -41,6 +41,12 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
+    /// The number of bytes of the text, if it has changed and was not taken.
+    pub fn size(&self) -> u64 {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        text.as_ref().map_or(0, |text| text.len() as u64)
+    }
+
     /// Calls `read` with the text. Reads the file if the text is not in memory; fails if the file cannot be
     /// read or has changed since the load listed it.
     pub fn with_text<T>(&self, read: impl FnOnce(&str) -> T) -> Result<T, FileChanged> {
