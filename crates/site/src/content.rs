@@ -9,12 +9,12 @@ use memchr::memmem;
 
 use super::document::Document;
 use super::highlight::Highlighter;
-use super::maps::HashMap;
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
-use super::memo::MemoMap;
 use super::site_files::SourceFile;
 use super::structure::Structure;
 use crate::fault::Fault;
+use frontdesk_process::maps::HashMap;
+use frontdesk_process::memo::MemoMap;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::FileChanged;

@@ -9,8 +9,6 @@ use super::file::{Blob, Cache, File};
 use super::html::id_attributes;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
-use super::maps::HashSet;
-use super::memo::{ByPointer, MemoMap};
 use super::options::PageForm;
 use super::path::{self, encode};
 use super::related_pages::{ListItem, PageIndex, RelatedPages};
@@ -20,6 +18,8 @@ use super::structure::Structure;
 use super::twin;
 use crate::fault::Fault;
 use frontdesk_process::allocator;
+use frontdesk_process::maps::HashSet;
+use frontdesk_process::memo::{ByPointer, MemoMap};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 

@@ -17,13 +17,13 @@ mod wording;
 use std::sync::Arc;
 
 use crate::file::{Cache, File};
-use crate::memo::Memo;
 use crate::path::decode;
 use crate::{
     FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
     in_parallel,
 };
 use frontdesk_forms::FormSet;
+use frontdesk_process::memo::Memo;
 
 pub use forms::page_forms;
 pub use options::ResourceOptions;

@@ -20,10 +20,10 @@ use words::WordHash;
 
 pub(super) use self::entry::SearchDocument;
 use super::file::{Blob, Effort, encode};
-use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
 use super::negotiate::Encoding;
-use super::parallel::in_parallel;
+use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::parallel::in_parallel;
 
 /// Sites with fewer pages than this have no search, unless `site.search` is set.
 pub(super) const MIN_PAGES: usize = 10;

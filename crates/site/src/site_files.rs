@@ -13,12 +13,12 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::{Blob, is_served_from_disk};
-use super::maps::HashMap;
-use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_process::maps::HashMap;
 use frontdesk_process::page_spill::PageSpill;
+use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
 use frontdesk_publish::media_type::media_type;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::text::{PageText, TextPart};
 use super::words::{WordHash, for_each_word};
 use crate::content::Content;
-use crate::maps::HashSet;
 use frontdesk_forms::text::cut_by;
+use frontdesk_process::maps::HashSet;
 use frontdesk_process::page_spill::PageSpill;
 
 /// Maximum lengths of titles and descriptions, in bytes.
