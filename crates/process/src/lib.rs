@@ -6,9 +6,12 @@
 pub mod allocator;
 pub mod cache_folder;
 pub mod disk;
+pub mod maps;
+pub mod memo;
 pub mod output_file;
 pub mod page_spill;
 pub mod panics;
+pub mod parallel;
 pub mod progress;
 pub mod progress_bar;
 pub mod spill;

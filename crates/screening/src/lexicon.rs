@@ -5,7 +5,8 @@
 //! how a phrase is written. A phrase counts only once in a text.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::Deserialize;
 
@@ -100,8 +101,23 @@ struct Lead {
     near: u64,
 }
 
-/// The features and their phrases.
-pub struct Lexicon {
+/// The features and their phrases. The one that is part of the binary is read when it is first used, because
+/// that takes as long as starting a command that does without it.
+pub struct Lexicon(OnceLock<Tables>);
+
+impl Deref for Lexicon {
+    type Target = Tables;
+
+    fn deref(&self) -> &Tables {
+        self.0.get_or_init(|| {
+            let built = Tables::with_files(&BTreeMap::new());
+            built.unwrap_or_else(|fault| panic!("the lexicon in the binary is faulty: {fault}"))
+        })
+    }
+}
+
+/// The content of a lexicon.
+pub struct Tables {
     pub(super) features: FeatureSet,
     /// The features that the code computes, by [`Shape`].
     pub(super) shapes: [Option<FeatureId>; Shape::ALL.len()],
@@ -121,7 +137,10 @@ pub struct Lexicon {
 
 impl std::fmt::Debug for Lexicon {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Lexicon of {} phrases", self.phrases.len())
+        match self.0.get() {
+            Some(tables) => write!(f, "Lexicon of {} phrases", tables.phrases.len()),
+            None => write!(f, "Lexicon of the binary"),
+        }
     }
 }
 
@@ -134,10 +153,7 @@ impl PartialEq for Lexicon {
 
 impl Eq for Lexicon {}
 
-static DEFAULT: LazyLock<Arc<Lexicon>> = LazyLock::new(|| {
-    let built = Lexicon::with_files(&BTreeMap::new());
-    Arc::new(built.unwrap_or_else(|fault| panic!("the lexicon in the binary is faulty: {fault}")))
-});
+static DEFAULT: LazyLock<Arc<Lexicon>> = LazyLock::new(|| Arc::new(Lexicon(OnceLock::new())));
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,6 +177,17 @@ impl Lexicon {
     /// The built-in lexicon with the operator's files, by name: a file replaces the built-in one with the
     /// same name; others are added. `features.toml` replaces single features, and adds new ones.
     pub fn with_files(own: &BTreeMap<String, String>) -> Result<Lexicon, LexiconFault> {
+        Tables::with_files(own).map(|tables| Lexicon(OnceLock::from(tables)))
+    }
+
+    /// Reads the lexicon, if it has not been used yet, so that its first use does not take longer.
+    pub fn prepare(&self) {
+        let _ = &**self;
+    }
+}
+
+impl Tables {
+    fn with_files(own: &BTreeMap<String, String>) -> Result<Tables, LexiconFault> {
         let declarations = std::iter::once(features::BUILT_IN).chain(own.get(FEATURES).map(String::as_str));
         let features = FeatureSet::parse(declarations)
             .map_err(|fault| LexiconFault { file: FEATURES.to_owned(), ..fault })?;
@@ -356,7 +383,7 @@ impl Builder {
         })
     }
 
-    fn build(mut self) -> Lexicon {
+    fn build(mut self) -> Tables {
         let number = self.id(Key::Word(ANY_NUMBER), Word::default());
         let covered = self.covered_ids();
         for step in self.phrases.iter_mut().flat_map(|phrase| &mut phrase.steps) {
@@ -394,7 +421,7 @@ impl Builder {
         self.common.iter().for_each(|(id, languages)| common[usize::from(*id)] = *languages);
         let shapes = Shape::ALL.map(|shape| self.features.find(shape.name()));
         let Builder { features, phrases, .. } = self;
-        Lexicon { features, shapes, table, phrases, first, common, telling, any_number: number }
+        Tables { features, shapes, table, phrases, first, common, telling, any_number: number }
     }
 
     /// For each prefix, the IDs of all words and longer prefixes that begin with it: a word of a text has one
@@ -586,7 +613,9 @@ says = "asks for a call"
     fn lexicon(phrases: &str) -> Result<Lexicon, String> {
         let mut builder = Builder::new(FeatureSet::parse([FEATURES_OF_TESTS]).unwrap());
         let added = builder.add_file(phrases);
-        added.map(|()| builder.build()).map_err(|fault| format!("{}: {}", fault.line.unwrap(), fault.message))
+        added
+            .map(|()| Lexicon(OnceLock::from(builder.build())))
+            .map_err(|fault| format!("{}: {}", fault.line.unwrap(), fault.message))
     }
 
     /// The weights of the features `call` and `topic-money` in a text.

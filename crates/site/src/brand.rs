@@ -11,10 +11,10 @@ use serde::Serialize;
 pub use frontdesk_media::Color;
 
 use super::file::Blob;
-use super::memo::Memo;
 use super::path;
 use super::site_files::Asset;
 use crate::fault::{Fault, Placed, did_you_mean};
+use frontdesk_process::memo::Memo;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::media_type::media_type;
 

@@ -9,12 +9,13 @@ use memchr::memmem;
 
 use super::document::Document;
 use super::highlight::Highlighter;
-use super::maps::HashMap;
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
-use super::memo::MemoMap;
 use super::site_files::SourceFile;
 use super::structure::Structure;
 use crate::fault::Fault;
+use frontdesk_process::maps::HashMap;
+use frontdesk_process::memo::MemoMap;
+use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::FileChanged;
 
@@ -34,6 +35,13 @@ impl Deref for Text {
     fn deref(&self) -> &str {
         // Always valid UTF-8: created from a `String`, or a slice of a page with the same bytes.
         std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl Text {
+    /// The length in bytes. Unlike that of the string, reads no text.
+    pub fn size(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -58,8 +66,12 @@ pub(super) struct Content {
     pub blocks: Arc<[(Hash, Range<usize>)]>,
 }
 
-impl From<RenderedBody> for Content {
-    fn from(RenderedBody { mut html, mut markdown, facts, blocks }: RenderedBody) -> Self {
+impl Content {
+    /// The texts of a large site are in `spill`.
+    pub fn new(
+        RenderedBody { mut html, mut markdown, facts, blocks }: RenderedBody,
+        spill: &PageSpill,
+    ) -> Self {
         html.shrink_to_fit();
         markdown.shrink_to_fit();
         let mut end = 0;
@@ -69,11 +81,10 @@ impl From<RenderedBody> for Content {
             Some((hash, start..end))
         });
         let blocks = positions.collect();
-        Self { html: html.into(), markdown: markdown.into(), facts: Arc::new(facts), blocks }
+        let [html, markdown] = [html, markdown].map(|text| Text(spill.store(text.into_bytes())));
+        Self { html, markdown, facts: Arc::new(facts), blocks }
     }
-}
 
-impl Content {
     pub fn reading_minutes(&self) -> usize {
         /// A common estimate of adults' silent reading speed.
         const WORDS_A_MINUTE: usize = 220;
@@ -123,6 +134,8 @@ pub(super) struct Bodies {
     loads: usize,
     /// The content of generated pages.
     empty: Content,
+    /// Where the bodies of a large site are until its pages are laid out.
+    spill: Arc<PageSpill>,
 }
 
 /// The inputs of a rendered body.
@@ -136,6 +149,21 @@ struct BodyInputs {
 }
 
 impl Bodies {
+    /// No bodies yet. Those of a large site will be in `spill`.
+    pub fn new(spill: Arc<PageSpill>) -> Self {
+        Self { spill, ..Self::default() }
+    }
+
+    /// No bodies; new ones will be in the same place.
+    #[must_use]
+    pub fn cleared(self) -> Self {
+        Self::new(self.spill)
+    }
+
+    pub fn spill(&self) -> &Arc<PageSpill> {
+        &self.spill
+    }
+
     /// Renders the documents' bodies in parallel, and reports the warnings of all of them. Reuses a body if
     /// its source, its path, its link targets and the site's words are unchanged. If rendering a body panics,
     /// its source is shown. If a source has changed since it was listed, forgets all bodies and fails.
@@ -152,6 +180,9 @@ impl Bodies {
             .iter()
             .filter_map(|document| Some((document, *sources.get(document.file.as_str())?)))
             .collect();
+        // A rendered body has about three times the size of its source.
+        self.spill.begin(3 * written.iter().map(|(_, source)| source.size()).sum::<u64>());
+        let spill = &self.spill;
         let (catalog, highlighter) = (&structure.catalog, Highlighter::default());
         let before = self.structure.take();
         let languages = &structure.inputs.languages;
@@ -187,12 +218,12 @@ impl Bodies {
             });
             let rendered =
                 rendered.unwrap_or_else(|panic| RenderedBody::from_source(body, first_line, &panic));
-            Ok(Content::from(rendered))
+            Ok(Content::new(rendered, spill))
         };
         let contents = self.by_file.get_all(&written, |(document, _)| &document.file, inputs, render);
         let Ok(contents) = contents.into_iter().collect::<Result<Vec<_>, FileChanged>>() else {
             // The bodies are of different loads.
-            *self = Self::default();
+            *self = std::mem::take(self).cleared();
             return Err(FileChanged);
         };
         for ((document, _), content) in written.iter().zip(contents) {
@@ -227,7 +258,7 @@ mod tests {
         let body = "<p>".to_owned() + &"ä word ".repeat(40) + "</p>";
         let rendered =
             RenderedBody { html: body.clone(), markdown: "missing".into(), ..RenderedBody::default() };
-        let content = Content::from(rendered);
+        let content = Content::new(rendered, &PageSpill::default());
         let page = Bytes::from(format!("<p>{}<main>{body}</main>", &body[..80]));
         let within = content.as_slices_of(&page, &Bytes::from_static(b"nothing"));
         assert_eq!(&*within.html, body);
@@ -244,7 +275,7 @@ mod tests {
             blocks: vec![block(1), block(2), block(3)],
             ..RenderedBody::default()
         };
-        let content = Content::from(rendered);
+        let content = Content::new(rendered, &PageSpill::default());
         let blocks = content.blocks();
         assert_eq!(blocks.len(), 2, "there are only two blocks");
         assert!(blocks.values().all(|html| *html == "<pre>same</pre>"));

@@ -11,14 +11,14 @@ use serde::Serialize;
 use super::front_matter::{self, FrontMatter};
 use super::language::Language;
 use super::link::LinkOrigin;
-use super::maps::{HashMap, HashSet};
-use super::memo::{ByPointer, MemoMap};
 use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
 use super::site_files::SourceFile;
 use crate::fault::{Fault, did_you_mean};
+use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::memo::{ByPointer, MemoMap};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::FileChanged;
 

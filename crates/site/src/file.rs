@@ -176,27 +176,35 @@ impl File {
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
     /// take a large part of a reload. Stored encodings are found by this hash: change its context string if
     /// the parts are joined differently. Calls `note_read` after each file.
+    /// Returns `last` if it has the same parts.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,
         introduction: &str,
         separator: &[u8],
         files: &[&Self],
+        last: Option<&Arc<Self>>,
         note_read: impl Fn(&Self),
-    ) -> Self {
+    ) -> Arc<Self> {
         let mut hasher = blake3::Hasher::new_derive_key("frontdesk joined files");
         hasher.update(&introduction.len().to_le_bytes()).update(introduction.as_bytes());
         hasher.update(&separator.len().to_le_bytes()).update(separator);
+        for file in files {
+            hasher.update(file.hash.as_bytes());
+        }
+        let hash = hasher.finalize();
+        if let Some(last) = last.filter(|last| last.hash == hash) {
+            return last.clone();
+        }
         let length: usize = files.iter().map(|file| separator.len() + file.identity.bytes.len()).sum();
         let mut bytes = Vec::with_capacity(introduction.len() + length);
         bytes.extend_from_slice(introduction.as_bytes());
         for file in files {
-            hasher.update(file.hash.as_bytes());
             bytes.extend_from_slice(separator);
             bytes.extend_from_slice(&file.identity.bytes);
             note_read(file);
         }
-        Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize(), disk: None })
+        Arc::new(Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash, disk: None }))
     }
 
     /// Whether both files have the same headers and the same body.
@@ -401,7 +409,8 @@ mod tests {
         let join = |introduction: &str, parts: &[&str]| {
             let parts: Vec<File> = parts.iter().map(|text| part(text)).collect();
             let parts: Vec<&File> = parts.iter().collect();
-            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts, |_| {});
+            let joined =
+                File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts, None, |_| {});
             (joined.unencoded().bytes.to_vec(), joined.unencoded().etag().to_owned())
         };
         let (bytes, etag) = join("all", &["a", "b"]);
@@ -415,6 +424,17 @@ mod tests {
         ] {
             assert_ne!(join(introduction, parts).1, etag, "{introduction} {parts:?}");
         }
+    }
+
+    #[test]
+    fn joined_files_are_reused_if_all_parts_are_the_same() {
+        let [a, b] = ["a", "b"].map(|text| File::new("text/markdown", Cache::Revalidate, text));
+        let join = |files: &[&File], last: Option<&Arc<File>>| {
+            File::joined("text/plain", Cache::Revalidate, "all", b"\n", files, last, |_| {})
+        };
+        let first = join(&[&a, &b], None);
+        assert!(Arc::ptr_eq(&join(&[&a, &b], Some(&first)), &first));
+        assert_eq!(join(&[&b, &a], Some(&first)).unencoded().bytes, "all\nb\na");
     }
 
     #[test]

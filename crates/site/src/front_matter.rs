@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use super::maps::HashMap;
 use super::schedule::parse_time;
 use crate::fault::{Fault, Severity, closest};
+use frontdesk_process::maps::HashMap;
 
 /// The front matter of a page. Text is on one line, without empty values: a key with an empty value counts as
 /// missing.

@@ -9,9 +9,7 @@
 // The load: reads the changed files, renders what depends on them, and composes a site.
 mod compose;
 mod load;
-mod memo;
 mod options;
-mod parallel;
 mod site;
 mod site_files;
 mod structure;
@@ -69,7 +67,6 @@ mod content_signals;
 mod encodings;
 pub mod file;
 mod live_reload;
-mod maps;
 pub mod negotiate;
 pub mod path;
 mod path_registry;
@@ -84,9 +81,9 @@ pub use frontdesk_fault as fault;
 pub use frontdesk_publish::disk_file;
 
 // Loading a site.
+pub use frontdesk_process::parallel::{STACK_BYTES, in_parallel};
 pub use load::{LoadCache, LoadResult, SITE_FILES, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
-pub use parallel::{STACK_BYTES, in_parallel};
 pub use prebuilt::{ConversionCache, find_source, has_home_page, is_build};
 pub use site_files::SITE_FOLDERS;
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::allowed_hosts::AllowedHosts;
 use super::images::ImageFacts;
-use super::maps::HashMap;
 use super::path;
+use frontdesk_process::maps::HashMap;
 
 /// The possible targets of links: pages by source file, and assets by path.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::content::Bodies;
 use super::document::Document;
 use super::link::{LinkTarget, percent_decoded};
-use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
-use super::memo::ByPointer;
 use super::page_files::LaidOutPage;
-use super::parallel::in_parallel;
 use super::path;
 use super::path_registry::PathRegistry;
 use super::redirects::CompiledRedirects;
 use super::structure::Structure;
 use crate::fault::{Fault, closest, closest_path};
+use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::memo::ByPointer;
+use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::media_type;
 
 /// A link in a page, its front matter or the configuration.

@@ -16,8 +16,6 @@ use super::form_page::FormPages;
 use super::form_pages::form_pages;
 use super::language::Language;
 use super::link_check::{LinkChecker, check_links, redirect_links};
-use super::maps::HashMap;
-use super::memo::{ByPointer, Memo};
 use super::options::{PageForm, PagesOptions};
 use super::page_files::{LaidOutPage, PageFiles};
 use super::path::encode;
@@ -35,6 +33,8 @@ use super::theme::{CompiledTheme, TemplateInputs, Theme};
 use super::words;
 use crate::fault::{Fault, Severity};
 use frontdesk_process::allocator;
+use frontdesk_process::maps::HashMap;
+use frontdesk_process::memo::{ByPointer, Memo};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::media_type::media_type;
@@ -136,13 +136,19 @@ impl LoadCache {
     pub fn new(conversions: Arc<ConversionCache>, folders: &[PathBuf]) -> Self {
         let spill = || Arc::new(PageSpill::new(folders.to_vec()));
         let places = CachePlaces { conversions: Some(conversions), spill: spill() };
-        Self { build: BuildCache::new(places), pages: PageFiles::new(spill()), ..Self::default() }
+        Self {
+            build: BuildCache::new(places),
+            bodies: Bodies::new(spill()),
+            pages: PageFiles::new(spill()),
+            ..Self::default()
+        }
     }
 
     /// Forgets all results, for example because parts of them may not match each other after a panic.
     pub fn clear(&mut self) {
-        let Self { build, pages, .. } = std::mem::take(self);
-        *self = Self { build: build.cleared(), pages: pages.cleared(), ..Self::default() };
+        let Self { build, bodies, pages, .. } = std::mem::take(self);
+        let (build, bodies) = (build.cleared(), bodies.cleared());
+        *self = Self { build, bodies, pages: pages.cleared(), ..Self::default() };
     }
 
     /// Like [`load()`], but reads and renders only the files that have changed since the last load. If a file
@@ -168,7 +174,8 @@ impl LoadCache {
         });
         let LoadResult { site, faults, options, .. } = &mut result;
         if let Some(site) = site {
-            site.spills = vec![self.build.spill().clone(), self.pages.spill().clone()];
+            let spills = [self.build.spill(), self.bodies.spill(), self.pages.spill()];
+            site.spills = spills.into_iter().cloned().collect();
         }
         faults.extend(site.as_ref().and_then(|site| check_robots_txt(site, options.signals)));
         sort_faults(faults);
@@ -294,6 +301,7 @@ impl LoadCache {
                     title: &document.front_matter.title,
                     description: document.front_matter.description.as_deref().unwrap_or_default(),
                     content: self.bodies.of(document),
+                    spill: Some(self.bodies.spill()),
                 });
             }
         }

@@ -26,11 +26,11 @@ use super::highlight::Highlighter;
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
-use super::maps::HashMap;
 use super::math::{self, MathError};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
+use frontdesk_process::maps::HashMap;
 use frontdesk_process::panics::{self, Panic, Part};
 
 /// A body in both representations, without the page's title, which the layout adds.

@@ -9,8 +9,6 @@ use super::file::{Blob, Cache, File};
 use super::html::id_attributes;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
-use super::maps::HashSet;
-use super::memo::{ByPointer, MemoMap};
 use super::options::PageForm;
 use super::path::{self, encode};
 use super::related_pages::{ListItem, PageIndex, RelatedPages};
@@ -20,6 +18,8 @@ use super::structure::Structure;
 use super::twin;
 use crate::fault::Fault;
 use frontdesk_process::allocator;
+use frontdesk_process::maps::HashSet;
+use frontdesk_process::memo::{ByPointer, MemoMap};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 
@@ -122,7 +122,7 @@ impl PageFiles {
         let mut pages = Vec::with_capacity(all.len());
         let needs_trimming = self.needs_trimming(structure);
         // The HTML of a page contains its body. The Markdown adds about half of that.
-        let sizes = all.iter().map(|(_, document)| bodies.of(document).html.len() as u64);
+        let sizes = all.iter().map(|(_, document)| bodies.of(document).html.size() as u64);
         self.spill.begin(sizes.sum());
         let spill = &self.spill;
         for batch in all.chunks(BATCH) {

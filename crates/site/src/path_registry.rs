@@ -1,9 +1,9 @@
 //! Records the owner of each path on the site, and reports paths with two owners.
 
 use super::link::{LinkTarget, percent_decoded};
-use super::maps::{HashMap, HashSet};
 use super::path;
 use crate::fault::Fault;
+use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_publish::Exclusion;
 
 /// The owners of paths, and the other paths to which links may lead.

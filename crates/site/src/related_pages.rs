@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::content::Bodies;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first};
-use super::maps::HashMap;
 use super::pagination::{ListPage, Pagination, post_range};
 use super::path::encode;
 use super::site_context::{LanguageData, NavLink, SiteContext, navigation_pages};
 use super::structure::Structure;
 use super::translations::{LanguageLink, Translations};
+use frontdesk_process::maps::HashMap;
 
 /// A page or a tag in a list.
 #[derive(Debug, Clone, Default, Serialize, PartialEq)]

@@ -17,13 +17,13 @@ mod wording;
 use std::sync::Arc;
 
 use crate::file::{Cache, File};
-use crate::memo::Memo;
 use crate::path::decode;
 use crate::{
     FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
     in_parallel,
 };
 use frontdesk_forms::FormSet;
+use frontdesk_process::memo::Memo;
 
 pub use forms::page_forms;
 pub use options::ResourceOptions;
@@ -96,7 +96,11 @@ pub fn reserved_paths(set: &FormSet) -> Vec<&'static str> {
 /// The resources of the last load, which the next load reuses if their inputs are the same: the files with
 /// their paths, except `llms-full.txt`, which changes with every listed page.
 #[derive(Debug, Default)]
-pub struct ResourceCache(Memo<Inputs, Arc<Resources>>);
+pub struct ResourceCache {
+    resources: Memo<Inputs, Arc<Resources>>,
+    /// The `llms-full.txt` of each language.
+    full_texts: Vec<Arc<File>>,
+}
 
 #[derive(Debug)]
 struct Resources {
@@ -128,16 +132,19 @@ impl ResourceCache {
             resources: resources.clone(),
             skill: written_skill(site).map(|file| file.unencoded().etag().to_owned()),
         };
-        let made = self.0.get(inputs, |inputs| {
+        let made = self.resources.get(inputs, |inputs| {
             let files = build_files(site, &inputs.options, resources);
             Arc::new(Resources { pages: inputs.pages.clone(), files })
         });
         let languages: Vec<usize> = (0..site.languages.len()).collect();
-        let texts = in_parallel(&languages, |index| llms::build_llms_full_txt(site, *index));
-        for (index, text) in texts.into_iter().enumerate() {
+        let last = &self.full_texts;
+        let texts =
+            in_parallel(&languages, |index| llms::build_llms_full_txt(site, *index, last.get(*index)));
+        for (index, text) in texts.iter().enumerate() {
             let path = format!("{}/llms-full.txt", site.languages[index].prefix);
-            site.insert_resource(&path, text);
+            site.insert_resource(&path, text.clone());
         }
+        self.full_texts = texts;
         // Share the summaries with the last site, so that memory holds them only once.
         site.pages.clone_from(&made.pages);
         for (path, file) in &made.files {

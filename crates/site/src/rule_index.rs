@@ -3,7 +3,7 @@
 //! Each edge is a segment, and patterns with the same first segments share nodes. A lookup visits only the
 //! nodes whose segments match those of the path, so its work does not grow with the number of other patterns.
 
-use super::maps::HashMap;
+use frontdesk_process::maps::HashMap;
 
 /// The trie. A pattern is identified by its position in the list from which the trie was built.
 #[derive(Debug, Clone, Default)]

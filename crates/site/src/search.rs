@@ -20,10 +20,10 @@ use words::WordHash;
 
 pub(super) use self::entry::SearchDocument;
 use super::file::{Blob, Effort, encode};
-use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
 use super::negotiate::Encoding;
-use super::parallel::in_parallel;
+use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::parallel::in_parallel;
 
 /// Sites with fewer pages than this have no search, unless `site.search` is set.
 pub(super) const MIN_PAGES: usize = 10;
@@ -122,7 +122,7 @@ impl SearchCache {
         let numbers: Vec<usize> = (0..documents.len()).filter(|number| pages[*number].is_none()).collect();
         let new = in_parallel(&numbers, |number| {
             let document = &documents[*number];
-            let (text, word_hashes) = PageText::read(&document.content.html);
+            let (text, word_hashes) = document.read_text();
             (IndexedPage::new(document, &text, word_hashes), text)
         });
 
@@ -226,7 +226,7 @@ impl SearchCache {
                 let words = detail.cuts(text).then(|| self.rare_words(page, text));
                 Arc::from(write_entry(document, text, detail, words.as_deref()))
             };
-            texts[*number].as_ref().map_or_else(|| write(&PageText::read(&document.content.html).0), write)
+            texts[*number].as_ref().map_or_else(|| write(&document.read_text().0), write)
         });
         for (number, entry) in missing.into_iter().zip(entries) {
             self.pages[number].entries.push((level, entry));
@@ -357,15 +357,18 @@ mod tests {
 
     use super::entry::MAX_TITLE;
     use super::*;
+    use frontdesk_process::page_spill::PageSpill;
+
     use crate::content::Content;
     use crate::markdown::RenderedBody;
 
     fn content(html: &str) -> Content {
-        Content::from(RenderedBody { html: html.to_owned(), ..RenderedBody::default() })
+        let rendered = RenderedBody { html: html.to_owned(), ..RenderedBody::default() };
+        Content::new(rendered, &PageSpill::default())
     }
 
     fn page<'a>(path: &'a str, title: &'a str, content: &'a Content) -> SearchDocument<'a> {
-        SearchDocument { path: path.into(), title, description: "", content }
+        SearchDocument { path: path.into(), title, description: "", content, spill: None }
     }
 
     fn build_index(documents: &[SearchDocument<'_>]) -> String {

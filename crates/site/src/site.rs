@@ -15,14 +15,14 @@ use super::file::{Encoded, File};
 use super::form_page::{FormPage, FormPages, THANKS};
 use super::images::LargeImage;
 use super::language::Language;
-use super::maps::{HashMap, HashSet};
 use super::options::PagesOptions;
-use super::parallel::in_parallel;
 use super::path;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
+use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::page_spill::PageSpill;
+use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 
 /// A page in both representations.

@@ -9,7 +9,6 @@ use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_tags};
 use super::form_values::FormView;
 use super::language::Language;
-use super::maps::HashMap;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::path::encode;
 use super::section::{NavSection, SectionPage, sections};
@@ -17,6 +16,7 @@ use super::structure::{Structure, StructureInputs};
 use super::theme::CompiledTheme;
 use super::translations::Translations;
 use super::words::WordList;
+use frontdesk_process::maps::HashMap;
 
 /// A link to a page, with its title.
 #[derive(Debug, Clone, Serialize, PartialEq)]

@@ -13,12 +13,12 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::{Blob, is_served_from_disk};
-use super::maps::HashMap;
-use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_process::maps::HashMap;
 use frontdesk_process::page_spill::PageSpill;
+use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
 use frontdesk_publish::media_type::media_type;
@@ -41,6 +41,12 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
+    /// The number of bytes of the text, if it has changed and was not taken.
+    pub fn size(&self) -> u64 {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        text.as_ref().map_or(0, |text| text.len() as u64)
+    }
+
     /// Calls `read` with the text. Reads the file if the text is not in memory; fails if the file cannot be
     /// read or has changed since the load listed it.
     pub fn with_text<T>(&self, read: impl FnOnce(&str) -> T) -> Result<T, FileChanged> {

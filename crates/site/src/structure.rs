@@ -20,7 +20,6 @@ use super::front_matter::Button;
 use super::images::catalog_images;
 use super::language::Language;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
-use super::maps::HashSet;
 use super::options::{PageForm, PagesOptions, no_such_form};
 use super::path;
 use super::path_registry::PathRegistry;
@@ -31,6 +30,7 @@ use super::theme::Theme;
 use super::translations::report_repeated_translations;
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::FormSet;
+use frontdesk_process::maps::HashSet;
 use frontdesk_publish::Exclusion;
 
 /// Marks the inputs of a site with a build, whose files they do not contain. Never equal, so that each load

@@ -17,13 +17,13 @@ use frontdesk_media::scale_down;
 use super::encodings::Encodings;
 use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
-use super::parallel::in_parallel;
 use super::path;
 use super::site::{Role, Site, SiteEntry};
 use super::site_files::Asset;
 use crate::fault::Fault;
 use frontdesk_process::cache_folder::{build_cache_file, parse_cache_file};
 use frontdesk_process::panics::{self, Part};
+use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_publish::media_type::media_type;
 

@@ -154,6 +154,7 @@ impl ProcessorThread {
     /// submission is accepted, and at intervals. After an error, retries every second; logs the start and the
     /// end of such an outage. Returns once the processor is stopped or the store is closed.
     fn run_until_stopped(mut self) {
+        self.options.load().screening.lexicon.prepare();
         loop {
             let pause = self.pause();
             self.store.wait_for_accepted(pause);

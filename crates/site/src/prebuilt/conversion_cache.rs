@@ -15,11 +15,11 @@ use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
 use super::conversion::{Conversion, Facts};
-use crate::parallel::in_parallel;
 use frontdesk_process::cache_folder::{
     begins_with_hash, build_cache_file, parse_cache_file, remove_files, write_file,
 };
 use frontdesk_process::page_spill::PageSpill;
+use frontdesk_process::parallel::in_parallel;
 
 /// The beginning of each file. Increment the number if the format changes.
 const MAGIC: &[u8] = b"frontdesk conversion 1\n";

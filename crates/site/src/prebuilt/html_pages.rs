@@ -7,10 +7,10 @@ use frontdesk_convert::decode_html;
 
 use super::urls::{links_to_html_files, page_path};
 use crate::options::{BuildOptions, PagesOptions};
-use crate::parallel::in_parallel;
 use crate::path::encode;
 use crate::site_files::BuildFile;
 use frontdesk_process::page_spill::PageSpill;
+use frontdesk_process::parallel::in_parallel;
 
 /// An HTML file that is a page, not a fragment.
 pub(super) struct HtmlPage<'a> {

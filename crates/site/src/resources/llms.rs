@@ -2,6 +2,7 @@
 //! all pages. The guide to a large site links to guides to its folders, such as `/docs/llms.txt`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::text::{heading, list_item};
 use super::wording;
@@ -154,13 +155,15 @@ fn add_guides(
 }
 
 /// Builds `llms-full.txt`: the Markdown of all listed pages in a language, except generated lists.
-pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
+/// Returns `last` if it has the same content.
+pub(super) fn build_llms_full_txt(site: &Site, language: usize, last: Option<&Arc<File>>) -> Arc<File> {
     let Language { name, description, .. } = &site.languages[language];
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
     let introduction = heading(name, description);
     let note_read = |file: &File| site.note_read(file);
-    File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies, note_read)
+    let kind = "text/plain; charset=utf-8";
+    File::joined(kind, Cache::Revalidate, &introduction, b"\n\n", &bodies, last, note_read)
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use super::text::{PageText, TextPart};
 use super::words::{WordHash, for_each_word};
 use crate::content::Content;
-use crate::maps::HashSet;
 use frontdesk_forms::text::cut_by;
+use frontdesk_process::maps::HashSet;
+use frontdesk_process::page_spill::PageSpill;
 
 /// Maximum lengths of titles and descriptions, in bytes.
 pub(super) const MAX_TITLE: usize = 200;
@@ -21,6 +22,17 @@ pub(crate) struct SearchDocument<'a> {
     pub description: &'a str,
     /// The body, without the title.
     pub content: &'a Content,
+    /// Where the body is, if it is on disk.
+    pub spill: Option<&'a PageSpill>,
+}
+
+impl SearchDocument<'_> {
+    /// The text of the body, and the hashes of its words.
+    pub(super) fn read_text(&self) -> (PageText, Vec<WordHash>) {
+        let read = PageText::read(&self.content.html);
+        self.spill.inspect(|spill| spill.note_read(self.content.html.size()));
+        read
+    }
 }
 
 /// The parts of each page that an index contains.
@@ -120,7 +132,13 @@ mod tests {
     fn texts_without_spaces_are_cut_between_characters() {
         let html = format!("<p>{}</p>", "検索できる文章".repeat(20));
         let content = Content::default();
-        let document = SearchDocument { path: "/a/".into(), title: "A", description: "", content: &content };
+        let document = SearchDocument {
+            path: "/a/".into(),
+            title: "A",
+            description: "",
+            content: &content,
+            spill: None,
+        };
         let detail = Detail { text: 100, sections: 5, has_description: true };
         let entry = write_entry(&document, &PageText::read(&html).0, detail, Some(&[]));
         let cut: serde_json::Value = serde_json::from_str(&entry).expect("JSON");

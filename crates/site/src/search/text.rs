@@ -7,7 +7,7 @@ use memchr::{memchr, memchr3};
 
 use super::words::{WordHash, for_each_word};
 use crate::html::id_attributes;
-use crate::maps::HashSet;
+use frontdesk_process::maps::HashSet;
 
 /// The text of a page, divided at its headings.
 #[derive(Debug, Default)]

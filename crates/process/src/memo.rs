@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::maps::{HashMap, HashSet};
-use super::parallel::in_parallel;
-use frontdesk_process::progress;
+use crate::maps::{HashMap, HashSet};
+use crate::parallel::in_parallel;
+use crate::progress;
 
 /// The last result of a computation.
 #[derive(Debug)]
-pub(crate) struct Memo<I, O>(Option<(I, O)>);
+pub struct Memo<I, O>(Option<(I, O)>);
 
 impl<I, O> Default for Memo<I, O> {
     fn default() -> Self {
@@ -32,7 +32,7 @@ impl<I: PartialEq, O: Clone> Memo<I, O> {
 
 /// The last result of a computation for each key.
 #[derive(Debug)]
-pub(crate) struct MemoMap<I, O>(HashMap<String, (I, O)>);
+pub struct MemoMap<I, O>(HashMap<String, (I, O)>);
 
 impl<I, O> Default for MemoMap<I, O> {
     fn default() -> Self {
@@ -105,7 +105,7 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
 
 /// A shared value that equals only itself, because comparing the values would take too long.
 #[derive(Debug)]
-pub(crate) struct ByPointer<T>(pub Arc<T>);
+pub struct ByPointer<T>(pub Arc<T>);
 
 impl<T> Clone for ByPointer<T> {
     fn clone(&self) -> Self {

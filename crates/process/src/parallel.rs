@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use frontdesk_process::panics;
+use crate::panics;
 
 /// The stack size, in bytes, of the threads that load a site. Parsers of templates and pages recurse. The
 /// system provides memory only for the part that is used.
