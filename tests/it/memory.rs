@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk};
 
-/// Size in bytes of one of the site's files. A second copy of it would exceed the bound.
+/// Size in bytes of one of the site's files, of a format that is in memory at any length. A second copy of it
+/// would exceed the bound.
 const LARGE: usize = 32 << 20;
 
 /// Memory that the server may use besides the large file.
@@ -26,7 +27,7 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     let site = folder.path().join("site");
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::create_dir_all(site.join("static")).expect("a folder");
-    std::fs::write(site.join("static/large.bin"), vec![b'x'; LARGE]).expect("it can be written");
+    std::fs::write(site.join("static/large.woff2"), vec![b'x'; LARGE]).expect("it can be written");
     let server = TestServer::with(
         &site,
         &deadlines(&[
@@ -49,7 +50,7 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     for connection in &mut connections {
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
     }
-    let large = server.get("/large.bin", &[]);
+    let large = server.get("/large.woff2", &[]);
     assert_eq!(large.body.len(), LARGE);
     settles(&server, "connections that are open");
     drop((connections, large));

@@ -131,7 +131,7 @@ fn connections_are_not_closed_where_the_site_takes_the_memory() {
     let site = folder.path().join("site");
     assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::create_dir_all(site.join("static")).expect("a folder");
-    std::fs::write(site.join("static/large.bin"), vec![b'x'; 80 * MEBIBYTE]).expect("it can be written");
+    std::fs::write(site.join("static/large.woff2"), vec![b'x'; 80 * MEBIBYTE]).expect("it can be written");
     let options = [&NO_DEADLINES[..], &[("FRONTDESK_SERVER__MAX_MEMORY", "64MiB")]].concat();
     let server = TestServer::with(&site, &options);
     let mut visitors: Vec<Connection> = (0..20).map(|_| server.connect()).collect();
