@@ -163,7 +163,9 @@ impl File {
         let mut hasher = blake3::Hasher::new_derive_key("frontdesk joined files");
         hasher.update(&introduction.len().to_le_bytes()).update(introduction.as_bytes());
         hasher.update(&separator.len().to_le_bytes()).update(separator);
-        files.iter().for_each(|file| _ = hasher.update(file.hash.as_bytes()));
+        for file in files {
+            hasher.update(file.hash.as_bytes());
+        }
         let hash = hasher.finalize();
         if let Some(last) = last.filter(|last| last.hash == hash) {
             return last.clone();
