@@ -206,8 +206,11 @@ fn a_rule_for_the_html_does_not_label_the_markdown() {
     }
 }
 
+/// A request with the status, the headers and the body.
+type Response = (String, Vec<(String, String)>, Vec<u8>);
+
 /// The headers and bodies of the pages of [`write_build`], without what depends on time.
-fn pages_of(server: &TestServer) -> Vec<(String, Vec<(String, String)>, Vec<u8>)> {
+fn pages_of(server: &TestServer) -> Vec<Response> {
     let paths =
         ["/", "/about/", "/about.md", "/contact", "/contact.md", "/llms.txt", "/llms-full.txt", "/none"];
     let asked = paths.iter().flat_map(|path| ["text/html", "text/markdown"].map(|accept| (path, accept)));
