@@ -462,7 +462,7 @@ impl Site {
         });
     }
 
-    /// Creates and stores the missing strong encodings of the site's files, see [`Encodings::strengthen`].
+    /// Creates and stores the missing strong encodings of the site's files.
     pub fn strengthen(&self, cache: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
         cache.strengthen(self.files(), stop, |file| self.note_read(file))
     }
