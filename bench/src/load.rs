@@ -26,7 +26,7 @@ use crate::process::usage_between;
 use crate::settings::{Bench, Cores, WARM_UP, pin};
 
 /// A response must be shorter than this, in bytes.
-const BUFFER: usize = 256 * 1024;
+const BUFFER: usize = 512 * 1024;
 /// The measurement fails if no response arrives for this long.
 const RESPONSE_TIMEOUT: Timespec = Timespec { tv_sec: 15, tv_nsec: 0 };
 /// Number of loopback addresses to connect from. A single source address has too few ports.
