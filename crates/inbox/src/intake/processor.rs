@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
 use super::IntakeOptions;
@@ -433,9 +432,12 @@ fn unprocessable(error: StoreError) -> StoreError {
     if is_wrappable { StoreError::Unprocessable(error.to_string()) } else { error }
 }
 
-/// The CPU time of this thread.
+/// The CPU time of this thread, as the kernel's scheduler counts it. Zero if the system does not say, so that
+/// processing does not rest.
 fn thread_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
 /// The age of a backlog, in milliseconds, from which on visitors come first.
