@@ -146,7 +146,8 @@ impl AsyncWrite for CancelRequest {
 }
 
 impl AsyncRead for CancelRequest {
-    /// Agrees to encryption, of which [`NoEncryption`] then does nothing.
+    /// The answer of a server that supports TLS, so that the library continues with [`NoEncryption`], which
+    /// encrypts nothing.
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         out.put_slice(b"S");
         Poll::Ready(Ok(()))

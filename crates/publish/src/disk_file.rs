@@ -16,7 +16,7 @@ use super::publication::{ContentMark, examine};
 /// until the next load. Further files are opened for each request.
 pub const MAX_HELD_OPEN: u64 = 256;
 
-/// At most one of so many descriptors that the process may have is used for these files.
+/// These files use at most the process's limit of descriptors divided by this number.
 const DESCRIPTORS_PER_FILE: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.

@@ -48,7 +48,7 @@ pub(crate) struct Processed {
     pub opinions: Vec<OpinionRequest>,
     /// When the newest row was received, as Unix time in milliseconds.
     pub newest: i64,
-    /// The CPU time that the writer's thread has used for it. Zero with PostgreSQL.
+    /// The CPU time that the writer's thread has used for it.
     pub spent: Duration,
 }
 

@@ -367,12 +367,14 @@ impl ProcessorThread {
         let processed = if self.store.is_shared() {
             let screener = self.screener.clone();
             self.store.change_blocking(move |tx| {
+                let began = thread_time();
                 let processed = batch::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
                 // Replicas that are not notified find the deliveries a little later.
                 if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
                     tx.announce()?;
                 }
-                Ok(processed)
+                let spent = thread_time().saturating_sub(began);
+                Ok(processed.map(|processed| Processed { spent, ..processed }))
             })?
         } else {
             let pending =

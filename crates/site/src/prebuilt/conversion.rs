@@ -129,8 +129,8 @@ impl Conversion {
     }
 }
 
-/// The problem of a page of which readers see text that is missing from its Markdown, or which has hardly any
-/// text. At most one, the first that applies. Pages that forbid indexing are only checked for missing text.
+/// The first problem of a page's Markdown: text of the page is missing, or there is hardly any. Pages that
+/// forbid indexing are only checked for missing text.
 fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
     let problem =
         |message: &str, hint: &str| Some(Problem { message: message.to_owned(), hint: hint.to_owned() });
