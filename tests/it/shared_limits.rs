@@ -565,8 +565,10 @@ struct Script {
 
 impl Script {
     fn of(redis: &Redis) -> Self {
-        let text = SCRIPT.replace("call('TIME')", "{ ARGV[6], ARGV[7] }");
-        assert_ne!(text, SCRIPT);
+        let timed = SCRIPT.replace("call('TIME')", "{ ARGV[6], ARGV[7] }");
+        // Keys would expire by the server's clock, some of them within milliseconds.
+        let text = timed.replace(", 'PX', ceil(rest) + 1)", ")");
+        assert!(timed != SCRIPT && text != timed);
         let client = redis::Client::open(redis.url()).expect("an address");
         Self { text, connection: client.get_connection().expect("it listens") }
     }
@@ -580,10 +582,6 @@ impl Script {
         }
         call.arg(now.as_secs()).arg(now.subsec_micros());
         let answer: [u32; 5] = call.query(&mut self.connection).expect("it counts");
-        for key in keys {
-            // The key would expire by the server's clock.
-            let _: () = redis::cmd("PERSIST").arg(key).query(&mut self.connection).expect("it keeps it");
-        }
         let [allowed, debts @ ..] = answer;
         let entry = ScriptReply { is_allowed: allowed == 1, debts };
         assert!(rule.decide(entry).is_some(), "the rule leads there: {entry:?}");
