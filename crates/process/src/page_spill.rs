@@ -51,15 +51,20 @@ impl PageSpill {
         self.is_active.store(total >= self.min_total, Ordering::Relaxed);
     }
 
+    /// Whether pages are on disk.
+    pub fn is_active(&self) -> bool {
+        self.is_active.load(Ordering::Relaxed)
+    }
+
     /// Moves a representation of a page to disk, if pages are on disk.
     pub fn store(&self, bytes: Vec<u8>) -> Bytes {
-        if self.is_active.load(Ordering::Relaxed) { self.spill.store(bytes) } else { bytes.into() }
+        if self.is_active() { self.spill.store(bytes) } else { bytes.into() }
     }
 
     /// To be called after `length` bytes of pages were read: mapped pages of memory count as this process's
     /// memory until they are released.
     pub fn note_read(&self, length: usize) {
-        if self.is_active.load(Ordering::Relaxed)
+        if self.is_active()
             && self.read.fetch_add(length, Ordering::Relaxed) + length >= MAX_MAPPED
         {
             self.read.store(0, Ordering::Relaxed);

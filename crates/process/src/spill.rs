@@ -127,7 +127,8 @@ impl Spill {
         if bytes.is_empty() {
             return bytes.into();
         }
-        self.write(&bytes).unwrap_or_else(|| bytes.into())
+        // Boxed, because `Bytes` would keep unused capacity.
+        self.write(&bytes).unwrap_or_else(|| bytes.into_boxed_slice().into())
     }
 
     fn write(&self, bytes: &[u8]) -> Option<Bytes> {
@@ -176,7 +177,7 @@ impl Spill {
 }
 
 /// The size of the blocks of most file systems, and of the smallest pages of memory.
-const BLOCK: u64 = 4096;
+pub const BLOCK: u64 = 4096;
 
 #[cfg(test)]
 mod tests {

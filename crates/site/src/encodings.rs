@@ -120,7 +120,7 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
     }
     Encoding::PREFERENCE.map(|encoding| {
         let encoded = encode(encoding, bytes, Effort::Strong)?;
-        (encoded.len() < bytes.len()).then(|| encoded.into())
+        (encoded.len() < bytes.len()).then(|| encoded.into_boxed_slice().into())
     })
 }
 

@@ -244,9 +244,15 @@ impl File {
     /// Prepares the missing encodings of a compressible file with `Effort::Quick`, except those that are not
     /// smaller than the body.
     pub fn compress(&self) {
+        self.compress_to(|bytes| bytes.into_boxed_slice().into());
+    }
+
+    /// Like [`File::compress`]. `keep` stores an encoding. It must not keep unused capacity of the `Vec`, as
+    /// `Bytes::from` does, because that is several times the content's length.
+    pub(super) fn compress_to(&self, keep: impl Fn(Vec<u8>) -> Bytes) {
         self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
-            (bytes.len() < self.identity.bytes.len()).then(|| bytes.into())
+            (bytes.len() < self.identity.bytes.len()).then(|| keep(bytes))
         });
     }
 

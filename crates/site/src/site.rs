@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -24,6 +25,7 @@ use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
+use frontdesk_process::spill::BLOCK;
 
 /// A page in both representations.
 #[derive(Debug, Clone)]
@@ -453,13 +455,22 @@ impl Site {
             let [first, others @ ..] = files else { return };
             match cache.and_then(|cache| cache.read(first.hash)) {
                 Some(strong) => first.use_strong_encodings(&strong),
-                None => first.compress(),
+                None => first.compress_to(|bytes| self.keep(bytes)),
             }
             for other in others {
                 other.copy_encodings_from(first);
             }
             self.note_read(first);
         });
+    }
+
+    /// Stores a quick encoding: on disk if pages are there and it fills a block.
+    fn keep(&self, bytes: Vec<u8>) -> Bytes {
+        let spill = self.spills.iter().find(|spill| spill.is_active() && bytes.len() as u64 >= BLOCK);
+        match spill {
+            Some(spill) => spill.store(bytes),
+            None => bytes.into_boxed_slice().into(),
+        }
     }
 
     /// Creates and stores the missing strong encodings of the site's files.
