@@ -64,9 +64,7 @@ impl PageSpill {
     /// To be called after `length` bytes of pages were read: mapped pages of memory count as this process's
     /// memory until they are released.
     pub fn note_read(&self, length: usize) {
-        if self.is_active()
-            && self.read.fetch_add(length, Ordering::Relaxed) + length >= MAX_MAPPED
-        {
+        if self.is_active() && self.read.fetch_add(length, Ordering::Relaxed) + length >= MAX_MAPPED {
             self.read.store(0, Ordering::Relaxed);
             self.spill.release_pages();
         }

@@ -46,8 +46,6 @@ pub(crate) struct Processed {
     pub has_more: bool,
     /// The new submissions about which rspamd is to be asked once they are committed.
     pub opinions: Vec<OpinionRequest>,
-    /// When the newest row was received, as Unix time in milliseconds.
-    pub newest: i64,
     /// The CPU time that the writer's thread has used for it.
     pub spent: Duration,
 }
@@ -171,7 +169,6 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
         has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
         has_more,
         opinions: opinions.requests,
-        newest,
         spent: Duration::ZERO,
     })
 }

@@ -13,7 +13,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::IntakeOptions;
@@ -26,8 +25,11 @@ use frontdesk_opinion::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptio
 use frontdesk_process::panics::{self, Part};
 use frontdesk_screening::Repeats;
 
-/// The maximum number of rows in one transaction. Visitors may be waiting for it.
+/// The maximum number of rows in one transaction.
 const BATCH: usize = 128;
+/// The same while submissions are being accepted: visitors wait for the transaction. A smaller one costs more
+/// for each row.
+const BATCH_BESIDE_VISITORS: usize = 32;
 /// How long processing waits for the end of a burst of submissions.
 const MAX_PAUSE: Duration = Duration::from_millis(2500);
 /// How long a stopped processor continues.
@@ -218,7 +220,7 @@ impl ProcessorThread {
             match processed {
                 None => thread::sleep(TURN_RETRY_DELAY),
                 Some(processed) if !is_stopping && self.store.has_visitors() => {
-                    thread::sleep(timer.rest(&processed, (self.options.load().clock)()));
+                    thread::sleep(timer.rest(&processed));
                 }
                 Some(_) => {}
             }
@@ -321,7 +323,8 @@ impl ProcessorThread {
     /// Processes a batch. If one of its rows is faulty, processes only the oldest row, or sets it aside if it
     /// is the faulty one. Returns `None` while another replica is processing a batch.
     fn process_batch(&mut self) -> Result<Option<Processed>, StoreError> {
-        match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
+        let most = if self.store.has_visitors() { BATCH_BESIDE_VISITORS } else { BATCH };
+        match self.process_up_to(most, Uuid::nil()..=Uuid::max()) {
             Err(error) if error.is_caused_by_row() => {}
             outcome => return outcome,
         }
@@ -442,9 +445,6 @@ fn thread_time() -> Duration {
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-/// The age of a backlog, in milliseconds, from which on visitors come first.
-const BACKLOG_AGE: i64 = 10_000;
-
 /// Measures a batch that is processed while submissions are being accepted. The two compete for a small
 /// machine's cores, and for the writer.
 struct BatchTimer {
@@ -459,20 +459,18 @@ impl BatchTimer {
         BatchTimer { began: Instant::now(), spent: thread_time() }
     }
 
-    /// How long to rest after a batch. `now` is the time by our clock.
-    fn rest(&self, processed: &Processed, now: Timestamp) -> Duration {
+    /// How long to rest after a batch.
+    fn rest(&self, processed: &Processed) -> Duration {
         // The commit writes what the statements have changed, for about half as much again.
         let spent = thread_time().saturating_sub(self.spent) + processed.spent * 3 / 2;
-        rest(spent, self.began.elapsed(), now.as_millisecond().saturating_sub(processed.newest))
+        rest(spent, self.began.elapsed())
     }
 }
 
 /// How long to rest after a batch that took `elapsed` and as much CPU time as `spent`, so that processing
-/// takes at most half of a core; and at most a third if its newest row had waited for longer than
-/// [`BACKLOG_AGE`], in milliseconds: visitors who wait now come before submissions that are stored already.
-fn rest(spent: Duration, elapsed: Duration, age: i64) -> Duration {
-    let cores = if age > BACKLOG_AGE { 3 } else { 2 };
-    (spent * cores).saturating_sub(elapsed)
+/// takes at most a third of a core: visitors who wait now come before submissions that are stored already.
+fn rest(spent: Duration, elapsed: Duration) -> Duration {
+    (spent * 3).saturating_sub(elapsed)
 }
 
 #[cfg(test)]
@@ -482,11 +480,9 @@ mod tests {
     #[test]
     fn processing_rests_so_that_visitors_get_most_of_a_core() {
         let ms = Duration::from_millis;
-        assert_eq!(rest(ms(2), ms(2), 0), ms(2));
-        assert_eq!(rest(ms(2), ms(2), BACKLOG_AGE), ms(2));
-        assert_eq!(rest(ms(2), ms(2), BACKLOG_AGE + 1), ms(4));
+        assert_eq!(rest(ms(2), ms(2)), ms(4));
         // Visitors have had their share while the batch waited for the writer or a core.
-        assert_eq!(rest(ms(2), ms(3), 0), ms(1));
-        assert_eq!(rest(ms(2), ms(9), BACKLOG_AGE + 1), ms(0));
+        assert_eq!(rest(ms(2), ms(5)), ms(1));
+        assert_eq!(rest(ms(2), ms(9)), ms(0));
     }
 }
