@@ -13,6 +13,7 @@ mod client;
 mod clients;
 mod exchange;
 mod group;
+mod language;
 mod markdown;
 mod openapi;
 mod options;

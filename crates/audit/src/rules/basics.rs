@@ -1,6 +1,7 @@
 //! Rules of the group basics.
 
 mod asset_broken;
+mod button_text_missing;
 mod charset_undeclared;
 mod content_late;
 mod control_label_missing;
@@ -67,5 +68,6 @@ pub(super) const RULES: &[&Rule] = &[
     &image_alt_missing::RULE,
     &control_label_missing::RULE,
     &link_text_missing::RULE,
+    &button_text_missing::RULE,
     &duplicate_id::RULE,
 ];

@@ -17,6 +17,7 @@ mod misserved;
 mod shared;
 mod vary_missing_encoding;
 mod vary_missing_head;
+mod vary_missing_language;
 mod vary_missing_not_acceptable;
 mod vary_missing_not_found;
 mod vary_missing_not_modified;
@@ -32,6 +33,7 @@ pub(super) const RULES: &[&Rule] = &[
     &cache_ignores_vary::RULE,
     &vary_missing_page::RULE,
     &vary_missing_redirect::RULE,
+    &vary_missing_language::RULE,
     &vary_missing_not_found::RULE,
     &vary_missing_not_acceptable::RULE,
     &vary_missing_not_modified::RULE,

@@ -6,11 +6,13 @@ use frontdesk_convert::Url;
 use http::{Method, header};
 
 use super::basis::Basis;
+use super::links::languages;
 use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
 use crate::clients::{CHROME, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
+use crate::language::other_languages;
 use crate::page::{Page, is_markdown};
 
 /// A path that no site has.
@@ -54,12 +56,15 @@ pub struct CachesSurvey {
     pub not_acceptable: Option<Arc<Exchange>>,
     /// The address that redirected the first browser, with an unused query, by an agent.
     pub redirect_markdown: Option<Arc<Exchange>>,
+    /// The address that the operator named, with an unused query, by a browser with other languages than the
+    /// page's. Not sent if that address is no redirect and the page declares no other languages.
+    pub other_languages: Option<Arc<Exchange>>,
 }
 
 impl CachesSurvey {
-    /// Sends the requests of the group: at most 16 if the site negotiates, otherwise at most 6, and one more
-    /// for each redirect of the unknown address. Sets the
-    /// response to the agent of a page that has Markdown at its own address only.
+    /// Sends the requests of the group: at most 17 if the site negotiates, otherwise at most 7, and one more
+    /// for each redirect of the unknown address. Sets the response to the agent of a page that has Markdown at
+    /// its own address only.
     pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
         // The first page is not enough to tell: a cache may have only its HTML.
         let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
@@ -85,6 +90,7 @@ impl CachesSurvey {
         }
         survey.survey_conditions(client, page, agent).await;
         survey.survey_statuses(client, basis).await;
+        survey.survey_languages(client, basis).await;
         survey
     }
 
@@ -202,6 +208,17 @@ impl CachesSurvey {
             let agent = request(&client.fresh(redirect.url()), basis.agent);
             self.redirect_markdown = client.send(Group::Caches, agent).await.ok();
         }
+    }
+
+    async fn survey_languages(&mut self, client: &Client, basis: &Basis) {
+        let [first, others @ ..] = &*basis.arrival else { return };
+        // Sites without these signs hardly ever choose a language, and requests are scarce.
+        if others.is_empty() && languages(&basis.pages[0]).is_empty() {
+            return;
+        }
+        let languages = other_languages(&basis.pages[0]).join(", ");
+        let request = request(&client.fresh(first.url()), CHROME).header(header::ACCEPT_LANGUAGE, &languages);
+        self.other_languages = client.send(Group::Caches, request).await.ok();
     }
 }
 

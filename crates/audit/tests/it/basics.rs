@@ -35,6 +35,8 @@ fn parts_that_a_page_lacks_are_found() {
         ("<h2>Details</h2>", "<h3>Details</h3>", "heading-levels-skipped"),
         (" alt=\"A picture of the office\"", "", "image-alt-missing"),
         ("<h2>", "<a href=\"/docs/\"><svg></svg></a><h2>", "link-text-missing"),
+        ("<h2>", "<button><svg></svg></button><h2>", "button-text-missing"),
+        ("<h2>", "<input type=button><h2>", "button-text-missing"),
         ("<h2>", "<h2 id=a><span id=a></span>", "duplicate-id"),
         ("<h2>", "<input name=email><h2>", "control-label-missing"),
         ("<h2>", "<label for=other>x</label><select id=own></select><h2>", "control-label-missing"),
@@ -58,6 +60,8 @@ fn legitimate_pages_have_no_finding() {
         ("<h2>", "<a href=\"/docs/\" aria-label=Home><svg></svg></a><h2>"),
         ("<h2>", "<div hidden><h4>x</h4><input><a href=/docs/></a></div><h2>"),
         ("<h2>", "<label>Name <input></label><label for=a>x</label><input id=a><input type=submit><h2>"),
+        ("<h2>", "<button aria-label=Menu></button><button><img alt=Menu></button><button>Menu</button><h2>"),
+        ("<h2>", "<input type=button value=Menu><label for=a>x</label><button id=a></button><h2>"),
         ("<h2>", "<svg><g id=a></g></svg><svg><g id=a></g></svg><h2>"),
         ("<title>", "<noscript><meta http-equiv=refresh content='0; url=/docs/'></noscript><title>"),
     ] {

@@ -181,6 +181,38 @@ fn redirects_of_agents_without_vary_are_found() {
 }
 
 #[test]
+fn languages_without_vary_are_found() {
+    let wants_german = |asked: &Asked| asked.header("accept-language").contains("de");
+    let redirecting = |status: u16, fields: &'static [(&'static str, &'static str)]| {
+        FakeSite::with_fault(move |asked, answer| match asked.path() {
+            "/" => {
+                let target = if wants_german(asked) { "/de/" } else { "/docs/" };
+                let redirect = Answer::new(status, "", "").with("location", target);
+                fields.iter().fold(redirect, |redirect, (name, value)| redirect.with(name, value))
+            }
+            _ => answer,
+        })
+    };
+    assert_finds(&redirecting(301, &[]), "vary-missing-language", Broken);
+    assert_finds(&redirecting(302, &[]), "vary-missing-language", Advice);
+    for fields in [[("vary", "Accept-Language")], [("cache-control", "no-store")]] {
+        assert_no_finding("redirects by language", &redirecting(301, fields.to_vec().leak()));
+    }
+    let translating = |vary: &'static str| {
+        FakeSite::with_fault(move |asked, answer| {
+            if !is_page(asked) || is_markdown(&answer) {
+                return answer;
+            }
+            let link = "<link rel=alternate hreflang=de href=/de/>";
+            let answer = answer.with("vary", vary).replaced("<title>", &format!("{link}<title>"));
+            if wants_german(asked) { answer.replaced("lang=\"en\"", "lang=\"de\"") } else { answer }
+        })
+    };
+    assert_finds(&translating("Accept, Accept-Encoding"), "vary-missing-language", Broken);
+    assert_no_finding("pages in two languages", &translating("Accept, Accept-Encoding, Accept-Language"));
+}
+
+#[test]
 fn encodings_that_caches_mix_up_are_found() {
     let without_vary = |lifetime: &'static str| {
         FakeSite::with_late_fault(move |asked, answer| {

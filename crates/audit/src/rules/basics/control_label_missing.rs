@@ -1,10 +1,8 @@
 //! Controls of forms have a label.
 
-use std::collections::HashSet;
-
 use frontdesk_convert::HtmlElement;
 
-use super::shared::{has, is_hidden, is_named, report_elements};
+use super::shared::{has, is_hidden, is_named, report_elements, without_label};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -31,14 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
 }
 
 fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
-    let labels = page.select("label[for]");
-    let labelled: HashSet<_> = labels.iter().filter_map(|label| label.attribute("for")).collect();
-    let has_label = |control: &HtmlElement<'_>| {
-        control.attribute("id").is_some_and(|id| labelled.contains(id))
-            || control.ancestors().any(|ancestor| ancestor.name() == "label")
-    };
-    let controls = page.select("input, select, textarea").into_iter();
-    controls.filter(|control| needs_label(*control) && !has_label(control)).collect()
+    let controls = page.select("input, select, textarea").into_iter().filter(|control| needs_label(*control));
+    without_label(page, controls).collect()
 }
 
 /// Whether only a label could name a control. A `placeholder` counts as a name: browsers fall back to it.

@@ -1,8 +1,6 @@
 //! Links have a text.
 
-use frontdesk_convert::{HtmlElement, Selector};
-
-use super::shared::{has, is_hidden, is_named, report_elements};
+use super::shared::{lacks_text, report_elements};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -27,12 +25,4 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let message = ("A link has no text", "links have no text");
     let find = |page| Page::select(page, "a[href]").into_iter().filter(lacks_text).collect();
     report_elements(survey, findings, find, message);
-}
-
-fn lacks_text(link: &HtmlElement<'_>) -> bool {
-    let link = *link;
-    let Ok(named) = Selector::parse("[alt], [aria-label], [aria-labelledby], [title]") else { return false };
-    let is_found = |inner: HtmlElement<'_>| has(inner, "alt") || is_named(inner);
-    let is_skipped = is_hidden(link) || link.attribute("tabindex") == Some("-1");
-    link.text().is_empty() && !is_named(link) && !is_skipped && !link.all(&named).into_iter().any(is_found)
 }

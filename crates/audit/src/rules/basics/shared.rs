@@ -1,6 +1,8 @@
 //! Reports elements of pages and responses, for several rules of the group.
 
-use frontdesk_convert::HtmlElement;
+use std::collections::HashSet;
+
+use frontdesk_convert::{HtmlElement, Selector};
 
 use crate::page::Page;
 use crate::rule::Findings;
@@ -76,4 +78,29 @@ pub(super) fn is_hidden(element: HtmlElement<'_>) -> bool {
                 .is_some_and(|style| style.contains("display:none") || style.contains("visibility:hidden"))
             || matches!(element.name(), "template" | "noscript")
     })
+}
+
+/// The elements without a `<label>`.
+pub(super) fn without_label<'a>(
+    page: &'a Page,
+    elements: impl Iterator<Item = HtmlElement<'a>>,
+) -> impl Iterator<Item = HtmlElement<'a>> {
+    let labels = page.select("label[for]");
+    let targets = labels.iter().filter_map(|label| label.attribute("for"));
+    let labelled: HashSet<String> = targets.map(str::to_owned).collect();
+    elements.filter(move |element| {
+        let is_named = element.attribute("id").is_some_and(|id| labelled.contains(id));
+        !is_named && !element.ancestors().any(|ancestor| ancestor.name() == "label")
+    })
+}
+
+/// Whether a link or a button has neither text nor an image or attribute that names it, and can be reached
+/// with the keyboard.
+pub(super) fn lacks_text(element: &HtmlElement<'_>) -> bool {
+    let element = *element;
+    let Ok(named) = Selector::parse("[alt], [aria-label], [aria-labelledby], [title]") else { return false };
+    let is_found = |inner: HtmlElement<'_>| has(inner, "alt") || is_named(inner);
+    let is_skipped = is_hidden(element) || element.attribute("tabindex") == Some("-1");
+    let is_nameless = element.text().is_empty() && !is_named(element);
+    is_nameless && !is_skipped && !element.all(&named).into_iter().any(is_found)
 }

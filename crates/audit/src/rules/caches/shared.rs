@@ -118,11 +118,23 @@ pub(super) fn report_without_vary(
     subject: &str,
     difference: &str,
 ) {
-    let Some(response) = exchange.response().filter(|response| !response.varies_on("accept")) else { return };
+    report_without("Accept", findings, exchange, subject, difference);
+}
+
+/// Like [`report_without_vary`], for a response that depends on the request's `field`.
+pub(super) fn report_without(
+    field: &str,
+    findings: &mut Findings,
+    exchange: &Arc<Exchange>,
+    subject: &str,
+    difference: &str,
+) {
+    let name = field.to_ascii_lowercase();
+    let Some(response) = exchange.response().filter(|response| !response.varies_on(&name)) else { return };
     if let Some(severity) = severity_without_vary(response) {
         let vary = vary_of(response);
         let message = format!(
-            "{subject} has {vary}, but {difference}: send `Vary: Accept`, or a cache may serve it to the \
+            "{subject} has {vary}, but {difference}: send `Vary: {field}`, or a cache may serve it to the \
              wrong clients"
         );
         findings.report_as(severity, &[exchange], message);

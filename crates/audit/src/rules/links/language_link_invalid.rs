@@ -34,9 +34,3 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
     }
 }
-
-/// The language of a tag in lower case, without script and region. Bokmål and Nynorsk are Norwegian.
-pub(super) fn primary_subtag(tag: &str) -> String {
-    let primary = tag.split(['-', '_']).next().unwrap_or_default().trim().to_ascii_lowercase();
-    if matches!(&*primary, "nb" | "nn") { "no".to_owned() } else { primary }
-}

@@ -1,7 +1,7 @@
 //! Declared versions in other languages are in that language.
 
-use super::language_link_invalid::primary_subtag;
 use crate::group::Group;
+use crate::language::{lang_of, primary_subtag};
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::rules::basics::is_language_tag;
@@ -37,9 +37,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let known = pages.iter().find(|other| other.url == url);
             let probed = || probed.as_ref().filter(|(target, _)| **target == url).map(|(_, other)| other);
             let Some(other) = known.or_else(probed) else { continue };
-            let html = other.select("html[lang]");
-            let own = html.first().and_then(|html| html.attribute("lang")).unwrap_or_default().trim();
-            if own.is_empty() || primary_subtag(own) == primary_subtag(&language) {
+            let own = lang_of(other);
+            if own.is_empty() || primary_subtag(&own) == primary_subtag(&language) {
                 continue;
             }
             // A template may write the same `lang` into all versions: the page must confirm its language.
@@ -47,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let confirms = |subtag: String| {
                 own_links.iter().any(|(target, name)| *target == other.url && primary_subtag(name) == subtag)
             };
-            let is_certain = confirms(primary_subtag(own)) && !confirms(primary_subtag(&language));
+            let is_certain = confirms(primary_subtag(&own)) && !confirms(primary_subtag(&language));
             let severity = if is_certain { Severity::Broken } else { Severity::Advice };
             let message = format!(
                 "The page declares {url} as its version for `hreflang=\"{language}\"`, but that page has \

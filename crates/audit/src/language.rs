@@ -1,0 +1,34 @@
+//! The languages of pages, and of clients.
+
+use crate::page::Page;
+use crate::survey::links::languages;
+
+/// Languages that many sites have, most frequent first.
+const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];
+
+/// The language of a tag in lower case, without script and region. Bokmål and Nynorsk are Norwegian.
+pub(crate) fn primary_subtag(tag: &str) -> String {
+    let primary = tag.split(['-', '_']).next().unwrap_or_default().trim().to_ascii_lowercase();
+    if matches!(&*primary, "nb" | "nn") { "no".to_owned() } else { primary }
+}
+
+/// The `lang` of a page; empty if it has none.
+pub(crate) fn lang_of(page: &Page) -> String {
+    let html = page.select("html[lang]");
+    html.first().and_then(|html| html.attribute("lang")).unwrap_or_default().trim().to_owned()
+}
+
+/// Languages other than that of the page: first those of its declared versions, then frequent ones. Never
+/// empty.
+pub(crate) fn other_languages(page: &Page) -> Vec<String> {
+    let own = primary_subtag(&lang_of(page));
+    let declared = languages(page).into_iter().map(|(_, language)| primary_subtag(&language));
+    let mut others: Vec<String> = Vec::new();
+    for language in declared.chain(FREQUENT.map(str::to_owned)) {
+        if language != own && language != "x" && !language.is_empty() && !others.contains(&language) {
+            others.push(language);
+        }
+    }
+    others.truncate(FREQUENT.len());
+    others
+}

@@ -1,0 +1,72 @@
+//! URLs that choose a language by the client's say so in `Vary`.
+
+use std::sync::Arc;
+
+use http::header;
+
+use super::shared::report_without;
+use crate::client::redirect_target;
+use crate::exchange::Exchange;
+use crate::group::Group;
+use crate::language::{lang_of, other_languages, primary_subtag};
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "vary-missing-language",
+    group: Group::Caches,
+    severity: Severity::Broken,
+    checks: "If a URL shows or redirects to different languages by `Accept-Language`, its responses carry \
+             `Vary: Accept-Language`.",
+    matters: "Without it, a cache serves the language of the first client to all others (RFC 9111 §4.1).",
+    hurts: "People and agents, who get a language that they do not read.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Send `Vary: Accept-Language` with the redirect or page, or `Cache-Control: no-store` with \
+                   the redirect. Better, give each language a URL of its own and let people choose.",
+        },
+        Fix {
+            platform: Platform::Nginx,
+            text: "`add_header Vary Accept-Language always;` in the `location` that uses the `map` of \
+                   `$http_accept_language`.",
+        },
+        Fix {
+            platform: Platform::Cloudflare,
+            text: "Caches there ignore `Vary: Accept-Language`: bypass the cache for this URL.",
+        },
+    ],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let (Some(first), Some(other)) = (survey.basis.arrival.first(), survey.caches.other_languages.as_ref())
+    else {
+        return;
+    };
+    let asked = other_languages(&survey.basis.pages[0]);
+    let Some(got) = language_of(other).filter(|language| asked.contains(language)) else { return };
+    if language_of(first).is_some_and(|language| language == got) {
+        return;
+    }
+    let difference = format!("clients whose `Accept-Language` is `{got}` get another language here");
+    report_without("Accept-Language", findings, first, "The response without `Accept-Language`", &difference);
+    report_without("Accept-Language", findings, other, "The response to these clients", &difference);
+}
+
+/// The language that a response chooses: of a redirect, a part of the target's path or host that is a
+/// language; otherwise that of the page.
+fn language_of(exchange: &Arc<Exchange>) -> Option<String> {
+    if let Some(target) = redirect_target(exchange) {
+        let host = target.host_str().unwrap_or_default();
+        let parts = target.path_segments().into_iter().flatten().chain(host.split('.').take(1));
+        let is_tag =
+            |part: &&str| matches!(part.len(), 2 | 5) && part.split(['-', '_']).all(|part| part.len() == 2);
+        return parts.into_iter().find(is_tag).map(primary_subtag);
+    }
+    let declared = exchange.success()?.header(header::CONTENT_LANGUAGE);
+    let language = Some(declared).filter(|language| !language.is_empty());
+    let language = language.or_else(|| Page::read(exchange).map(|page| lang_of(&page)))?;
+    Some(primary_subtag(&language)).filter(|language| !language.is_empty())
+}
