@@ -74,15 +74,17 @@ pub fn start_answering(bench: &Bench, mut options: Options<'_>, folder: TempDir)
     Ok(peer)
 }
 
-/// Waits until the server uses less than 6 ms of CPU time in 300 ms, but at most 30 s. In the background,
-/// frontdesk replaces quick encodings with stronger ones, which changes compressed bodies.
+/// Waits until the server uses less than 6 ms of CPU time in 300 ms, three times in a row, but at most 30 s:
+/// once may only mean that it waits for the disk. In the background, frontdesk replaces quick encodings with
+/// stronger ones, which changes compressed bodies.
 fn wait_until_idle(peer: &Peer) {
     let total = || peer.usage().values().sum::<u64>();
-    let mut before = total();
+    let (mut before, mut quiet) = (total(), 0);
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(300));
         let now = total();
-        if now.saturating_sub(before) < 6_000_000 {
+        quiet = if now.saturating_sub(before) < 6_000_000 { quiet + 1 } else { 0 };
+        if quiet == 3 {
             return;
         }
         before = now;
