@@ -111,6 +111,10 @@ const END_OF_TABLE: &str = "<!-- end of table -->";
 const PLOTS: &str = "docs/assets/performance";
 const FIGURES: &str = "docs/assets/performance/figures.json";
 
+/// Cases that are only in the stored figures, because they resemble others.
+const HIDDEN_CASES: [&str; 5] =
+    ["pages-png-1k", "pages-png-12k", "pages-304-12k", "pages-compressed-12k", "pages-markdown-12k"];
+
 /// Columns that `scripts/bench SUITE` does not print.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
@@ -253,7 +257,9 @@ fn write_shown(text: &mut String, shown: &Shown, stored: &[Table]) -> Result<()>
     let find = |name: &str| stored.iter().find(|table| table.name == name);
     match shown {
         Shown::Costs => {
-            let cases: Vec<&Table> = stored.iter().filter(|table| comparison::is_case(table)).collect();
+            let is_shown =
+                |table: &&Table| comparison::is_case(table) && !HIDDEN_CASES.contains(&&*table.name);
+            let cases: Vec<&Table> = stored.iter().filter(is_shown).collect();
             comparison::write_costs(text, &cases)
         }
         Shown::Whole(name) => {

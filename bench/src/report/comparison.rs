@@ -34,15 +34,15 @@ impl CaseColumn {
         matches!(self, Self::WithSendfile | Self::WithoutSendfile | Self::Nginx)
     }
 
-    /// The column of a row of a table; `None` for servers that are not shown. Older figures have one row for
-    /// nginx and name its setting in the note.
+    /// The column of a row of a table; `None` for servers that are not shown. The note names the setting of
+    /// the row that is called just nginx.
     fn of(label: &str, note: &str) -> Option<Self> {
         Some(match label {
             FRONTDESK => Self::Frontdesk,
             "Caddy" => Self::Caddy,
             "static-web-server" => Self::StaticWebServer,
-            "nginx" if note.contains("nginx is faster with sendfile") => Self::WithSendfile,
-            "nginx" if note.contains("nginx is faster without sendfile") => Self::WithoutSendfile,
+            "nginx" if note.contains("settings: nginx, sendfile off") => Self::WithoutSendfile,
+            "nginx" if note.contains("settings: nginx, sendfile on") => Self::WithSendfile,
             "nginx" => Self::Nginx,
             _ if label.starts_with("nginx, sendfile off") => Self::WithoutSendfile,
             _ if label.starts_with("nginx, sendfile") => Self::WithSendfile,
@@ -162,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn the_note_says_which_setting_one_row_of_nginx_has() {
+    fn the_note_says_which_setting_the_row_of_nginx_has() {
         let rows = [("frontdesk", 5.0), ("nginx", 6.0), ("Caddy", 50.0)];
         check(
-            &[table("304", "nginx is faster with sendfile.", &rows)],
+            &[table("304", "*nginx* is the fastest of its settings: nginx, sendfile on, tcp_nopush on.", &rows)],
             "\n| µs | frontdesk | nginx, sendfile | best nginx / frontdesk | Caddy |\n\
              | --- | ---: | ---: | ---: | ---: |\n| 304 | 5.00 | 6.00 | 1.20 × | 50.0 |\n",
         );
