@@ -165,7 +165,11 @@ mod tests {
     fn the_note_says_which_setting_the_row_of_nginx_has() {
         let rows = [("frontdesk", 5.0), ("nginx", 6.0), ("Caddy", 50.0)];
         check(
-            &[table("304", "*nginx* is the fastest of its settings: nginx, sendfile on, tcp_nopush on.", &rows)],
+            &[table(
+                "304",
+                "*nginx* is the fastest of its settings: nginx, sendfile on, tcp_nopush on.",
+                &rows,
+            )],
             "\n| µs | frontdesk | nginx, sendfile | best nginx / frontdesk | Caddy |\n\
              | --- | ---: | ---: | ---: | ---: |\n| 304 | 5.00 | 6.00 | 1.20 × | 50.0 |\n",
         );

@@ -1,7 +1,8 @@
 //! The languages of pages, and of clients.
 
+use frontdesk_convert::Url;
+
 use crate::page::Page;
-use crate::survey::links::languages;
 
 /// Languages that many sites have, most frequent first.
 const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];
@@ -10,6 +11,16 @@ const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];
 pub(crate) fn primary_subtag(tag: &str) -> String {
     let primary = tag.split(['-', '_']).next().unwrap_or_default().trim().to_ascii_lowercase();
     if matches!(&*primary, "nb" | "nn") { "no".to_owned() } else { primary }
+}
+
+/// The versions of a page in other languages that it declares in its head, with their languages in lower
+/// case.
+pub fn languages(page: &Page) -> Vec<(Url, String)> {
+    let links = page.select("link[rel~=alternate][hreflang][href]").into_iter().filter_map(|link| {
+        let language = link.attribute("hreflang").unwrap_or_default().to_ascii_lowercase();
+        Some((page.resolve(link.attribute("href")?)?, language))
+    });
+    links.collect()
 }
 
 /// The `lang` of a page; empty if it has none.

@@ -6,13 +6,12 @@ use frontdesk_convert::Url;
 use http::{Method, header};
 
 use super::basis::Basis;
-use super::links::languages;
 use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
 use crate::clients::{CHROME, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
-use crate::language::other_languages;
+use crate::language::{languages, other_languages};
 use crate::page::{Page, is_markdown};
 
 /// A path that no site has.
@@ -57,14 +56,14 @@ pub struct CachesSurvey {
     /// The address that redirected the first browser, with an unused query, by an agent.
     pub redirect_markdown: Option<Arc<Exchange>>,
     /// The address that the operator named, with an unused query, by a browser with other languages than the
-    /// page's. Not sent if that address is no redirect and the page declares no other languages.
+    /// page's. Not sent if that address is no redirect and the page declares no versions.
     pub other_languages: Option<Arc<Exchange>>,
 }
 
 impl CachesSurvey {
     /// Sends the requests of the group: at most 17 if the site negotiates, otherwise at most 7, and one more
-    /// for each redirect of the unknown address. Sets the response to the agent of a page that has Markdown at
-    /// its own address only.
+    /// for each redirect of the unknown address. Sets the response to the agent of a page that has Markdown
+    /// at its own address only.
     pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
         // The first page is not enough to tell: a cache may have only its HTML.
         let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);

@@ -12,6 +12,7 @@ use crate::client::{Client, redirect_target};
 use crate::clients::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Request};
 use crate::group::Group;
+use crate::language::languages;
 use crate::page::{Page, parse_link_header};
 
 /// How often a further link of each list is followed if the budget has requests left.
@@ -249,12 +250,9 @@ fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
     links
 }
 
-/// The links of a page that match a selector, with their `hreflang` in lower case.
-fn head_links(page: &Page, css: &str) -> Vec<(Url, String)> {
-    let links = page.select(css).into_iter().filter_map(|link| {
-        let language = link.attribute("hreflang").unwrap_or_default().to_ascii_lowercase();
-        Some((page.resolve(link.attribute("href")?)?, language))
-    });
+/// The targets of the links of a page that match a selector.
+fn head_links(page: &Page, css: &str) -> Vec<Url> {
+    let links = page.select(css).into_iter().filter_map(|link| page.resolve(link.attribute("href")?));
     links.collect()
 }
 
@@ -263,12 +261,7 @@ fn feed(page: &Page) -> Option<Url> {
     let css = "link[rel~=alternate][type='application/rss+xml'][href], \
                link[rel~=alternate][type='application/atom+xml'][href], \
                link[rel~=alternate][type='application/feed+json'][href]";
-    head_links(page, css).into_iter().map(|(url, _)| url).next()
-}
-
-/// The versions of a page in other languages that it declares in its head, with their languages.
-pub fn languages(page: &Page) -> Vec<(Url, String)> {
-    head_links(page, "link[rel~=alternate][hreflang][href]")
+    head_links(page, css).into_iter().next()
 }
 
 fn other_language(page: &Page) -> Option<Url> {
@@ -279,7 +272,7 @@ fn other_language(page: &Page) -> Option<Url> {
 
 /// The canonical URL that a page declares in its head or in `Link` (RFC 6596).
 pub fn canonical(page: &Page) -> Option<Url> {
-    let declared = head_links(page, "link[rel~=canonical][href]").into_iter().map(|(url, _)| url).next();
+    let declared = head_links(page, "link[rel~=canonical][href]").into_iter().next();
     declared.or_else(|| {
         let links = parse_link_header(&page.response().header(header::LINK));
         links.iter().find(|link| link.has_rel("canonical")).and_then(|link| page.url.join(&link.target).ok())

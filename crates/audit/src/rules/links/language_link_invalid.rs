@@ -1,10 +1,10 @@
 //! The languages of declared versions are language tags.
 
 use crate::group::Group;
+use crate::language::languages;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::rules::basics::is_language_tag;
 use crate::survey::Survey;
-use crate::survey::links::languages;
 
 pub(super) static RULE: Rule = Rule {
     id: "language-link-invalid",

@@ -1,10 +1,10 @@
 //! Versions in other languages link back.
 
 use crate::group::Group;
+use crate::language::languages;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::survey::links::languages;
 
 pub(super) static RULE: Rule = Rule {
     id: "language-link-not-mutual",

@@ -1,12 +1,11 @@
 //! Declared versions in other languages are in that language.
 
 use crate::group::Group;
-use crate::language::{lang_of, primary_subtag};
+use crate::language::{lang_of, languages, primary_subtag};
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::rules::basics::is_language_tag;
 use crate::survey::Survey;
-use crate::survey::links::languages;
 
 pub(super) static RULE: Rule = Rule {
     id: "language-link-wrong",
