@@ -157,6 +157,8 @@ fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use frontdesk_process::page_spill::PageSpill;
+
     use super::*;
     use crate::file::Cache;
     use crate::{Page, PagesOptions, Role, Site, SiteEntry};
@@ -233,6 +235,37 @@ mod tests {
         brotli_decompressor::BrotliDecompress(&mut &strong.body(Encoding::Brotli).bytes[..], &mut unpacked)
             .expect("brotli");
         assert_eq!(unpacked, text.as_bytes());
+    }
+
+    #[test]
+    fn quick_encodings_of_a_large_site_are_on_disk() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let mut spill = PageSpill::new(vec![folder.path().to_owned()]);
+        spill.set_min_total(1);
+        spill.begin(1);
+        let spill = Arc::new(spill);
+        let long: String = (0..20_000_u64).map(|n| format!("{:x} ", n.wrapping_mul(n) % 9_973)).collect();
+        let mut site = site(&[&long]);
+        site.spills = vec![spill.clone()];
+        site.compress(usize::MAX, None);
+        // Forgets what is mapped: the bytes are then read from the file.
+        spill.note_read(usize::MAX / 2);
+        let body = file(&site, "/0");
+        let gzip = &body.body(Encoding::Gzip).bytes;
+        let mut unpacked = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&gzip[..]), &mut unpacked)
+            .expect("gzip");
+        assert_eq!(unpacked, long);
+        let maps = fs::read_to_string("/proc/self/maps").expect("Linux");
+        let is_mapped = |encoding| {
+            let address = body.body(encoding).bytes.as_ptr() as usize;
+            maps.lines().filter(|line| line.ends_with(" (deleted)")).any(|line| {
+                let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+                let parse = |text| usize::from_str_radix(text, 16).expect("an address");
+                range.is_some_and(|(start, end)| (parse(start)..parse(end)).contains(&address))
+            })
+        };
+        assert!(Encoding::PREFERENCE.into_iter().all(is_mapped), "{maps}");
     }
 
     #[test]

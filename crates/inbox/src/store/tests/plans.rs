@@ -69,8 +69,9 @@ fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
         compared += 1;
         let (steps, grown) = (few.steps, many.steps);
         // Ids and hashes are random, so the order of rows, and with it the number of comparisons, varies a
-        // little.
-        assert!(grown <= steps + steps / 10 + 50, "{steps} steps become {grown}: {sql}");
+        // little. A list is filled up to a power of two, so an execution may have twice as many values.
+        let tolerance = if sql.contains("IN (?1, ?2, ?3") { steps } else { steps / 10 };
+        assert!(grown <= steps + tolerance + 50, "{steps} steps become {grown}: {sql}");
     }
     assert!(compared > 60, "{compared} of {}", few.len());
 }
