@@ -57,12 +57,13 @@ impl Editor {
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
         let at = is_done.then(|| now.as_millisecond());
+        let teacher = is_done.then(|| self.teacher());
         self.annotate(id, action, |tx| {
             let set = "UPDATE submission SET done_at = CAST(?2 AS bigint)
                  WHERE id = ?1 AND (done_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             let changed = tx.execute(set, values![id, at])?;
             if changed > 0 {
-                lesson::teach_weakly(tx, self.teacher(), id, is_done, now)?;
+                lesson::teach_weakly(tx, teacher, id, now)?;
             }
             Ok(changed)
         })
@@ -118,18 +119,18 @@ impl Editor {
     ) -> Result<Annotated, StoreError> {
         let user = self.user().to_owned();
         let action = if is_replied { OperatorAction::Reply } else { OperatorAction::UndoReply };
+        let teacher = is_replied.then(|| self.teacher());
         self.annotate(id, action, |tx| {
+            lesson::teach_weakly(tx, teacher, id, now)?;
             if !is_replied {
                 let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL
                      WHERE submission = ?1 AND replied_at IS NOT NULL";
-                lesson::teach_weakly(tx, self.teacher(), id, false, now)?;
                 return tx.execute(remove, values![id]);
             }
             let set = "INSERT INTO annotation (submission, replied_at, replied_by) VALUES (?1, ?2, ?3)
                  ON CONFLICT (submission) DO UPDATE SET replied_at = excluded.replied_at, replied_by = excluded.replied_by
                  WHERE annotation.replied_at IS NULL OR annotation.replied_by <> excluded.replied_by
                      OR abs(annotation.replied_at - excluded.replied_at) >= 60000";
-            lesson::teach_weakly(tx, self.teacher(), id, true, now)?;
             tx.execute(set, values![id, now.as_millisecond(), user])
         })
     }

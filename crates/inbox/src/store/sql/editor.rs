@@ -72,7 +72,10 @@ impl Editor {
         Editor { lexicon: lexicon.clone(), ..self }
     }
 
+    /// Call this outside of transactions: reading the phrases takes long, and SQLite's other writers would
+    /// wait.
     pub(super) fn teacher(&self) -> Teacher<'_> {
+        self.lexicon.prepare();
         Teacher { secret: &self.secret, lexicon: &self.lexicon }
     }
 
@@ -186,7 +189,7 @@ impl Editor {
             let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
                 // A release that is taken back teaches nothing any more.
-                lesson::teach(tx, self.teacher(), id, None, now)?;
+                lesson::remove(tx, id)?;
                 tx.execute(
                     "UPDATE delivery SET state = 'held', due_at = NULL
                      WHERE submission = ?1 AND state IN ('waiting', 'parked')",
@@ -202,12 +205,13 @@ impl Editor {
     /// asks for it instead, and the submission stays held. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Release).about(id);
+        let teacher = self.teacher();
         self.commit_and_notify(|tx| {
             let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
-                lesson::teach_release(tx, self.teacher(), id, now)?;
+                lesson::teach_release(tx, teacher, id, now)?;
                 entry.add(tx, 1)?;
             }
             Ok(is_released)
@@ -394,12 +398,13 @@ impl Editor {
         entry: &EntryWriter,
         erased: &mut Erased,
     ) -> Result<(), StoreError> {
+        let teaching = discarded_at.map(|at| (self.teacher(), at));
         let began = Instant::now();
         loop {
             let removed = self.commit_step(|tx| {
                 let ids = among(tx, &ids, tx.dialect().skip_locked_clause())?;
-                if let Some(at) = discarded_at {
-                    lesson::teach_discarded(tx, self.teacher(), &ids, at)?;
+                if let Some((teacher, at)) = teaching {
+                    lesson::teach_discarded(tx, teacher, &ids, at)?;
                 }
                 let removed = edit::remove_submissions(tx, &ids)?;
                 if removed.submissions > 0 {

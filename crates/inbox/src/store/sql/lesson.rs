@@ -79,26 +79,19 @@ pub(super) struct Teacher<'a> {
     pub lexicon: &'a Arc<Lexicon>,
 }
 
-/// Teaches a decision about a processed submission, in place of an earlier one; `None` takes an earlier one
-/// back. An encrypted submission, and one with hardly any text, teaches nothing. Does nothing if learning is
-/// switched off. Returns whether a lesson changed.
+/// Teaches a decision about a processed submission, in place of an earlier one. An encrypted submission, and
+/// one with hardly any text, teaches nothing. Does nothing if learning is switched off. Returns whether a
+/// lesson changed.
 pub(super) fn teach(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
     id: Uuid,
-    taught: Option<Teaching>,
+    taught: Teaching,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     if !learns(tx)? {
         return Ok(false);
     }
-    let Some(taught) = taught else {
-        let removed = tx.execute("DELETE FROM lesson WHERE submission = ?1", values![id])?;
-        if removed > 0 {
-            note_change(tx)?;
-        }
-        return Ok(removed > 0);
-    };
     let find = "SELECT id, form, definition, fields, reasons, sender, other_senders, suspicious + 2 * withheld AS judged
          FROM submission
          WHERE id = ?1 AND sealed IS NULL";
@@ -111,20 +104,31 @@ pub(super) fn teach(
     Ok(is_taught)
 }
 
+/// Removes the lesson of a submission, unless learning is switched off. Returns whether there was one.
+pub(super) fn remove(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+    let is_removed = learns(tx)? && tx.execute("DELETE FROM lesson WHERE submission = ?1", values![id])? > 0;
+    if is_removed {
+        note_change(tx)?;
+    }
+    Ok(is_removed)
+}
+
 /// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was
-/// taught; or takes such a lesson back.
+/// taught. Without a teacher, takes such a lesson back.
 pub(super) fn teach_weakly(
     tx: &dyn Sql,
-    teacher: Teacher<'_>,
+    teacher: Option<Teacher<'_>>,
     id: Uuid,
-    is_honest: bool,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let is_spam = "SELECT 1 FROM submission WHERE id = ?1 AND spam_at IS NOT NULL";
     if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
         return Ok(());
     }
-    teach(tx, teacher, id, is_honest.then_some(Teaching::WeakHonest), now).map(drop)
+    match teacher {
+        Some(teacher) => teach(tx, teacher, id, Teaching::WeakHonest, now).map(drop),
+        None => remove(tx, id).map(drop),
+    }
 }
 
 /// Takes the lesson of a decision back. If the submission was answered or finished, that teaches weakly
@@ -135,11 +139,11 @@ pub(super) fn unteach(
     id: Uuid,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let is_removed = teach(tx, teacher, id, None, now)?;
+    let is_removed = remove(tx, id)?;
     let is_finished = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
          OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
     if is_removed && tx.exists(is_finished, values![id])? {
-        teach_weakly(tx, teacher, id, true, now)?;
+        teach_weakly(tx, Some(teacher), id, now)?;
     }
     Ok(is_removed)
 }
@@ -153,7 +157,7 @@ pub(super) fn teach_release(
 ) -> Result<(), StoreError> {
     let was_withheld = "SELECT 1 FROM submission WHERE id = ?1 AND withheld = 1";
     if tx.exists(was_withheld, values![id])? {
-        teach(tx, teacher, id, Some(Teaching::Honest), now)?;
+        teach(tx, teacher, id, Teaching::Honest, now)?;
     }
     Ok(())
 }
