@@ -184,7 +184,7 @@ impl Sql for Connection {
         let began = Instant::now();
         let count = statement.execute(params_from_iter(values))?;
         #[cfg(test)]
-        recorder::record(self.path(), sql, values, began, || {
+        recorder::record(self.path(), sql, values, began, count, || {
             statement.reset_status(rusqlite::StatementStatus::VmStep)
         });
         Ok(count)
@@ -222,7 +222,7 @@ impl Sql for Connection {
         }
         drop(rows);
         #[cfg(test)]
-        recorder::record(self.path(), sql, values, began, || {
+        recorder::record(self.path(), sql, values, began, found.len(), || {
             statement.reset_status(rusqlite::StatementStatus::VmStep)
         });
         Ok(found)

@@ -18,6 +18,8 @@ pub(super) struct Executions {
     /// The number of different parameters in the execution with the most steps: lists are filled up to a
     /// power of two with repeated values.
     pub different: i32,
+    /// The number of rows that this execution read or changed.
+    pub rows: i32,
     /// The duration of each execution.
     pub times: Vec<Duration>,
     /// The parameters of the last execution.
@@ -48,12 +50,13 @@ pub(super) fn stop(place: &DatabaseUrl) -> Recorded {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(place)).unwrap()
 }
 
-/// Records an executed statement. `steps` returns its virtual machine steps and resets their counter.
+/// Records an executed statement, which read or changed this many `rows`. `steps` returns its virtual machine steps and resets their counter.
 pub(super) fn record(
     name: Option<&str>,
     sql: &str,
     values: &[Value<'_>],
     began: Instant,
+    rows: usize,
     steps: impl FnOnce() -> i32,
 ) {
     let time = began.elapsed();
@@ -69,6 +72,7 @@ pub(super) fn record(
                 values.iter().map(|value| format!("{:?}", cell(value))).collect();
             executions.steps = steps;
             executions.different = i32::try_from(different.len()).unwrap();
+            executions.rows = i32::try_from(rows).unwrap();
         }
         executions.times.push(time);
         executions.values = values.iter().map(cell).collect();

@@ -442,7 +442,7 @@ impl Sql for PgConnection {
             }
         };
         #[cfg(test)]
-        recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
+        recorder::record(self.server.config().get_application_name(), sql, values, began, 0, || 0);
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
@@ -479,7 +479,7 @@ impl Sql for PgConnection {
             }
         };
         #[cfg(test)]
-        recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
+        recorder::record(self.server.config().get_application_name(), sql, values, began, rows.len(), || 0);
         let damaged = |_| StoreError::Damaged("a value has an unexpected type");
         let row = |row: &tokio_postgres::Row| {
             let cells = (0..row.len()).map(|column| row.try_get::<_, Cell>(column));
