@@ -44,7 +44,9 @@ class Page:
         text = file.read_text()
         # YAML or TOML.
         front_matter, self.body = re.match(r"(?:---|\+\+\+)\n(.*?)\n(?:---|\+\+\+)\n?(.*)", text, re.S).groups()
-        self.title = re.search(r"^title ?[:=] (.*)$", front_matter, re.M)[1].strip("\"'")
+        self.title, self.description = (
+            re.search(rf"^{key} ?[:=] (.*)$", front_matter, re.M)[1].strip("\"'") for key in ("title", "description")
+        )
         self.body = self.body.strip() or "There is no text here."
         is_post = file.parent.name == "posts"
         self.name = "blog/" + file.stem[len("2026-01-01-"):] if is_post else file.stem
@@ -88,8 +90,9 @@ def title_line(page):
     return f"title: {json.dumps(page.title)}\n"
 
 
+# Without `<main>`: the conversion has to find the content.
 LAYOUT_TOP = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>%(title)s | Example</title>
-<meta name="description" content="A page of an example.">
+<meta name="viewport" content="width=device-width"><meta name="description" content="A page of an example.">
 <link rel="stylesheet" href="/style.css"></head><body><header class="site-header">
 <p>For AI agents: the guide to this site is <a href="/llms.txt">/llms.txt</a>.</p><a href="/">Example</a>
 <form role="search"><input type="search" placeholder="Search"></form><nav>%(links)s</nav></header><div class="layout">
@@ -113,11 +116,16 @@ class Generator:
             write(folder / name, text)
         for page in pages:
             body = with_alerts(page.body, self.alert)
+            if self.name in WITH_FILES:
+                names = "|".join(page.name for page in pages)
+                body = re.sub(rf"(?<=\]\()/({names})/(?=[)#])", r"/\1.html", body)
             title = "" if self.shows_title else f"# {page.title}\n\n"
             text = f"---\n{title_line(page)}{self.front_matter(page)}---\n\n{title}{body}"
             if self.name == "mdbook":
                 text = title + body
             write(folder / self.content / f"{page.name}.md", text)
+        if self.name in WITH_TEMPLATE:
+            write(folder / self.static / "style.css", "body { font-family: sans-serif; }\n")
         # These read images while they build.
         if assets := {"vitepress": "public", "docusaurus": "static", "sphinx": "."}.get(self.name):
             shutil.copytree(ROOT / "site/assets", folder / assets / "assets")
@@ -128,10 +136,20 @@ class Generator:
         return {
             "eleventy": "layout: page.njk\n",
             "jekyll": f"layout: page\npermalink: /{page.name}/\n",
+            "starlight": f"description: {json.dumps(page.description)}\n",
+            "mkdocs": f"description: {json.dumps(page.description)}\n",
+            "sphinx": f"myst:\n  html_meta:\n    description: {json.dumps(page.description)}\n",
         }.get(self.name, "")
+
+    @property
+    def static(self):
+        """The folder whose files are published unchanged."""
+        return "static" if self.name == "hugo" else "."
 
 
 WITH_TEMPLATE = {"hugo", "eleventy", "jekyll"}
+# Their pages are files such as `/contact.html`, and have no address `/contact/`.
+WITH_FILES = {"vitepress", "sphinx", "mdbook"}
 NODE_GENERATORS = {"starlight", "eleventy", "docusaurus", "vitepress"}
 
 
@@ -155,7 +173,7 @@ def starlight(pages):
         "src/content.config.ts": "import { defineCollection } from 'astro:content';\n"
         "import { docsLoader } from '@astrojs/starlight/loaders';\nimport { docsSchema } from '@astrojs/starlight/schema';\n"
         "export const collections = { docs: defineCollection({ loader: docsLoader(), schema: docsSchema() }) };\n",
-        "src/content/docs/index.md": "---\ntitle: Welcome\n---\n\nChoose a page.\n",
+        "src/content/docs/index.md": "---\ntitle: Welcome\ndescription: A page of an example.\n---\n\nChoose a page.\n",
     }
 
 
@@ -172,7 +190,8 @@ def eleventy(pages):
     return {
         "package.json": "{}",
         "eleventy.config.mjs": "import footnotes from 'markdown-it-footnote';\n"
-        "export default (config) => config.amendLibrary('md', (library) => library.use(footnotes));\n",
+        "export default (config) => {\n  config.addPassthroughCopy('style.css');\n"
+        "  config.amendLibrary('md', (library) => library.use(footnotes));\n};\n",
         "_includes/page.njk": template("{{ title }}", pages) + "{{ content | safe }}" + LAYOUT_END,
         "index.md": "---\nlayout: page.njk\ntitle: Welcome\n---\n\nChoose a page.\n",
     }
@@ -209,7 +228,7 @@ def mkdocs(pages):
         f"markdown_extensions: {extensions}pymdownx.magiclink, "
         "{pymdownx.highlight: {pygments_lang_class: true}}, "
         "{pymdownx.tasklist: {custom_checkbox: true}}, sane_lists]\n",
-        "docs/index.md": "# Welcome\n\nChoose a page.\n",
+        "docs/index.md": "---\ndescription: A page of an example.\n---\n\n# Welcome\n\nChoose a page.\n",
     }
 
 
@@ -219,7 +238,8 @@ def sphinx(pages):
         "conf.py": "project = 'Example'\nhtml_theme = 'furo'\nextensions = ['myst_parser']\nhtml_copy_source = False\n"
         "myst_enable_extensions = ['colon_fence', 'tasklist', 'strikethrough', 'linkify']\nmyst_heading_anchors = 4\nmyst_all_links_external = True\n"
         "suppress_warnings = ['myst', 'misc.highlighting_failure']\n",
-        "index.md": f"# Welcome\n\nChoose a page.\n\n```{{toctree}}\n{names}\n```\n",
+        "index.md": "---\nmyst:\n  html_meta:\n    description: A page of an example.\n---\n\n"
+        f"# Welcome\n\nChoose a page.\n\n```{{toctree}}\n{names}\n```\n",
     }
 
 
@@ -234,7 +254,7 @@ def jekyll(pages):
 def mdbook(pages):
     lines = "".join(f"- [{page.title}]({page.name}.md)\n" for page in pages)
     return {
-        "book.toml": "[book]\ntitle = 'Example'\n[output.html]\ngit-repository-url = 'https://example.com/repository'\n"
+        "book.toml": "[book]\ntitle = 'Example'\ndescription = 'Pages of an example.'\n[output.html]\ngit-repository-url = 'https://example.com/repository'\n"
         "edit-url-template = 'https://example.com/edit/{path}'\n",
         "src/SUMMARY.md": f"# Summary\n\n- [Welcome](index.md)\n{lines}",
         "src/index.md": "# Welcome\n\nChoose a page.\n",

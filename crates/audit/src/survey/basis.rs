@@ -268,13 +268,21 @@ async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec
     let (kind, mut urls) = sitemap_entries(&first);
     let mut sitemaps = vec![first];
     if kind == "sitemapindex"
-        && let Some(part) = urls.first().cloned()
+        && let Some(part) = urls.first().map(|part| own(client, url, part))
         && let Ok(part) = client.send(Group::Files, Request::get(&part).accept("*/*")).await
     {
         urls = sitemap_entries(&part).1;
         sitemaps.push(part);
     }
     (sitemaps, urls)
+}
+
+/// The URL of a part of a sitemap. A site on a private address may be a local copy, which names the parts by
+/// their public URLs: they are expected at the same paths.
+fn own(client: &Client, url: &Url, part: &Url) -> Url {
+    let is_elsewhere = !client.is_public() && !client.is_same_site(part);
+    let own = is_elsewhere.then(|| url.join(part.path()).ok()).flatten();
+    own.unwrap_or_else(|| part.clone())
 }
 
 /// The name of a sitemap's root element, empty if it is not XML, and the URLs in it.

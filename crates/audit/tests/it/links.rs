@@ -121,10 +121,31 @@ fn the_host_of_the_public_site_is_no_fault_of_a_build() {
         })
     };
     assert_eq!(build(&["/sitemap.xml", "/llms.txt"]).found_in("links"), []);
-    // A list that has the audited host contradicts the pages.
-    let found = build(&["/sitemap.xml"]).found_in("links");
+    // The server of a build may have made `llms.txt`.
+    assert_eq!(build(&["/sitemap.xml"]).found_in("links"), []);
+    // A sitemap that has the audited host contradicts the pages.
+    let found = build(&["/llms.txt"]).found_in("links");
     let rules: Vec<_> = found.iter().map(|(rule, _)| *rule).collect();
-    assert_eq!(rules, ["sitemap-foreign-urls", "link-header-disagrees", "canonical-foreign"]);
+    assert_eq!(rules, ["link-header-disagrees", "canonical-foreign"]);
+}
+
+/// A local copy has the parts of its sitemap at the paths that the index names with public URLs.
+#[test]
+fn parts_of_the_sitemap_of_a_local_copy_are_read() {
+    let site = FakeSite::with_fault(|asked, answer| {
+        let schema = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
+        let xml = |text: String| Answer::new(200, "application/xml", text);
+        match asked.path() {
+            "/sitemap.xml" => xml(format!(
+                "<sitemapindex {schema}><sitemap><loc>https://www.example.com/part.xml</loc></sitemap></sitemapindex>"
+            )),
+            "/part.xml" => {
+                xml(format!("<urlset {schema}><url><loc>{}/gone/</loc></url></urlset>", asked.origin))
+            }
+            _ => answer,
+        }
+    });
+    site.assert_finds("sitemap-link-broken", Broken);
 }
 
 #[test]

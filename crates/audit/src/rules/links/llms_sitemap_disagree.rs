@@ -8,7 +8,7 @@ use super::lists::{page_path, sitemap_texts};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::survey::basis::MAX_SITEMAP_URLS;
+use crate::survey::basis::{MAX_SITEMAP_URLS, sitemap_entries};
 
 pub(super) static RULE: Rule = Rule {
     id: "llms-sitemap-disagree",
@@ -29,7 +29,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(llms) = &basis.llms else { return };
     // Of a sitemap index, the audit knows one part only.
     let [sitemap] = &sitemap_texts(survey)[..] else { return };
-    if !basis.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))
+    // A part that could not be fetched leaves the URLs of parts, which are no pages.
+    let has_pages = basis.sitemaps.last().is_some_and(|last| sitemap_entries(last).0 == "urlset");
+    if !has_pages
+        || !basis.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))
         || basis.sitemap_urls.len() >= MAX_SITEMAP_URLS
     {
         return;
