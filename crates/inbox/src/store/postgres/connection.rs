@@ -336,6 +336,8 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
         ("statement_timeout", millis(session.statement)),
         ("lock_timeout", millis(LOCK_TIMEOUT.min(session.statement / 5))),
         ("idle_in_transaction_session_timeout", millis(IDLE_TIMEOUT)),
+        // Compiling a query over all rows takes longer than executing it.
+        ("jit", "off".to_owned()),
         // The other settings are without effect behind a pooler.
         ("default_transaction_isolation", "read committed".to_owned()),
         ("tcp_keepalives_idle", "10".to_owned()),
@@ -346,7 +348,7 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
 }
 
 /// How many of [`settings`] a transaction makes.
-const LOCAL_SETTINGS: usize = 4;
+const LOCAL_SETTINGS: usize = 5;
 
 /// The state of a connection through a pooler.
 struct Pooled {
