@@ -57,13 +57,13 @@ impl Editor {
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
         let at = is_done.then(|| now.as_millisecond());
-        let teacher = is_done.then(|| self.teacher());
+        let teacher = is_done.then(|| self.teacher(now));
         self.annotate(id, action, |tx| {
             let set = "UPDATE submission SET done_at = CAST(?2 AS bigint)
                  WHERE id = ?1 AND (done_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             let changed = tx.execute(set, values![id, at])?;
             if changed > 0 {
-                lesson::teach_weakly(tx, teacher, id, now)?;
+                lesson::teach_weakly(tx, teacher, id)?;
             }
             Ok(changed)
         })
@@ -119,9 +119,9 @@ impl Editor {
     ) -> Result<Annotated, StoreError> {
         let user = self.user().to_owned();
         let action = if is_replied { OperatorAction::Reply } else { OperatorAction::UndoReply };
-        let teacher = is_replied.then(|| self.teacher());
+        let teacher = is_replied.then(|| self.teacher(now));
         self.annotate(id, action, |tx| {
-            lesson::teach_weakly(tx, teacher, id, now)?;
+            lesson::teach_weakly(tx, teacher, id)?;
             if !is_replied {
                 let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL
                      WHERE submission = ?1 AND replied_at IS NOT NULL";

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::intake::PendingRow;
 use super::read::InboxReader;
+use super::rows::store_meta;
 use super::transaction::Transaction;
 use super::{Sql, values};
 use crate::store::error::StoreError;
@@ -121,9 +122,7 @@ impl Transaction<'_> {
         let json = serde_json::to_vec(status).map_err(|_| {
             StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned())
         })?;
-        let store =
-            "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
-        self.sql.execute(store, values![STATUS, json]).map(drop)
+        store_meta(self.sql, STATUS, &json)
     }
 }
 

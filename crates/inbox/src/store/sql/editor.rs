@@ -74,9 +74,9 @@ impl Editor {
 
     /// Call this outside of transactions: reading the phrases takes long, and SQLite's other writers would
     /// wait.
-    pub(super) fn teacher(&self) -> Teacher<'_> {
+    pub(super) fn teacher(&self, now: Timestamp) -> Teacher<'_> {
         self.lexicon.prepare();
-        Teacher { secret: &self.secret, lexicon: &self.lexicon }
+        Teacher { secret: &self.secret, lexicon: &self.lexicon, now }
     }
 
     pub(super) fn user(&self) -> &str {
@@ -205,13 +205,13 @@ impl Editor {
     /// asks for it instead, and the submission stays held. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Release).about(id);
-        let teacher = self.teacher();
+        let teacher = self.teacher(now);
         self.commit_and_notify(|tx| {
             let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
-                lesson::teach_release(tx, teacher, id, now)?;
+                lesson::teach_release(tx, teacher, id)?;
                 entry.add(tx, 1)?;
             }
             Ok(is_released)
@@ -398,13 +398,13 @@ impl Editor {
         entry: &EntryWriter,
         erased: &mut Erased,
     ) -> Result<(), StoreError> {
-        let teaching = discarded_at.map(|at| (self.teacher(), at));
+        let teacher = discarded_at.map(|at| self.teacher(at));
         let began = Instant::now();
         loop {
             let removed = self.commit_step(|tx| {
                 let ids = among(tx, &ids, tx.dialect().skip_locked_clause())?;
-                if let Some((teacher, at)) = teaching {
-                    lesson::teach_discarded(tx, teacher, &ids, at)?;
+                if let Some(teacher) = teacher {
+                    lesson::teach_discarded(tx, teacher, &ids)?;
                 }
                 let removed = edit::remove_submissions(tx, &ids)?;
                 if removed.submissions > 0 {

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::InboxReader;
+use super::rows::store_meta;
 use super::transaction::Transaction;
 use super::{Row, Sql, definition, values};
 use crate::store::error::StoreError;
@@ -27,6 +28,10 @@ const MAX_DISCARDED: usize = 20;
 /// The names in `meta` of the setting `screening.learn`, and of the version of the lessons.
 const LEARNS: &str = "screening.learn";
 const VERSION: &str = "lessons";
+
+/// The rows from which [`insert`] makes lessons.
+const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
+         suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
 
 /// The number by which a lesson's `teaching` is stored.
 fn number(teaching: Teaching) -> i64 {
@@ -55,8 +60,7 @@ fn set_learns(tx: &dyn Sql, learns: bool) -> Result<(), StoreError> {
     if self::learns(tx)? == learns {
         return Ok(());
     }
-    let set = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.execute(set, values![LEARNS, if learns { b"1".to_vec() } else { b"0".to_vec() }]).map(drop)
+    store_meta(tx, LEARNS, if learns { b"1" } else { b"0" })
 }
 
 /// The version of the lessons: a random value that each change replaces. Zero before the first change.
@@ -67,8 +71,7 @@ fn version(sql: &dyn Sql) -> Result<u128, StoreError> {
 }
 
 fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
-    let set = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.execute(set, values![VERSION, Uuid::now_v7().into_bytes().to_vec()]).map(drop)
+    store_meta(tx, VERSION, Uuid::now_v7().as_bytes())
 }
 
 /// How lessons are made: as screening reads texts, so that both find the same tokens.
@@ -77,6 +80,7 @@ pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
     /// The phrases of the site. Its pages do not matter: tokens leave out the features that depend on them.
     pub lexicon: &'a Arc<Lexicon>,
+    pub now: Timestamp,
 }
 
 /// Teaches a decision about a processed submission, in place of an earlier one. An encrypted submission, and
@@ -87,16 +91,12 @@ pub(super) fn teach(
     teacher: Teacher<'_>,
     id: Uuid,
     taught: Teaching,
-    now: Timestamp,
 ) -> Result<bool, StoreError> {
     if !learns(tx)? {
         return Ok(false);
     }
-    let find = "SELECT id, form, definition, fields, reasons, sender, other_senders, suspicious + 2 * withheld AS judged
-         FROM submission
-         WHERE id = ?1 AND sealed IS NULL";
-    let Some(row) = tx.row(find, values![id])? else { return Ok(false) };
-    let is_taught = insert(tx, teacher, &row, taught, now)?;
+    let Some(row) = tx.row(&format!("{READABLE} AND id = ?1"), values![id])? else { return Ok(false) };
+    let is_taught = insert(tx, teacher, &row, taught)?;
     if is_taught {
         limit(tx)?;
         note_change(tx)?;
@@ -115,49 +115,34 @@ pub(super) fn remove(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 
 /// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was
 /// taught. Without a teacher, takes such a lesson back.
-pub(super) fn teach_weakly(
-    tx: &dyn Sql,
-    teacher: Option<Teacher<'_>>,
-    id: Uuid,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid) -> Result<(), StoreError> {
     let is_spam = "SELECT 1 FROM submission WHERE id = ?1 AND spam_at IS NOT NULL";
     if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
         return Ok(());
     }
     match teacher {
-        Some(teacher) => teach(tx, teacher, id, Teaching::WeakHonest, now).map(drop),
+        Some(teacher) => teach(tx, teacher, id, Teaching::WeakHonest).map(drop),
         None => remove(tx, id).map(drop),
     }
 }
 
 /// Takes the lesson of a decision back. If the submission was answered or finished, that teaches weakly
 /// again.
-pub(super) fn unteach(
-    tx: &dyn Sql,
-    teacher: Teacher<'_>,
-    id: Uuid,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
+pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bool, StoreError> {
     let is_removed = remove(tx, id)?;
     let is_finished = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
          OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
     if is_removed && tx.exists(is_finished, values![id])? {
-        teach_weakly(tx, Some(teacher), id, now)?;
+        teach_weakly(tx, Some(teacher), id)?;
     }
     Ok(is_removed)
 }
 
 /// Teaches that a released submission is honest, if screening had held it.
-pub(super) fn teach_release(
-    tx: &dyn Sql,
-    teacher: Teacher<'_>,
-    id: Uuid,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+pub(super) fn teach_release(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<(), StoreError> {
     let was_withheld = "SELECT 1 FROM submission WHERE id = ?1 AND withheld = 1";
     if tx.exists(was_withheld, values![id])? {
-        teach(tx, teacher, id, Teaching::Honest, now)?;
+        teach(tx, teacher, id, Teaching::Honest)?;
     }
     Ok(())
 }
@@ -174,20 +159,17 @@ pub(super) fn teach_discarded(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
     ids: &[[u8; 16]],
-    now: Timestamp,
 ) -> Result<(), StoreError> {
     if ids.is_empty() || !learns(tx)? {
         return Ok(());
     }
-    let find = "SELECT id, form, definition, fields, reasons, sender, other_senders, suspicious + 2 * withheld AS judged
-         FROM submission
-         WHERE sealed IS NULL AND (withheld = 1 OR spam_at IS NOT NULL) AND";
+    let find = format!("{READABLE} AND (withheld = 1 OR spam_at IS NOT NULL) AND");
     let mut taught = 0;
-    for row in tx.query_in(find, "id", ids, "")? {
+    for row in tx.query_in(&find, "id", ids, "")? {
         if taught == MAX_DISCARDED {
             break;
         }
-        taught += usize::from(insert(tx, teacher, &row, Teaching::Spam, now)?);
+        taught += usize::from(insert(tx, teacher, &row, Teaching::Spam)?);
     }
     if taught > 0 {
         limit(tx)?;
@@ -198,13 +180,7 @@ pub(super) fn teach_discarded(
 
 /// Stores the lesson of a row of `submission`. Returns false if it has too little text. A row that cannot be
 /// read teaches nothing.
-fn insert(
-    tx: &dyn Sql,
-    teacher: Teacher<'_>,
-    row: &Row,
-    taught: Teaching,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
+fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Result<bool, StoreError> {
     let Some(form) = definition::of_row(tx, row)? else { return Ok(false) };
     let Ok(fields) = parse_fields(row.text("fields")?.as_bytes()) else { return Ok(false) };
     let reasons: Option<String> = row.get("reasons")?;
@@ -225,7 +201,7 @@ fn insert(
              senders = excluded.senders, tokens = excluded.tokens";
     let id: [u8; 16] = row.get("id")?;
     let judged: i64 = row.get::<i64>("judged")?.min(2);
-    tx.execute(insert, values![id, now, number(taught), judged, senders, tokens.to_bytes()])?;
+    tx.execute(insert, values![id, teacher.now, number(taught), judged, senders, tokens.to_bytes()])?;
     Ok(true)
 }
 

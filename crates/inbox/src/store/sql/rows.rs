@@ -273,8 +273,13 @@ pub(super) fn stored_number(sql: &dyn Sql, name: &str) -> Result<Option<i64>, St
 }
 
 pub(super) fn store_number(sql: &dyn Sql, name: &str, number: i64) -> Result<(), StoreError> {
+    store_meta(sql, name, &number.to_be_bytes())
+}
+
+/// Stores a value under a name, in place of an earlier one.
+pub(super) fn store_meta(sql: &dyn Sql, name: &str, value: &[u8]) -> Result<(), StoreError> {
     let store = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
-    sql.execute(store, values![name, number.to_be_bytes()]).map(drop)
+    sql.execute(store, values![name, value.to_vec()]).map(drop)
 }
 
 /// Parses the column `recipients` of a delivery.

@@ -29,13 +29,13 @@ impl Editor {
     pub fn set_spam(&mut self, id: Uuid, is_spam: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
         let at = is_spam.then_some(now);
-        let teacher = self.teacher();
+        let teacher = self.teacher(now);
         self.annotate(id, action, |tx| {
             let set = "UPDATE submission SET spam_at = CAST(?2 AS bigint)
                  WHERE id = ?1 AND (spam_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             let changed = tx.execute(set, values![id, at])?;
             let taught = if is_spam { Teaching::Spam } else { Teaching::Honest };
-            let is_taught = lesson::teach(tx, teacher, id, taught, now)?;
+            let is_taught = lesson::teach(tx, teacher, id, taught)?;
             if changed == 0 && is_taught {
                 // Nothing else changed, so the caller does not log it.
                 self.log_entry(action).about(id).add(tx, 1)?;
@@ -47,12 +47,12 @@ impl Editor {
     /// Undoes [`Editor::set_spam`] of a submission that had no mark: removes the mark and its lesson. Teaches
     /// nothing in its place, because undoing a mistake is no decision.
     pub fn undo_spam(&mut self, id: Uuid, now: Timestamp) -> Result<Annotated, StoreError> {
-        let teacher = self.teacher();
+        let teacher = self.teacher(now);
         self.annotate(id, OperatorAction::NotSpam, |tx| {
             let set = "UPDATE submission SET spam_at = NULL WHERE id = ?1 AND spam_at IS NOT NULL";
             let changed = tx.execute(set, values![id])?;
             if changed > 0 {
-                lesson::unteach(tx, teacher, id, now)?;
+                lesson::unteach(tx, teacher, id)?;
             }
             Ok(changed)
         })

@@ -71,12 +71,12 @@ fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
         // Which submissions arrive together, at most a batch of 128, differs from run to run. Steps may
         // grow as the values or the rows of an execution do.
         let grows = |few: i32, many: i32| f64::from(many + 1) / f64::from(few + 1);
-        let growth = grows(few.different, many.different).max(grows(few.rows, many.rows)).max(1.0);
+        let factor = grows(few.different, many.different).max(grows(few.rows, many.rows)).max(1.0);
         // Ids and hashes are random, so the order of rows, and with it the number of comparisons, varies a
         // little.
-        let allowed = f64::from(few.steps) * growth * 1.1 + 50.0;
-        let (steps, grown) = (few.steps, many.steps);
-        assert!(f64::from(grown) <= allowed, "{steps} steps become {grown}, {growth} times: {sql}");
+        let allowed = f64::from(few.steps) * factor * 1.1 + 50.0;
+        let (steps, later) = (few.steps, many.steps);
+        assert!(f64::from(later) <= allowed, "{steps} steps become {later}, {factor} times: {sql}");
     }
     assert!(compared > 60, "{compared} of {}", few.len());
 }
