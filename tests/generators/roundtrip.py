@@ -429,6 +429,11 @@ def check_for_agents(generator, arguments):
     """Returns what AFDocs finds on a build whose template names llms.txt."""
     folder = arguments.work / generator.name
     process, address = serve(arguments.binary, folder / generator.output, folder / "data")
+    # AFDocs takes a short text with "404" for an error page, and links have the port.
+    while "404" in address:
+        process.terminate()
+        process.wait()
+        process, address = serve(arguments.binary, folder / generator.output, folder / "data")
     try:
         # Footnote marks differ between HTML and Markdown, in two of forty paragraphs of one page.
         command = ["node", arguments.afdocs, "check", address, "--format", "json", "--request-delay", "0", "--quiet"]
