@@ -44,7 +44,8 @@ fn forged_expired_and_unknown_links_do_nothing() {
     fixture.ask(noon());
     let token = fixture.send(ASKS, id, noon());
     let mut forged = token.clone();
-    forged.replace_range(47..48, if token.ends_with('A') { "B" } else { "A" });
+    // The last character of a signature may have a letter behind it.
+    forged.replace_range(46..47, if &token[46..47] == "A" { "B" } else { "A" });
     assert_eq!(fixture.confirm(&forged, noon()), (LinkState::Unknown, false));
     let end = noon() + WEEK;
     assert_eq!(fixture.look(&token, end - Duration::from_secs(1)), LinkState::Open);
