@@ -21,6 +21,7 @@ pub(super) mod encrypt;
 pub(super) mod flood;
 pub(crate) mod intake;
 pub(super) mod lesson;
+pub(super) mod listing;
 pub(super) mod note;
 pub(super) mod operator_log;
 pub(super) mod opinion;

@@ -13,8 +13,9 @@ use super::discard::{self, HeldFilter};
 use super::edit::Erased;
 use super::lesson::Teacher;
 use super::operator_log::{EntryWriter, OperatorAction};
+use super::person;
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
-use super::{Cell, Dialect, FromRow as _, Sql, bind_all, confirmation, edit, lesson, transaction, values};
+use super::{Cell, FromRow as _, Sql, bind_all, confirmation, edit, lesson, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
@@ -267,18 +268,8 @@ impl Editor {
 
     /// The number of submissions that contain an e-mail address in a field of that type, ignoring case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
-        let count = format!("SELECT count(*) FROM accepted s WHERE {}", self.is_from());
+        let count = format!("SELECT count(*) FROM ({}) AS person", person::ids(self.sql.dialect()));
         self.sql.one_value(&count, values![self.secret.sender(email)])
-    }
-
-    /// A condition on `accepted s`: true if the hash `?1` is that of one of its e-mail addresses.
-    fn is_from(&self) -> &'static str {
-        match self.sql.dialect() {
-            Dialect::Sqlite => "(s.sender = ?1 OR instr(s.other_senders, ?1) > 0)",
-            Dialect::Postgres => {
-                "(s.sender = ?1 OR s.other_senders IS NOT NULL AND position(CAST(?1 AS bytea) IN s.other_senders) > 0)"
-            }
-        }
     }
 
     /// Removes all submissions that contain an e-mail address in a field of that type, ignoring case, with
@@ -307,10 +298,10 @@ impl Editor {
         let newest = self.sql.value("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
         let last: [u8; 16] = newest.unwrap_or_default();
         let page = format!(
-            "SELECT s.id, {} AS bytes, s.source FROM accepted s WHERE {} AND s.id > ?2 AND s.id <= ?3
-             ORDER BY s.id LIMIT {}",
+            "SELECT s.id, {} AS bytes, s.source FROM accepted s WHERE s.id IN
+                 (SELECT id FROM ({}) AS person WHERE id > ?2 AND id <= ?3 ORDER BY id LIMIT {}) ORDER BY s.id",
             rows::size_expression(self.sql.dialect(), "s"),
-            self.is_from(),
+            person::ids(self.sql.dialect()),
             rows::MAX_ROWS,
         );
         let mut after = [0; 16];

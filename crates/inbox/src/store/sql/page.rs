@@ -9,12 +9,12 @@ use uuid::Uuid;
 use super::read::InboxReader;
 use super::rows::{Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team};
 use super::search_text::SearchText;
-use super::{Bind, Cell, Dialect, Value, bind_all, values};
+use super::{Cell, Dialect, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission};
 
 /// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
-const WINDOW: usize = 256;
+pub(super) const WINDOW: usize = 256;
 /// A search checks its time limit after this many submissions.
 const CLOCK_ROWS: usize = 8;
 /// A search also checks its time limit after each submission with more bytes of text than this.
@@ -57,6 +57,19 @@ fn window_condition(filter: &Filter, last: Uuid) -> (String, Vec<Cell>) {
     let (chosen, mut values) = filter_condition(filter);
     values.push(Cell::Blob(last.as_bytes().to_vec()));
     (format!("{chosen} AND s.id >= ?{} ORDER BY s.id DESC", values.len()), values)
+}
+
+/// The condition for those of `ids`, at most [`WINDOW`], that meet the filter, newest first, and the values
+/// of the parameters.
+pub(super) fn condition_among(filter: &Filter, ids: &[Uuid]) -> (String, Vec<Cell>) {
+    let (chosen, mut values) = filter_condition(filter);
+    let first = values.len() + 1;
+    // One of two numbers of parameters, so that there are few statements.
+    let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
+    let padding = ids.last().into_iter().cycle();
+    values.extend(ids.iter().chain(padding).take(count).map(|id| Cell::Blob(id.as_bytes().to_vec())));
+    let names: Vec<String> = (first..=values.len()).map(|number| format!("?{number}")).collect();
+    (format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", names.join(", ")), values)
 }
 
 fn select_ids(condition: &str) -> String {
@@ -297,15 +310,11 @@ impl InboxReader {
         search: Option<&Search<'_>>,
         page: &mut SearchPage,
     ) -> Result<Checked, StoreError> {
-        let Some(last) = ids.last() else { return Ok(Checked::default()) };
-        let (chosen, values) = filter_condition(filter);
-        let mut all: Vec<Value<'_>> = bind_all(&values);
-        // One of two numbers of parameters, so that there are few statements.
-        let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
-        all.extend(ids.iter().chain(std::iter::repeat(last)).take(count).map(Bind::bind));
-        let names: Vec<String> = (values.len() + 1..=all.len()).map(|number| format!("?{number}")).collect();
-        let condition = format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", names.join(", "));
-        self.matching(&condition, &all, search, page)
+        if ids.is_empty() {
+            return Ok(Checked::default());
+        }
+        let (condition, values) = condition_among(filter, ids);
+        self.matching(&condition, &bind_all(&values), search, page)
     }
 
     /// The ids of submissions that meet an SQL condition and contain the words. If there are words, adds the
@@ -350,7 +359,7 @@ impl InboxReader {
 
     /// The ids of all submissions that can have the filter's status, newest first. `None` if it has no index,
     /// or if too many submissions have it.
-    fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
+    pub(super) fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
         let (queries, values) = candidate_queries(filter);
         if queries.is_empty() {
             return Ok(None);

@@ -22,7 +22,7 @@ pub struct PersonSummary {
 }
 
 /// A subquery for the ids of the submissions with the hash `?1`, each once.
-fn ids(dialect: Dialect) -> &'static str {
+pub(super) fn ids(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {
             "SELECT id FROM submission WHERE sender = ?1

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a command may sleep while it waits for the intake")]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -19,8 +19,6 @@ use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
 use frontdesk_forms::Form;
 
-/// How many submissions one query reads. Limited because a long query would block the writer's checkpoints.
-const PAGE: usize = 256;
 /// The maximum number of ids that are returned for an ambiguous prefix.
 const MAX_CANDIDATES: i64 = 5;
 
@@ -86,18 +84,6 @@ impl InboxReader {
             std::thread::sleep(Duration::from_millis(2));
         }
         Ok(true)
-    }
-
-    /// Lists submissions, newest first. May miss submissions that arrive while the list is being read.
-    pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
-        let mut listing = Listing {
-            reader: self,
-            filter: filter.clone(),
-            left: filter.limit.unwrap_or(usize::MAX),
-            page: VecDeque::new(),
-        };
-        listing.read_page()?;
-        Ok(listing)
     }
 
     /// The submission with this id, processed or not.
@@ -246,49 +232,6 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
     }
     let bound = |fill: &str| Uuid::try_parse(&format!("{digits}{}", fill.repeat(32 - digits.len()))).ok();
     Some((bound("0")?, bound("f")?))
-}
-
-/// Submissions, newest first, read in pages.
-pub struct Listing<'a> {
-    reader: &'a InboxReader,
-    /// Selects the remaining submissions: after each page, `before` is the last id on that page.
-    filter: Filter,
-    left: usize,
-    page: VecDeque<Result<Submission, StoreError>>,
-}
-
-impl Listing<'_> {
-    /// Reads the next page from the database. Sets `left` to zero if it was the last one.
-    fn read_page(&mut self) -> Result<(), StoreError> {
-        let size = PAGE.min(self.left);
-        if size == 0 {
-            return Ok(());
-        }
-        let (chosen, values) = filter_condition(&self.filter);
-        let page =
-            format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
-        for row in self.reader.sql.query(&page, &bind_all(&values))? {
-            self.filter.before = Some(row.get("id")?);
-            self.page.push_back(read_submission(&*self.reader.sql, &row));
-        }
-        self.left = if self.page.len() < size { 0 } else { self.left - size };
-        Ok(())
-    }
-}
-
-/// After an error in reading a page, the list ends. A submission that cannot be read is an error of its own.
-impl Iterator for Listing<'_> {
-    type Item = Result<Submission, StoreError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.page.is_empty()
-            && let Err(error) = self.read_page()
-        {
-            self.left = 0;
-            return Some(Err(error));
-        }
-        self.page.pop_front()
-    }
 }
 
 impl FromRow for Delivery {

@@ -287,7 +287,11 @@ fn pages_have_what_a_listing_has_whatever_the_time_limit() {
         Filter { until: Some(now()), ..all.clone() },
     ];
     for filter in &filters {
-        let listed: Vec<Uuid> = reader.list(filter).unwrap().map(|s| s.unwrap().id).collect();
+        let list = |filter| reader.list(filter).unwrap().map(|s| s.unwrap().id).collect::<Vec<Uuid>>();
+        let listed = list(filter);
+        assert_eq!(listed.len(), reader.count(filter).unwrap(), "{filter:?}");
+        let limited = list(&Filter { limit: Some(300), ..filter.clone() });
+        assert_eq!(limited, listed[..listed.len().min(300)], "{filter:?}");
         for size in [1, 50, 1000] {
             let mut expected = listed.clone();
             // Reads at most a hundred pages.

@@ -1,0 +1,85 @@
+//! Lists submissions in pages, for commands and exports.
+
+use std::collections::VecDeque;
+
+use uuid::Uuid;
+
+use super::bind_all;
+use super::page::{WINDOW, condition_among};
+use super::read::InboxReader;
+use super::rows::{Filter, SUBMISSION, filter_condition, read_submission};
+use crate::store::error::StoreError;
+use crate::submission::Submission;
+
+/// How many submissions one query reads. Limited because a long query would block the writer's checkpoints.
+const PAGE: usize = 256;
+impl InboxReader {
+    /// Lists submissions, newest first. May miss submissions that arrive while the list is being read.
+    pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
+        let mut listing = Listing {
+            reader: self,
+            candidates: self.candidates(filter)?.map(Vec::into_iter),
+            filter: filter.clone(),
+            left: filter.limit.unwrap_or(usize::MAX),
+            page: VecDeque::new(),
+        };
+        listing.read_page()?;
+        Ok(listing)
+    }
+}
+
+/// Submissions, newest first, read in pages.
+pub struct Listing<'a> {
+    reader: &'a InboxReader,
+    /// Selects the remaining submissions: after each page, `before` is the last id on that page.
+    filter: Filter,
+    /// All further submissions that can meet the filter, if they are few and an index has them.
+    candidates: Option<std::vec::IntoIter<Uuid>>,
+    left: usize,
+    page: VecDeque<Result<Submission, StoreError>>,
+}
+
+impl Listing<'_> {
+    /// Reads the next page from the database. Sets `left` to zero if it was the last one.
+    fn read_page(&mut self) -> Result<(), StoreError> {
+        while self.page.is_empty() && self.left > 0 {
+            let size = PAGE.min(self.left);
+            let ids: Option<Vec<Uuid>> =
+                self.candidates.as_mut().map(|ids| ids.by_ref().take(WINDOW).collect());
+            let (condition, values) = match &ids {
+                Some(ids) if ids.is_empty() => {
+                    self.left = 0;
+                    break;
+                }
+                Some(ids) => condition_among(&self.filter, ids),
+                None => {
+                    let (chosen, values) = filter_condition(&self.filter);
+                    (format!("{chosen} ORDER BY s.id DESC LIMIT {size}"), values)
+                }
+            };
+            let page = format!("SELECT {SUBMISSION} FROM accepted s WHERE {condition}");
+            for row in self.reader.sql.query(&page, &bind_all(&values))?.iter().take(size) {
+                self.filter.before = Some(row.get("id")?);
+                self.page.push_back(read_submission(&*self.reader.sql, row));
+            }
+            let is_last = ids.is_none() && self.page.len() < size;
+            self.left = if is_last { 0 } else { self.left - self.page.len() };
+        }
+        Ok(())
+    }
+}
+
+/// After an error in reading a page, the list ends. A submission that cannot be read is an error of its own.
+impl Iterator for Listing<'_> {
+    type Item = Result<Submission, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.is_empty()
+            && let Err(error) = self.read_page()
+        {
+            self.left = 0;
+            return Some(Err(error));
+        }
+        self.page.pop_front()
+    }
+}
