@@ -249,6 +249,16 @@ fn read_slowly(reader: &InboxReader, filter: &Filter, words: Option<&str>, size:
     }
 }
 
+/// The ids of a listing, which has as many as are counted, and begins as one with a limit does.
+fn list_all(reader: &InboxReader, filter: &Filter) -> Vec<Uuid> {
+    let list = |filter| reader.list(filter).unwrap().map(|s| s.unwrap().id).collect::<Vec<Uuid>>();
+    let listed = list(filter);
+    assert_eq!(listed.len(), reader.count(filter).unwrap(), "{filter:?}");
+    let limited = list(&Filter { limit: Some(300), ..filter.clone() });
+    assert_eq!(limited, listed[..listed.len().min(300)], "{filter:?}");
+    listed
+}
+
 #[test]
 fn pages_have_what_a_listing_has_whatever_the_time_limit() {
     let fixture = Fixture::with_channels(&["box"], &["waitlist"]);
@@ -287,11 +297,7 @@ fn pages_have_what_a_listing_has_whatever_the_time_limit() {
         Filter { until: Some(now()), ..all.clone() },
     ];
     for filter in &filters {
-        let list = |filter| reader.list(filter).unwrap().map(|s| s.unwrap().id).collect::<Vec<Uuid>>();
-        let listed = list(filter);
-        assert_eq!(listed.len(), reader.count(filter).unwrap(), "{filter:?}");
-        let limited = list(&Filter { limit: Some(300), ..filter.clone() });
-        assert_eq!(limited, listed[..listed.len().min(300)], "{filter:?}");
+        let listed = list_all(&reader, filter);
         for size in [1, 50, 1000] {
             let mut expected = listed.clone();
             // Reads at most a hundred pages.
