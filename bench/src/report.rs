@@ -36,11 +36,9 @@ enum Shown {
     /// Columns of stored tables with the same rows, side by side: the name of each table, and what precedes
     /// the titles of its columns.
     Columns { tables: &'static [(&'static str, &'static str)], titles: &'static [&'static str] },
-    /// All columns of a stored table.
-    Whole(&'static str),
 }
 
-const CHAPTERS: [Chapter; 8] = [
+const CHAPTERS: [Chapter; 7] = [
     Chapter {
         suite: "pages",
         title: "Pages",
@@ -85,12 +83,6 @@ const CHAPTERS: [Chapter; 8] = [
         }],
     },
     Chapter {
-        suite: "kept",
-        title: "A large inbox",
-        about: include_str!("report/kept.md"),
-        tables: &[Shown::Whole("kept"), Shown::Whole("kept-size")],
-    },
-    Chapter {
         suite: "loading",
         title: "Loading a site",
         about: include_str!("report/loading.md"),
@@ -104,7 +96,7 @@ const CHAPTERS: [Chapter; 8] = [
     },
 ];
 
-/// The page with the tables of the suite `scale`.
+/// The page with the tables of the suites `scale` and `kept`.
 const SCALE: &str = "pages/scale.md";
 const END_OF_TABLE: &str = "<!-- end of table -->";
 
@@ -180,11 +172,11 @@ fn replace_tables(document: &str, figures: &Figures) -> Result<String> {
 
 /// Composes `docs/pages/performance.md` and its plots.
 fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
-    let is_shown = |section: &&Section| CHAPTERS.iter().any(|chapter| chapter.suite == section.suite);
-    let figures = &Figures { sections: figures.sections.iter().filter(is_shown).cloned().collect() };
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
     cost::write_costs_of_things(&mut text, figures)?;
+    let is_shown = |section: &&Section| CHAPTERS.iter().any(|chapter| chapter.suite == section.suite);
+    let figures = &Figures { sections: figures.sections.iter().filter(is_shown).cloned().collect() };
     for section in &figures.sections {
         write_section(&mut text, section, &mut files)?;
     }
@@ -261,11 +253,6 @@ fn write_shown(text: &mut String, shown: &Shown, stored: &[Table]) -> Result<()>
                 |table: &&Table| comparison::is_case(table) && !HIDDEN_CASES.contains(&&*table.name);
             let cases: Vec<&Table> = stored.iter().filter(is_shown).collect();
             comparison::write_costs(text, &cases)
-        }
-        Shown::Whole(name) => {
-            let Some(table) = find(name) else { return Ok(()) };
-            text.push('\n');
-            write_rows(text, table, &table.columns.iter().collect::<Vec<_>>(), false)
         }
         Shown::Columns { tables, titles } => {
             let tables = tables.iter().filter_map(|(name, prefix)| Some((find(name)?, *prefix)));
@@ -453,8 +440,10 @@ mod tests {
 
     #[test]
     fn every_suite_of_the_report_has_a_chapter() {
+        // The tables of these are in the page about several servers.
+        let is_elsewhere = |name: &str| ["scale", "kept"].contains(&name);
         let known: Vec<&str> =
-            suites::ALL.iter().map(|(name, _)| *name).filter(|name| *name != "scale").collect();
+            suites::ALL.iter().map(|(name, _)| *name).filter(|name| !is_elsewhere(name)).collect();
         let without = known.iter().filter(|name| CHAPTERS.iter().all(|chapter| chapter.suite != **name));
         assert_eq!(without.count(), 0, "{known:?}");
     }

@@ -29,8 +29,8 @@ pub fn write_costs_of_things(text: &mut String, figures: &Figures) -> Result<()>
     writeln!(text, "\n## What one core and one gigabyte serve\n")?;
     writeln!(
         text,
-        "To choose a machine. A visit has {REQUESTS_PER_VISIT} requests of 12 KB over HTTPS; the busiest hour has {} of a \
-         day's visits, and uses the core to {}. The network may limit more.\n",
+        "A visit has {REQUESTS_PER_VISIT} requests of 12 KB over HTTPS; the busiest hour has {} of a \
+         day's visits, and uses the core to {}. For ten million submissions, see [Several servers](scale.md#a-large-inbox).\n",
         Unit::Share.format(PEAK_HOUR),
         Unit::Share.format(BUSY)
     )?;
