@@ -11,8 +11,6 @@ use super::rows::{Filter, SUBMISSION, filter_condition, read_submission};
 use crate::store::error::StoreError;
 use crate::submission::Submission;
 
-/// How many submissions one query reads. Limited because a long query would block the writer's checkpoints.
-const PAGE: usize = 256;
 impl InboxReader {
     /// Lists submissions, newest first. May miss submissions that arrive while the list is being read.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
@@ -43,26 +41,21 @@ impl Listing<'_> {
     /// Reads the next page from the database. Sets `left` to zero if it was the last one.
     fn read_page(&mut self) -> Result<(), StoreError> {
         while self.page.is_empty() && self.left > 0 {
-            let size = PAGE.min(self.left);
+            let size = WINDOW.min(self.left);
             let ids: Option<Vec<Uuid>> =
                 self.candidates.as_mut().map(|ids| ids.by_ref().take(WINDOW).collect());
-            let (condition, values) = match &ids {
-                Some(ids) if ids.is_empty() => {
-                    self.left = 0;
-                    break;
-                }
-                Some(ids) => condition_among(&self.filter, ids),
-                None => {
-                    let (chosen, values) = filter_condition(&self.filter);
-                    (format!("{chosen} ORDER BY s.id DESC LIMIT {size}"), values)
-                }
+            let (condition, values) = if let Some(ids) = &ids {
+                condition_among(&self.filter, ids)
+            } else {
+                let (chosen, values) = filter_condition(&self.filter);
+                (format!("{chosen} ORDER BY s.id DESC LIMIT {size}"), values)
             };
             let page = format!("SELECT {SUBMISSION} FROM accepted s WHERE {condition}");
             for row in self.reader.sql.query(&page, &bind_all(&values))?.iter().take(size) {
                 self.filter.before = Some(row.get("id")?);
                 self.page.push_back(read_submission(&*self.reader.sql, row));
             }
-            let is_last = ids.is_none() && self.page.len() < size;
+            let is_last = ids.map_or(self.page.len() < size, |ids| ids.len() < WINDOW);
             self.left = if is_last { 0 } else { self.left - self.page.len() };
         }
         Ok(())

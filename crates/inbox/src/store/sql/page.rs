@@ -13,7 +13,8 @@ use super::{Cell, Dialect, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission};
 
-/// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
+/// How many submissions one query reads or checks. Limited because a long query blocks the writer's
+/// checkpoints.
 pub(super) const WINDOW: usize = 256;
 /// A search checks its time limit after this many submissions.
 const CLOCK_ROWS: usize = 8;
@@ -66,8 +67,9 @@ pub(super) fn condition_among(filter: &Filter, ids: &[Uuid]) -> (String, Vec<Cel
     let first = values.len() + 1;
     // One of two numbers of parameters, so that there are few statements.
     let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
-    let padding = ids.last().into_iter().cycle();
-    values.extend(ids.iter().chain(padding).take(count).map(|id| Cell::Blob(id.as_bytes().to_vec())));
+    let padding = std::iter::repeat(ids.last().copied().unwrap_or_default());
+    let ids = ids.iter().copied().chain(padding).take(count);
+    values.extend(ids.map(|id| Cell::Blob(id.into_bytes().to_vec())));
     let names: Vec<String> = (first..=values.len()).map(|number| format!("?{number}")).collect();
     (format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", names.join(", ")), values)
 }
@@ -310,9 +312,6 @@ impl InboxReader {
         search: Option<&Search<'_>>,
         page: &mut SearchPage,
     ) -> Result<Checked, StoreError> {
-        if ids.is_empty() {
-            return Ok(Checked::default());
-        }
         let (condition, values) = condition_among(filter, ids);
         self.matching(&condition, &bind_all(&values), search, page)
     }
