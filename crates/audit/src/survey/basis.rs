@@ -268,7 +268,7 @@ async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec
     let (kind, mut urls) = sitemap_entries(&first);
     let mut sitemaps = vec![first];
     if kind == "sitemapindex"
-        && let Some(part) = urls.first().map(|part| own(client, url, part))
+        && let Some(part) = urls.first().map(|part| locate_part(client, url, part))
         && let Ok(part) = client.send(Group::Files, Request::get(&part).accept("*/*")).await
     {
         urls = sitemap_entries(&part).1;
@@ -279,7 +279,7 @@ async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec
 
 /// The URL of a part of a sitemap. A site on a private address may be a local copy, which names the parts by
 /// their public URLs: they are expected at the same paths.
-fn own(client: &Client, url: &Url, part: &Url) -> Url {
+fn locate_part(client: &Client, url: &Url, part: &Url) -> Url {
     let is_elsewhere = !client.is_public() && !client.is_same_site(part);
     let own = is_elsewhere.then(|| url.join(part.path()).ok()).flatten();
     own.unwrap_or_else(|| part.clone())

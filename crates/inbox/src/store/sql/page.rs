@@ -64,13 +64,12 @@ fn window_condition(filter: &Filter, last: Uuid) -> (String, Vec<Cell>) {
 /// of the parameters.
 pub(super) fn condition_among(filter: &Filter, ids: &[Uuid]) -> (String, Vec<Cell>) {
     let (chosen, mut values) = filter_condition(filter);
-    let first = values.len() + 1;
     // One of two numbers of parameters, so that there are few statements.
     let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
     let padding = std::iter::repeat(ids.last().copied().unwrap_or_default());
     let ids = ids.iter().copied().chain(padding).take(count);
     values.extend(ids.map(|id| Cell::Blob(id.into_bytes().to_vec())));
-    let names: Vec<String> = (first..=values.len()).map(|number| format!("?{number}")).collect();
+    let names: Vec<_> = (values.len() - count + 1..=values.len()).map(|n| format!("?{n}")).collect();
     (format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", names.join(", ")), values)
 }
 
@@ -312,6 +311,9 @@ impl InboxReader {
         search: Option<&Search<'_>>,
         page: &mut SearchPage,
     ) -> Result<Checked, StoreError> {
+        if ids.is_empty() {
+            return Ok(Checked::default());
+        }
         let (condition, values) = condition_among(filter, ids);
         self.matching(&condition, &bind_all(&values), search, page)
     }
