@@ -3,13 +3,11 @@
 //! A mail to a visitor is a delivery through a channel of its own, whose name begins with [`PREFIX`]. It
 //! never counts as a delivery to the team.
 
-pub mod mailbox;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::mailbox::{is_automated, mailbox_key};
 use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::mailbox::{is_automated, mailbox_key};
 use frontdesk_forms::named_enum;
 
 /// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.

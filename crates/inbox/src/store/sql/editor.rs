@@ -21,7 +21,7 @@ use crate::store::fingerprint::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, open, sqlite};
 use crate::submission::delivery::Route;
-use crate::submission::visitor_mail::mailbox::mailbox_key;
+use frontdesk_forms::mailbox::mailbox_key;
 use frontdesk_process::progress;
 use frontdesk_screening::Lexicon;
 

@@ -62,7 +62,7 @@ pub fn recipient_domain(email: &str) -> Option<String> {
 
 /// Whether addresses with this local part, which must be in lower case, are those of roles, mailing lists or
 /// automated senders. Ignores a subaddress.
-pub(super) fn is_automated(local: &str) -> bool {
+pub fn is_automated(local: &str) -> bool {
     let name = local.split('+').next().unwrap_or_default();
     AUTOMATED.contains(&name.replace(['-', '_', '.'], "").as_str())
         || name.starts_with("owner-")
