@@ -163,8 +163,6 @@ CREATE TABLE network_rate (
     rates   text   NOT NULL
 );
 
-CREATE INDEX network_rate_rested ON network_rate (rested);
-
 CREATE TABLE page_view (
     day            bigint NOT NULL,
     path           text   NOT NULL,

@@ -168,8 +168,6 @@ CREATE TABLE network_rate (
     rates   TEXT    NOT NULL                -- a JSON object: the same for each form and limit
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX network_rate_rested ON network_rate (rested);
-
 -- Counts of page views. The number of rows per day is limited.
 CREATE TABLE page_view (
     day            INTEGER NOT NULL,        -- UTC, in days since 1970-01-01
@@ -271,7 +269,7 @@ CREATE TABLE session (
 
 -- The mailboxes that a mail to a visitor was sent to recently, so that each gets at most one a day.
 CREATE TABLE visitor_mail (
-    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in crates/inbox/src/submission/visitor_mail/mailbox.rs
+    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in crates/forms/src/mailbox.rs
     mail    TEXT    NOT NULL,                                    -- the channel, as in `delivery`
     until   INTEGER NOT NULL,                                    -- when the next such mail may be sent
     PRIMARY KEY (address, mail)

@@ -23,7 +23,7 @@ use frontdesk_postgres::Server;
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
 /// The number of the layout. Databases with another one are refused.
-const LAYOUT: i64 = 17;
+const LAYOUT: i64 = 18;
 
 /// Options for the writer. Visitors wait for its statements.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };

@@ -37,7 +37,7 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
 /// The number of the layout, stored in `user_version`. Databases with another one are refused.
-pub(super) const LAYOUT: i64 = 18;
+pub(super) const LAYOUT: i64 = 19;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -422,11 +422,15 @@ impl Transaction<'_> {
             "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
         );
         tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+        // Look through a few neighboring rows, beginning at a random place: the last bytes of an id are
+        // random. An index by time would be changed at a random place for each submission.
+        let mut place = ids.last().copied().unwrap_or_default();
+        place.reverse();
         let rested = format!(
-            "DELETE FROM network_rate WHERE network IN
-             (SELECT network FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
+            "DELETE FROM network_rate WHERE rested < ?1 AND network IN
+             (SELECT network FROM network_rate WHERE network >= ?2 ORDER BY network LIMIT ?3 {lock})"
         );
-        tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), most]).map(drop)
+        tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), place, most]).map(drop)
     }
 
     /// Finds the newest submission for each content hash. `contents` maps stored hashes, which may have a day

@@ -225,6 +225,22 @@ fn a_networks_first_submission_precedes_others_and_marked_ones_come_later() {
 }
 
 #[test]
+fn rates_of_networks_that_have_rested_are_removed() {
+    let fixture = Fixture::new();
+    let long_ago = start() - Duration::from_hours(10 * 24);
+    for network in 0..100 {
+        fixture.keep_new(&Arrival { received_at: long_ago, ..message(network, 0) });
+    }
+    let count = || fixture.fresh.sql().value::<i64>("SELECT count(*) FROM network_rate", &[]).unwrap();
+    assert_eq!(count(), Some(100));
+    for n in 0..100 {
+        fixture.keep_new(&message(200, n));
+    }
+    // Each batch looks at a random place. The probability that more than ten are left is below 10⁻⁹.
+    assert!(count() <= Some(10), "{:?} are left", count());
+}
+
+#[test]
 fn a_form_can_have_a_quota_of_its_own() {
     let Fixture { mut options, fresh, .. } = flooded();
     options.intake.own_quotas = [("contact".to_owned(), Quota { per_minute: 5, per_hour: 100 })].into();
