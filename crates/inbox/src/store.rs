@@ -26,6 +26,7 @@ mod write_queue;
 mod writer;
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -184,6 +185,12 @@ impl Store {
     /// Whether submissions are waiting to be written, or at least one was accepted a moment ago.
     pub fn has_visitors(&self) -> bool {
         self.writer.submissions.has_visitors()
+    }
+
+    /// Whether submissions are being accepted while SQLite's log is copied into the database. The copy ends
+    /// only if the log grows more slowly than it is copied.
+    pub fn is_copying_beside_visitors(&self) -> bool {
+        self.events().is_copying.load(Relaxed) && self.has_visitors()
     }
 
     /// Whether other replicas may use the same database, which is so with PostgreSQL.

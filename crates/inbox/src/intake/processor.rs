@@ -200,11 +200,16 @@ impl ProcessorThread {
 
     /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_FINISH`] is over.
     /// Pauses while another replica is processing a batch, for up to [`MAX_PAUSE`] during a burst of
-    /// submissions, and as [`rest`] demands while submissions are being accepted.
+    /// submissions, and, while submissions are being accepted, during copies of SQLite's log and as [`rest`]
+    /// demands.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            while self.store.is_busy() && began.elapsed() < MAX_PAUSE && !self.is_stopping.load(Relaxed) {
+            let waits = || {
+                (self.store.is_busy() && began.elapsed() < MAX_PAUSE)
+                    || self.store.is_copying_beside_visitors()
+            };
+            while !self.is_stopping.load(Relaxed) && waits() {
                 thread::sleep(BUSY_CHECK_INTERVAL);
             }
             self.refresh_lessons();

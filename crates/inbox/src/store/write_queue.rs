@@ -53,10 +53,17 @@ struct Waiting {
     began: Option<Instant>,
     /// When the last burst began.
     crowded_at: Option<Instant>,
-    /// When the writer last took submissions.
+    /// When the writer last took submissions, or had written them.
     visited_at: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
+}
+
+impl Waiting {
+    /// Whether the writer has a batch with submissions. A sync can take long.
+    fn is_writing_submissions(&self) -> bool {
+        self.began.is_some() && self.began == self.visited_at
+    }
 }
 
 /// The requests of one batch. `answers` and `jobs` have the same order.
@@ -172,10 +179,12 @@ impl WriteQueue {
         !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
     }
 
-    /// Whether submissions are waiting, or one was accepted recently.
+    /// Whether submissions are waiting or being written, or one was accepted recently.
     pub fn has_visitors(&self) -> bool {
         let waiting = self.lock();
-        !waiting.batch.jobs.is_empty() || waiting.visited_at.is_some_and(|at| at.elapsed() < VISIT_DURATION)
+        !waiting.batch.jobs.is_empty()
+            || waiting.is_writing_submissions()
+            || waiting.visited_at.is_some_and(|at| at.elapsed() < VISIT_DURATION)
     }
 
     /// Fails if the queue is closed, the last write failed, or the current write takes too long.
@@ -245,6 +254,9 @@ impl WriteQueue {
     pub fn record_outcome(&self, failure: Option<StoreError>) {
         let before = {
             let mut waiting = self.lock();
+            if waiting.is_writing_submissions() {
+                waiting.visited_at = Some(Instant::now());
+            }
             waiting.began = None;
             mem::replace(&mut waiting.failure, failure.clone())
         };
@@ -299,6 +311,18 @@ mod tests {
         };
         check(|size| ("x".repeat(size), None));
         check(|size| ("{}".to_owned(), Some(vec![0; size])));
+    }
+
+    #[test]
+    fn visitors_wait_as_long_as_their_submissions_are_being_written() {
+        let queue = WriteQueue::default();
+        let mut waiting = queue.lock();
+        let began = Instant::now().checked_sub(VISIT_DURATION * 2);
+        (waiting.began, waiting.visited_at) = (began, began);
+        drop(waiting);
+        assert!(queue.has_visitors(), "the write is slow");
+        queue.lock().began = None;
+        assert!(!queue.has_visitors(), "there was no submission for a while");
     }
 
     /// A log output that checks whether the queue is locked.

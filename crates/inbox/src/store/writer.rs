@@ -2,6 +2,7 @@
 //! together, then reports the outcome to each caller.
 
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -22,6 +23,8 @@ use frontdesk_process::panics;
 /// Wakes threads and tasks of this process after commits.
 #[derive(Default)]
 pub struct Events {
+    /// Whether SQLite's log is being copied into the database.
+    pub is_copying: AtomicBool,
     pub accepted: Notify,
     /// This process has checked the intake, and has processed a batch if there was one.
     pub processed: watch::Sender<()>,
@@ -279,10 +282,11 @@ impl WriterThread {
     /// Starts copying a long write-ahead log into the database on another thread, and copies the rest once
     /// that thread has ended. Call this after a commit, while no caller is waiting.
     fn checkpoint_if_due(&mut self) {
-        if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
-            && copier.after_commit(database.changed, || Some(database.files.clone()))
-        {
-            database.checkpoint_rest();
+        if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database) {
+            if copier.after_commit(database.changed, || Some(database.files.clone())) {
+                database.checkpoint_rest();
+            }
+            self.events.is_copying.store(copier.is_running(), Relaxed);
         }
     }
 

@@ -16,10 +16,12 @@ use super::{checkpoint_passively, connect, enable_full_sync};
 use crate::store::error::StoreError;
 
 /// The number of changed rows after which the log is copied. Each row changes about one page of 4 KiB; with
-/// long messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`).
-const COPY_AFTER_ROWS: u64 = 6144;
+/// long messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`). The sync of a copy writes its pages
+/// at random places of the disk, and syncs of the log wait for that: a few short waits are better than a
+/// long one.
+const COPY_AFTER_ROWS: u64 = 1024;
 /// The copier continues until at most this many pages are left for the writer.
-const MAX_REST_PAGES: i64 = 512;
+const MAX_REST_PAGES: i64 = 128;
 /// The maximum number of passes over the log, which may grow faster than it is copied under heavy load.
 const MAX_PASSES: usize = 8;
 
@@ -43,6 +45,11 @@ impl Copier {
     /// Starts copying after `many` changed rows.
     fn with_threshold(many: u64, path: &Path) -> Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
+    }
+
+    /// Whether the log is being copied; false once [`Self::after_commit`] has returned true.
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.is_some()
     }
 
     /// Call this after each commit, with the number of rows that it changed. Starts a checkpoint on another
