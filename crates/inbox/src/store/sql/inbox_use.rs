@@ -1,0 +1,57 @@
+//! Whether operators read the inbox: what is unread, and when one of them last used it.
+
+use jiff::Timestamp;
+
+use super::read::InboxReader;
+use super::{rows, values};
+use crate::store::error::StoreError;
+
+/// The number of latest submissions that show whether operators read them in the inbox.
+const SAMPLE: i64 = 20;
+
+/// How operators read the inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readership {
+    /// The number of open submissions that arrived before a time and were not opened.
+    pub unread: usize,
+    /// When an operator last opened a submission for the first time, used the web interface or changed
+    /// something. `None` if that never happened.
+    pub last_use: Option<Timestamp>,
+    /// Whether operators had opened at least half of the latest submissions by then. If not, they read them
+    /// elsewhere, such as in their mail.
+    pub is_read_here: bool,
+}
+
+impl InboxReader {
+    /// How operators read the inbox, with the unread submissions that were received before `before`.
+    pub fn readership(&self, before: Timestamp) -> Result<Readership, StoreError> {
+        let count =
+            "SELECT count(*) FROM submission WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL
+             AND spam_at IS NULL AND received_at < ?1";
+        let unread = self.sql.one_value(count, values![before])?;
+        let latest = [
+            "SELECT max(seen_at) FROM submission",
+            "SELECT max(used_at) FROM session",
+            "SELECT max(at) FROM operator_log",
+        ];
+        let mut last_use: Option<Timestamp> = None;
+        for query in latest {
+            last_use = last_use.max(self.sql.one_value::<Option<Timestamp>>(query, &[])?);
+        }
+        let Some(last) = last_use else { return Ok(Readership { unread, last_use, is_read_here: false }) };
+        let sample = "SELECT count(*) AS arrived, count(seen_at) AS opened FROM (
+                 SELECT seen_at FROM submission WHERE received_at <= ?1 AND held_at IS NULL AND spam_at IS NULL
+                 ORDER BY id DESC LIMIT ?2) AS latest";
+        let row = self.sql.row(sample, values![last, SAMPLE])?;
+        let (arrived, opened): (usize, usize) = match row {
+            Some(row) => (row.get("arrived")?, row.get("opened")?),
+            None => (0, 0),
+        };
+        Ok(Readership { unread, last_use, is_read_here: opened > 0 && opened * 2 >= arrived })
+    }
+
+    /// The time that the server stored under a name, such as that of the last digest.
+    pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+        rows::stored_number(&*self.sql, name)?.map(rows::to_timestamp).transpose()
+    }
+}
