@@ -173,7 +173,7 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.len() as u64 > MAX_FILE {
-        bail!("{} has more than {} MiB", path.display(), MAX_FILE >> 20);
+        bail!("{} is larger than {} MiB, the maximum", path.display(), MAX_FILE >> 20);
     }
     Ok(bytes)
 }

@@ -110,8 +110,8 @@ impl Runner {
         }
     }
 
-    /// Runs if it is time, and returns the time until the next run. If the canary is off, removes the result
-    /// of the last run, which would soon be misleading.
+    /// Runs if it is time. Returns how long to wait before the next call: zero after a run. If the canary is
+    /// off, removes the result of the last run, which would soon be misleading.
     async fn run_if_due(&self, options: &CanaryOptions) -> Result<Duration, StoreError> {
         let Some(every) = options.every else {
             #[expect(

@@ -25,6 +25,7 @@ mod document;
 mod dom;
 mod embedded;
 mod footnotes;
+mod html_tree;
 mod inline;
 mod main_content;
 mod math;
@@ -39,12 +40,12 @@ mod scan;
 mod select;
 mod table;
 mod templates;
-mod tree;
 mod writer;
 
 pub use account::{Loss, Omission};
 pub use decode::decode_html;
 pub use embedded::Embedded;
+pub use html_tree::{HtmlElement, HtmlTree};
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};
 use phrasing::{Converter, Mode};
 pub use rule::Rule;
@@ -52,7 +53,6 @@ pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
-pub use tree::{HtmlElement, HtmlTree};
 pub use url::Url;
 
 /// The options of a conversion: which parts of the page to convert, and what the caller knows about the page.

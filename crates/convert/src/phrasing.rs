@@ -262,7 +262,7 @@ impl<'a> Converter<'a> {
         if !out.is_in_link() && dom.descendants(id).any(is_link) {
             return self.write_linked_code(id, out);
         }
-        // A code span cannot contain line breaks either.
+        // A code span cannot contain line breaks, so each `<br>` ends one.
         let text = |d| {
             if dom.tag(d) == Tag::Br { "\n".to_owned() } else { one_line(dom.text(d).unwrap_or_default()) }
         };

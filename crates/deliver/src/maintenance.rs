@@ -396,7 +396,9 @@ impl Maintenance {
                 Err(_) => false,
             };
             if !is_done {
-                tracing::warn!("the daily mail to a user of the inbox was not accepted; will retry");
+                tracing::warn!(
+                    "could not prepare or send the daily mail to a user of the inbox; will retry for some hours"
+                );
                 let before = due.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(due);
                 self.store.change(move |tx| tx.store_time(&key, before)).await?;
             }

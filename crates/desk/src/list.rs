@@ -173,7 +173,8 @@ fn read_list(
 }
 
 impl ListPage {
-    /// Adds a part, which continues with `query`.
+    /// Adds a part, unless it is empty. The whole list then continues as this part does: with `query`, where
+    /// `page` ends.
     fn add(&mut self, heading: Option<&'static str>, page: SearchPage, query: &ListQuery) {
         self.sealed += page.sealed;
         self.next = page.next.map(|id| ListQuery { before: Some(id), ..query.clone() });

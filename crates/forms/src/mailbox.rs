@@ -125,7 +125,7 @@ static KNOWN: LazyLock<Providers> = LazyLock::new(|| {
 });
 
 impl Provider {
-    /// Parses a line of the file; `None` if it is malformed.
+    /// Parses a line of `providers.txt`; `None` if it is malformed.
     fn parse(line: &'static str) -> Option<Provider> {
         let (rules, domains) = line.split_once(": ")?;
         let mut provider = Provider { domains: domains.split(' ').collect(), ..Provider::default() };

@@ -129,7 +129,8 @@ pub(crate) fn absent(field: &Field) -> Result<Option<FieldValue>, Vec<Problem>> 
     if field.required { Err(vec![Problem::Missing]) } else { Ok(None) }
 }
 
-/// The JSON number, an integer where the value is one. `None` for infinity and NaN.
+/// `value` as a JSON number: an integer if it is whole and below 9e15 in absolute value. `None` for infinity
+/// and NaN.
 #[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53 is exact")]
 pub(crate) fn number_from(value: f64) -> Option<Number> {
     if value.fract() == 0.0 && value.abs() < 9e15 {

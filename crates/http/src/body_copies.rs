@@ -165,7 +165,7 @@ impl State {
 
 #[cold]
 fn report_unavailable(error: &io::Error) {
-    tracing::warn!(%error, "cannot copy a body to a file; long bodies are sent from the heap");
+    tracing::warn!(%error, "cannot copy a response to a temporary file; long responses are sent from memory, which takes more CPU time");
 }
 
 /// Creates a file without a name, which only this process has: in `folder`, or in memory if there is none or

@@ -112,7 +112,7 @@ pub fn resume(
     Ok(Some(session))
 }
 
-/// The sessions whose short id begins with `prefix`, in lower case; none if `prefix` is empty.
+/// The sessions whose short id begins with `prefix`, which must be in lower case; none if it is empty.
 pub fn find<'a>(sessions: &'a [Session], prefix: &str) -> Vec<&'a Session> {
     let matches = |session: &&Session| !prefix.is_empty() && session.short_id().starts_with(prefix);
     sessions.iter().filter(matches).collect()

@@ -54,6 +54,7 @@ pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix
 pub use sql::edit::Erased;
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
+pub use sql::inbox_use::Readership;
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
 pub use sql::lesson::Lessons;
 pub use sql::listing::Listing;
@@ -63,7 +64,6 @@ pub use sql::opinion::OpinionEffect;
 pub use sql::page::SearchPage;
 pub use sql::person::PersonSummary;
 pub use sql::read::{ChannelState, IdMatch, InboxReader};
-pub use sql::readership::Readership;
 pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_text::SearchText;

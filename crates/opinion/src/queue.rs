@@ -206,7 +206,7 @@ impl Shared {
             let seconds = pause.as_secs();
             tracing::warn!(
                 why,
-                "rspamd does not answer; submissions are delivered without its opinion, and it is asked again in {seconds} seconds"
+                "rspamd gives no usable answer; submissions are delivered without its opinion, and it is asked again in {seconds} seconds"
             );
         }
     }

@@ -163,7 +163,8 @@ impl File {
             cache,
             link: None,
             headers: Vec::new(),
-            // The bytes of a file on the disk are not in memory, and their encodings would be.
+            // A file on the disk is not compressed, because its encodings would be in memory. Its `bytes` are
+            // empty.
             compressible: is_compressible(media_type) && blob.bytes.len() >= MIN_COMPRESSED,
             hash: blob.hash,
             identity: EncodedBody { disk: blob.disk, ..EncodedBody::new(blob.bytes, etag) },

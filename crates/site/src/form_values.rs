@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 
-use super::form_page::{field_markers, message_marker, option_marker};
+use super::form_answer::{field_markers, message_marker, option_marker};
 use super::language::Language;
 use super::options::PageForm;
 use super::words::WordList;
@@ -106,6 +106,8 @@ impl<'a> FormView<'a> {
     }
 }
 
+/// A field's values for templates. With `is_answered`, they contain the markers that a response replaces with
+/// the visitor's value, selection and error; otherwise the default option is selected.
 fn field_value(field: &'static Field, label: &str, description: &str, is_answered: bool) -> Value {
     let [least, most] = field.limits();
     let checked = |at: usize, option: &str| {
@@ -145,7 +147,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::form_page::{FormMessage, FormPage};
+    use crate::form_answer::{FormMessage, FormPage};
     use crate::options::PagesOptions;
     use crate::theme::Theme;
     use frontdesk_forms::FormFile;

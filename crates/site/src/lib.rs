@@ -48,9 +48,9 @@ mod words;
 
 // Forms: the pages that answer visitors, and the texts of mails.
 mod confirm;
+mod form_answer;
+mod form_answers;
 mod form_function;
-mod form_page;
-mod form_pages;
 mod form_values;
 mod mail_text;
 mod plain_page;
@@ -105,7 +105,7 @@ pub use frontdesk_publish::{
 pub use confirm::{CONFIRM_PATH, ConfirmPage};
 pub use encodings::Encodings;
 pub use file::File;
-pub use form_page::{FormMessage, FormPage};
+pub use form_answer::{FormMessage, FormPage};
 pub use language::Language;
 pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use schedule::{ScheduledPage, format_time, start_of_day};

@@ -108,7 +108,7 @@ pub struct BodyWarning {
     pub hint: &'static str,
 }
 
-/// A heading of a body. An id that the author has chosen may repeat another one, about which rendering warns.
+/// A heading of a body. If an id that the author has chosen repeats another one, rendering warns.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
     /// 1 to 6.

@@ -56,17 +56,24 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
 fn find_excess_depth(formula: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chain = 0_usize;
+    // The letters since the last command or script, without the command's name.
+    let (mut letters, mut end, mut is_command) = (0, 0, false);
     for (at, word) in formula.match_indices(|c: char| !c.is_ascii_alphabetic()) {
         let after = &formula[at + word.len()..];
+        letters += if is_command { 0 } else { at - end };
+        // The first letter may be a script that has one itself; the second one follows it.
+        if letters > 1 {
+            chain = 0;
+        }
+        (end, is_command) = (at + word.len(), word == "\\");
         match word {
             "{" | "[" => depth += 1,
             "}" | "]" => depth = depth.saturating_sub(1),
             "\\" if after.starts_with("begin") || after.starts_with("left") => depth += 1,
             "\\" if after.starts_with("end") || after.starts_with("right") => depth = depth.saturating_sub(1),
-            "\\" | "^" | "_" | "'" => chain += 1,
+            "\\" | "^" | "_" | "'" => (chain, letters) = (chain + 1, 0),
             _ => {}
         }
-        // A letter or digit that is not part of a command ends a chain of commands.
         if !matches!(word, "\\" | "^" | "_" | "'" | "{" | "[" | " " | "\n") {
             chain = 0;
         }
@@ -136,6 +143,10 @@ mod tests {
             assert!(html.contains(expected), "{formula}: {html}");
             assert!(!html.contains("style=\""), "{formula}: {html}");
         }
+        assert!(
+            render(&"a_i b_j ".repeat(MAX_DEPTH), false).is_ok(),
+            "these scripts do not enclose each other"
+        );
         assert!(render("x", true).expect("a valid formula").starts_with("<math display=\"block\">"));
     }
 

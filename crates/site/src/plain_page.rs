@@ -7,7 +7,7 @@ use minijinja::context;
 use minijinja::value::Serde;
 
 use super::file::{Cache, File};
-use super::form_page::{FormPage, THANKS, thanks_texts};
+use super::form_answer::{FormPage, THANKS, thanks_texts};
 use super::form_values::FormView;
 use super::language::Language;
 

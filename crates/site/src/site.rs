@@ -13,7 +13,7 @@ use jiff::civil::Date;
 use super::confirm::ConfirmPage;
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
-use super::form_page::{FormPage, FormPages, THANKS};
+use super::form_answer::{FormPage, FormPages, THANKS};
 use super::images::LargeImage;
 use super::language::Language;
 use super::options::PagesOptions;

@@ -15,7 +15,7 @@ use super::brand::{Brand, FontFacts, apply_brand};
 use super::confirm::confirm_documents;
 use super::document::{Document, PageKind, SourcePages, add_blog_pages, add_list_pages, folders_above};
 use super::file::Blob;
-use super::form_page::{THANKS, thanks_texts};
+use super::form_answer::{THANKS, thanks_texts};
 use super::front_matter::Button;
 use super::images::catalog_images;
 use super::language::Language;

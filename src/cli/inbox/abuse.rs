@@ -63,8 +63,8 @@ fn released_share(held: &SignalCount) -> f64 {
     held.released as f64 / held.held.max(1) as f64
 }
 
-/// Writes the totals since the day `first`, and a table each of sources, signals and agents. Leaves out
-/// tables without rows.
+/// Writes the totals since the day `first`, the operators' decisions, and a table each of sources, signals
+/// and agents. Leaves out what is empty.
 fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let totals = [
         format!("Since {first}:"),

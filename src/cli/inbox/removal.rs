@@ -208,7 +208,8 @@ fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option
     Ok(Some(ExitCode::from(2)))
 }
 
-/// Asks a yes-or-no question. Any answer except `y` or `yes`, in either case, means no: nothing was removed.
+/// Asks a yes-or-no question. Only `y` and `yes`, in upper or lower case, mean yes; after any other answer,
+/// prints that nothing was removed. Without a terminal, asks nothing and returns false.
 fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     let Some(answers) = console.answers.as_mut() else { return Ok(false) };
     write!(console.err, "{question} [y/N] ")?;

@@ -337,7 +337,10 @@ fn shortened(interval: Duration, until: Option<Timestamp>, now: Timestamp) -> Du
 fn log_faults(faults: &[Fault], is_json: bool) {
     faults.iter().take(MAX_SHOWN_FAULTS).for_each(|fault| log_fault(fault, is_json));
     if let Some(others @ [_, ..]) = faults.get(MAX_SHOWN_FAULTS..) {
-        tracing::warn!("not shown: {}", count_faults(others));
+        tracing::warn!(
+            "the log leaves out further faults ({}); `frontdesk check` lists all of them",
+            count_faults(others)
+        );
     }
 }
 

@@ -20,7 +20,7 @@ use crate::page::representation_of_page;
 /// not sent.
 #[derive(Default)]
 pub struct NegotiationSurvey {
-    /// Whether the page's own URL has Markdown, for any client.
+    /// Whether the page's own URL returned Markdown to at least one client.
     pub negotiates: bool,
     /// Agents that prefer Markdown; none unless the site serves the page with a query.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,

@@ -214,7 +214,8 @@ impl<'a> Reader<'a> {
         DedupKey::Field(name)
     }
 
-    /// The name of a field in the key `key`; empty if the key is missing.
+    /// The text of `key`, which must name one of `fields`: otherwise records a fault, and returns the text
+    /// nevertheless. Empty if the key is missing or has no text.
     pub(super) fn field_reference(&mut self, table: &Table<'_>, key: &str, fields: &[Field]) -> &'static str {
         let name = self.text(table, key).unwrap_or_default();
         if !name.is_empty() && !fields.iter().any(|field| field.name == name) {

@@ -87,7 +87,8 @@ pub(crate) struct Eased {
     pub was_uncounted: bool,
 }
 
-/// The ages, in milliseconds, below which earlier submissions and keys count.
+/// A new submission is compared only with submissions and idempotency keys that are younger than this, in
+/// milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MaxAges<'a> {
     /// For idempotency keys and for submissions whose content is not lasting.

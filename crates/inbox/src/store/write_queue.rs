@@ -53,7 +53,7 @@ struct Waiting {
     began: Option<Instant>,
     /// When the last burst began.
     crowded_at: Option<Instant>,
-    /// When the writer last took submissions, or had written them.
+    /// When the writer last took submissions or finished writing them.
     visited_at: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,

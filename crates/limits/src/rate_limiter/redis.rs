@@ -233,7 +233,8 @@ impl Primary {
         timeout(options.timeout, self.run_script(&self.connection, &Request::probe())).await
     }
 
-    /// Runs the script over this thread's own connection if it has one, and otherwise over the shared one.
+    /// Runs the script over this runtime's own connection if it has one, and otherwise over the shared one.
+    /// If its own connection is lost, drops it and runs the script once more, over the shared one.
     async fn call_with_pool(
         &self,
         request: &Request,

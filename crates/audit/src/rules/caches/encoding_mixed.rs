@@ -60,7 +60,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The only value of `Accept-Encoding` of a request of this survey.
+/// The `Accept-Encoding` of the request, which names one coding in this survey; empty if it is missing.
 fn accepted_coding(exchange: &Exchange) -> String {
     let mut headers = exchange.request.headers.iter();
     let value = headers.find(|(name, _)| name == http::header::ACCEPT_ENCODING);

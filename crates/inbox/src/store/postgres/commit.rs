@@ -190,7 +190,7 @@ impl PostgresWriter {
         &self,
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
-        // Check this before removing rows, so that the rows of a process that has ended are visible.
+        // Check which server processes are alive before removing rows: those of ended ones are then visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
             if self.is_backend_alive(backend)? {

@@ -194,7 +194,7 @@ impl InboxReader {
         })
     }
 
-    /// Counts by lessons that were taught since a time, in milliseconds.
+    /// Counts the operators' decisions by their lessons since `since`, Unix time in milliseconds.
     fn decisions(&self, since: i64) -> Result<Decisions, StoreError> {
         let count = |condition: &str| format!("count(*) FILTER (WHERE {condition})");
         let decisions = format!(

@@ -70,7 +70,7 @@ pub struct Filter {
     pub before: Option<Uuid>,
     /// Selects only ids above this one.
     pub after: Option<Uuid>,
-    /// Whether an operator has marked the submission as done.
+    /// Selects only submissions that an operator has marked as done, or only the others.
     pub is_done: Option<bool>,
     pub is_held: Option<bool>,
     /// Selects only those of these forms.

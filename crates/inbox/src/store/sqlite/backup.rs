@@ -241,7 +241,8 @@ fn hash_contents(connection: &Connection) -> Result<Contents> {
     })
 }
 
-/// Hashes a table's rows in the order in which they are stored. A copy preserves this order.
+/// Hashes a table's rows in the order in which they are stored, which a copy preserves. Leaves out the digest
+/// that `meta` records.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
     let name = quote(table);
