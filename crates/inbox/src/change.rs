@@ -152,8 +152,8 @@ impl<'a> Changes<'a> {
         self.editor.set_spam(id, true, now)
     }
 
-    /// Undoes [`Changes::mark_spam`] of a submission that had no mark: removes the mark and what it taught,
-    /// and releases the submission if the mark had held it.
+    /// Undoes [`Changes::mark_spam`] of a submission that had no mark: removes the mark and its lesson, and
+    /// releases the submission if the mark had held it.
     pub fn undo_spam(
         &mut self,
         id: Uuid,
@@ -167,7 +167,8 @@ impl<'a> Changes<'a> {
         Ok(undone)
     }
 
-    /// Removes the mark of spam, and releases the submission if the mark had held it.
+    /// Removes the mark of spam, teaches that the submission is honest, and releases it if the mark had held
+    /// it.
     pub fn unmark_spam(
         &mut self,
         id: Uuid,

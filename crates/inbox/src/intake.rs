@@ -52,7 +52,8 @@ pub struct IntakeOptions {
     pub screening: ScreeningOptions,
     /// The rspamd that is asked about new submissions. `None` asks none.
     pub rspamd: Option<Arc<RspamdOptions>>,
-    /// The forms whose visitors wait until a channel has confirmed the delivery: it does not wait for rspamd.
+    /// The forms whose visitors wait until a channel has confirmed the delivery. Their deliveries do not wait
+    /// for rspamd.
     pub confirmed_forms: Vec<&'static str>,
     /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
     /// sent many are held until the flood ends. `None` disables flood detection.
@@ -116,8 +117,8 @@ impl fmt::Debug for Arrival {
 impl Arrival {
     /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
     /// gets the submission, encrypts the fields. The submission is then also screened here, because the
-    /// processor cannot read it; the details of the reasons are dropped. If screening panics, it gets no
-    /// points.
+    /// processor cannot read it; the details of the reasons are dropped. If screening panics, logs that, and
+    /// the submission gets no points.
     pub(crate) fn prepare_row(
         self,
         options: &IntakeOptions,
@@ -196,8 +197,8 @@ impl Intake {
         self.store.append(accepting).await
     }
 
-    /// Stores a test submission of the canary, whose token has this nonce, and returns its id. It takes the
-    /// same way as a submission up to the processor, which removes it.
+    /// Stores a test submission of the canary, whose token has this nonce, and returns its id. The test
+    /// submission is handled like any other up to the processor, which removes it.
     pub async fn accept_canary(
         &self,
         entry: Entry,

@@ -42,7 +42,8 @@ impl DiscardPreview {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Discarded {
     pub erased: Erased,
-    /// Submissions that were released or removed meanwhile.
+    /// The number of previewed submissions that were not discarded, because they were released or removed
+    /// meanwhile.
     pub stayed: usize,
 }
 

@@ -288,8 +288,8 @@ impl Store {
         Ok(())
     }
 
-    /// Adds page views to the counts of a day, in several transactions. After an error, `counts` holds those
-    /// that have not been stored. Needs a runtime with timers.
+    /// Adds page views to the counts of a day, in several transactions with pauses in between. After an
+    /// error, `counts` holds those that have not been stored. Needs a runtime with timers.
     pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
         let mut rows = None;
         while let Some(part) = last_part(&counts.pages) {

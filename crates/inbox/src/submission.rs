@@ -87,8 +87,9 @@ impl Submission {
         self.displayed(self.definition?.heading)
     }
 
-    /// The text that lists show the beginning of: of the field that the definition names for it, otherwise of
-    /// the first multiline text. `None` if it was not filled in.
+    /// The text whose beginning lists show: that of the field that the definition names for this, otherwise
+    /// that of the first multiline field; without a definition, that of the field `message`. `None` if the
+    /// field was not filled in.
     pub fn preview(&self) -> Option<Cow<'_, str>> {
         let Some(form) = self.definition else { return self.displayed("message") };
         let of_form = Some(form.preview).filter(|name| !name.is_empty());

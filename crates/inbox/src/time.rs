@@ -9,7 +9,7 @@ pub enum TimeArgument {
     At(Timestamp),
     /// Midnight in the operator's time zone.
     Day(Date),
-    /// This long ago.
+    /// A time this long ago.
     Ago(SignedDuration),
 }
 

@@ -1,8 +1,8 @@
 //! Byte budgets: daily limits on the bytes of accepted forms per source and network, in bounded memory.
 //!
-//! Without them, one network could fill the disk within its rate limits. Budgets refill steadily: in any
-//! period `t`, a source can send at most `budget + t · budget / day`, which is two budgets in its first 24
-//! hours.
+//! Without byte budgets, one network could fill the disk within its rate limits. Budgets refill steadily: in
+//! any period `t`, a source can send at most `budget + t · budget / day`, which is two budgets in its first
+//! 24 hours.
 //!
 //! Debts are kept in count-min sketches with the guarantees of `sketch.rs`. A cell holds a byte count: once
 //! that many bytes have been refilled since the limiter's first request, the cell's keys have no debt. The

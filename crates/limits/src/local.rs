@@ -11,7 +11,8 @@ use crate::source::Source;
 /// Base-2 logarithms of the numbers of columns. The sketches take 32 MiB for sources and 8 MiB for networks.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
-/// Those of [`LocalLimiter::small`]: 512 KiB and 128 KiB.
+/// Base-2 logarithms of the numbers of columns for [`LocalLimiter::small`]. The sketches take 512 KiB and 128
+/// KiB.
 const SMALL_SOURCE_BITS: u32 = 14;
 const SMALL_NETWORK_BITS: u32 = 12;
 

@@ -23,11 +23,11 @@ impl Quota {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitOptions {
     pub enabled: bool,
-    /// For one IPv4 address or IPv6 /64.
+    /// The quota of one IPv4 address or IPv6 /64.
     pub source: Quota,
-    /// For one IPv4 /24 or IPv6 /48. A value below `source` is raised to `source`.
+    /// The quota of one IPv4 /24 or IPv6 /48. A value below `source` is raised to `source`.
     pub network: Quota,
-    /// For new submissions to one form from all senders combined. See [`LimitOptions::form_quota`].
+    /// The quota of new submissions to one form from all senders combined. See [`LimitOptions::form_quota`].
     pub form: Quota,
 }
 

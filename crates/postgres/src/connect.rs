@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::server::Server;
 
-/// How much longer than the time limit we wait for the thread.
+/// The time that is added to time limits, and the time limit for closing a connection.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;
@@ -27,7 +27,7 @@ pub type OnNotification = Box<dyn FnMut() + Send>;
 /// A connection, which a thread drives until `client` and `alive` are dropped.
 pub struct Connected {
     pub client: Client,
-    /// The thread sets it if the server sends a warning.
+    /// Set by the thread when the server sends a warning.
     pub warned: Arc<AtomicBool>,
     pub alive: oneshot::Sender<Infallible>,
 }

@@ -18,7 +18,7 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-/// The knowledge of this process about a pooler in front of a database.
+/// The findings of this process about a pooler in front of a database.
 #[derive(Default)]
 pub struct PoolerState {
     is_pooled: AtomicBool,
@@ -28,7 +28,7 @@ pub struct PoolerState {
 
 /// The types of a statement, which do not depend on the session.
 pub struct Described {
-    /// The statement with PostgreSQL's parameters.
+    /// The statement, with parameters in PostgreSQL's form: `$1`, `$2`.
     pub sql: String,
     pub parameters: Vec<Type>,
     pub columns: Arc<[String]>,
@@ -58,6 +58,8 @@ impl PoolerState {
         self.refuses_options.load(Ordering::Relaxed)
     }
 
+    /// Records that the pooler refuses the parameter `options`. From now on, connections are also used as if
+    /// there were a pooler.
     pub fn set_refuses_options(&self) {
         self.refuses_options.store(true, Ordering::Relaxed);
         self.set_pooled();
@@ -75,8 +77,9 @@ pub enum FailedPart {
     Later(Error),
 }
 
-/// Executes a statement in a transaction of its own. Sends all three parts at once, so that this takes no
-/// longer than the statement alone. If one part fails, the server executes none of the later ones.
+/// Executes a statement in a transaction of its own. Sends `begin`, the statement and COMMIT at once, so that
+/// this takes no longer than the statement alone. If one part fails, the server executes none of the later
+/// ones.
 pub async fn in_transaction<T>(
     client: &Client,
     begin: &str,

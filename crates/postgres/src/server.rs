@@ -61,7 +61,8 @@ impl Server {
     }
 
     /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts.
-    /// Errors do not contain the password.
+    /// Overrides `keepalives_idle`, `keepalives_interval` and `keepalives_retries`. Errors do not contain the
+    /// password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());
@@ -119,7 +120,7 @@ impl Server {
         Ok(Server(Arc::new(settings), Arc::default()))
     }
 
-    /// The URL's `options`.
+    /// The value of the URL's parameter `options`.
     pub fn options(&self) -> Option<&str> {
         self.0.options.as_deref()
     }
@@ -129,12 +130,13 @@ impl Server {
         &self.0.config
     }
 
-    /// The knowledge of this process about a pooler in front of the database. Clones share it.
+    /// The findings of this process about a pooler in front of the database. Clones of this server share it.
     pub fn pooler(&self) -> &Arc<PoolerState> {
         &self.1
     }
 
-    /// The TLS configuration; `None` if TLS is off.
+    /// Builds the TLS configuration; `None` if TLS is off. Reads the file that `sslrootcert` names, and fails
+    /// if that is not possible or if the file contains no certificate.
     pub fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();

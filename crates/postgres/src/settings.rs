@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// The settings in the URL's `options`, as in `-c search_path=desk --lock_timeout=1s`. A pooler does not pass
-/// them on, so each transaction makes them.
+/// The settings in the URL's `options`, as in `-c search_path=desk --lock_timeout=1s`. Words in any other
+/// format are ignored. A pooler does not pass these settings on, so each transaction makes them.
 pub fn option_settings(options: &str) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     let mut words = split_words(options).into_iter();
@@ -20,7 +20,7 @@ pub fn option_settings(options: &str) -> Vec<(String, String)> {
     settings
 }
 
-/// Splits at white space. A backslash takes the meaning from the next character.
+/// Splits at white space. A backslash escapes the next character.
 fn split_words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut is_word) = (Vec::new(), String::new(), false);
     let mut chars = text.chars();
@@ -40,8 +40,8 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// A list of calls that change settings, until the end of the transaction if `is_local` and otherwise of the
-/// session.
+/// SQL calls of `set_config` for these settings, separated by commas. They last until the end of the
+/// transaction if `is_local` is set, and otherwise until the end of the session.
 pub fn set_calls(settings: &[(String, String)], is_local: bool) -> String {
     let mut calls = String::new();
     for (name, value) in settings {
@@ -52,7 +52,7 @@ pub fn set_calls(settings: &[(String, String)], is_local: bool) -> String {
     calls
 }
 
-/// A text as a constant of SQL.
+/// Quotes a text as an SQL string literal.
 fn quote(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

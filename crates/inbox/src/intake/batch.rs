@@ -46,7 +46,7 @@ pub(crate) struct Processed {
     pub has_more: bool,
     /// The new submissions about which rspamd is to be asked once they are committed.
     pub opinions: Vec<OpinionRequest>,
-    /// The CPU time that the writer's thread has used for it.
+    /// The CPU time that the writer's thread has used for the batch, without its commit.
     pub spent: Duration,
 }
 
@@ -187,7 +187,8 @@ fn count_skipped(mails: &[MailFate]) -> LimitCounts {
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
     messages: Arc<Repeats>,
-    /// The sum of the operator's decisions; `None` before the lessons are read.
+    /// The model that screening has learned from the operators' decisions; `None` before the lessons are read
+    /// or while learning is switched off.
     pub learned: ArcSwapOption<Learned>,
     /// The verdicts on submissions whose transaction is not committed yet. If the transaction is retried, the
     /// messages must not be counted again.

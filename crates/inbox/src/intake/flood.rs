@@ -56,7 +56,8 @@ pub(crate) struct Load {
 /// How much a network had sent before a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NetworkLoad {
-    /// The number of the network's submissions to the same form that still count.
+    /// A count of the network's submissions to the same form, at most 72, which decreases by [`A_FEW`] each
+    /// hour.
     pub before: u64,
     /// Whether the network has used up its daily allowance.
     pub is_high_volume: bool,
@@ -114,8 +115,8 @@ impl<'a> Rates<'a> {
         NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, DAY * MAX_COUNTED) }
     }
 
-    /// Counts a submission that screening does not hold for its network and against the form's quota, and
-    /// returns the load before it. A submission beyond the quota counts only for its network.
+    /// Counts a submission, which screening must not have held, for its network and against the form's quota.
+    /// Returns the load before it. A submission beyond the quota counts only for its network.
     pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let network = self.count_for_network(form, network, received_at);
         let now = self.microseconds_by_database_clock(received_at);

@@ -19,17 +19,18 @@ const EXPIRY_INTERVAL: Duration = Duration::from_hours(24);
 pub(super) struct LessonReader {
     /// The version of the lessons that the screener has.
     version: Option<u128>,
-    /// The threshold with which the model was made.
+    /// The value of `suspicious_threshold` with which the screener's model was made.
     marked_from: u32,
-    /// The setting in the database, if this process has stored it.
+    /// The setting `screening.learn` that this process has last stored in the database.
     learns: Option<bool>,
     checked_at: Option<Instant>,
     expired_at: Option<Instant>,
 }
 
 impl LessonReader {
-    /// Gives the screener the current lessons, if they have changed. Stores whether decisions teach, and
-    /// removes old lessons. A failure leaves the previous lessons in place; the next call tries again.
+    /// Gives the screener the current lessons, if they have changed; none if learning is switched off. Also
+    /// stores whether decisions teach, and removes old lessons. Does nothing within [`CHECK_INTERVAL`] of the
+    /// last check. A failure leaves the previous lessons in place; a later call tries again.
     pub fn refresh(
         &mut self,
         store: &Store,

@@ -61,7 +61,8 @@ impl<'a> Opinions<'a> {
     }
 }
 
-/// Stores the results of requests. If the database fails, the deliveries are sent when they are due.
+/// Returns the function that stores the result of a request. If the database fails, the function logs that,
+/// and the deliveries are sent when they are due.
 pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Record {
     Box::new(move |request: OpinionRequest, opinion: Option<Opinion>| {
         let (store, options) = (store.clone(), options.load_full());

@@ -27,12 +27,12 @@ use frontdesk_screening::Repeats;
 
 /// The maximum number of rows in one transaction.
 const BATCH: usize = 128;
-/// The same while submissions are being accepted: visitors wait for the transaction. A smaller one costs more
-/// for each row.
+/// The maximum number of rows in one transaction while submissions are being accepted, because visitors wait
+/// for that transaction. A smaller batch costs more for each row.
 const BATCH_BESIDE_VISITORS: usize = 32;
 /// How long processing waits for the end of a burst of submissions.
 const MAX_PAUSE: Duration = Duration::from_millis(2500);
-/// How long a stopped processor continues.
+/// How long a stopped processor continues to process the rest.
 const MAX_FINISH: Duration = Duration::from_secs(10);
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The delay before a retry after a database failure.
@@ -49,7 +49,8 @@ const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often to look for mails asking for a confirmation that have waited for rspamd.
 const MAIL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// The maximum of `screening.rspamd_timeout`, and a second.
+/// The longest time for which a mail asking for a confirmation may wait for rspamd: the maximum of
+/// `screening.rspamd_timeout`, and a second.
 const LONGEST_MAIL_DELAY: Duration = Duration::from_secs(11);
 /// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
@@ -108,7 +109,7 @@ impl Processor {
             outage: Outage::default(),
             lessons: LessonReader::default(),
             opinions: OpinionQueue::new(record, counts.opinions.clone()),
-            // Those of an earlier process.
+            // Mails that an earlier process has delayed may still be waiting.
             mails_delayed_until: Some(Instant::now() + LONGEST_MAIL_DELAY),
         };
         let thread =
@@ -425,8 +426,8 @@ impl ProcessorThread {
         Ok(Some(processed))
     }
 
-    /// Hands new submissions to the thread that asks rspamd. Their mails are looked for more often until they
-    /// are due.
+    /// Hands new submissions to the thread that asks rspamd. Until their mails are due, the processor looks
+    /// for due mails every [`MAIL_CHECK_INTERVAL`].
     fn ask_for_opinions(&mut self, rspamd: &Arc<RspamdOptions>, requests: Vec<OpinionRequest>) {
         if !requests.is_empty() {
             self.mails_delayed_until = Some(Instant::now() + rspamd.timeout + MAIL_CHECK_INTERVAL);
@@ -435,7 +436,8 @@ impl ProcessorThread {
     }
 }
 
-/// A faulty row must not affect the submissions that are accepted in the same transaction.
+/// Wraps an error that a row has caused in [`StoreError::Unprocessable`], because a faulty row must not
+/// affect the submissions that are accepted in the same transaction.
 fn unprocessable(error: StoreError) -> StoreError {
     let is_wrapped = matches!(error, StoreError::Unprocessable(_));
     let is_wrappable = error.is_caused_by_row() && !is_wrapped;
@@ -466,7 +468,7 @@ impl BatchTimer {
 
     /// How long to rest after a batch.
     fn rest(&self, processed: &Processed) -> Duration {
-        // The commit writes what the statements have changed, for about half as much again.
+        // The commit takes about half as much CPU time again, to write what the statements have changed.
         let spent = thread_time().saturating_sub(self.spent) + processed.spent * 3 / 2;
         rest(spent, self.began.elapsed())
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::fingerprint::{Hash, Secret};
 
-/// A nonce, the time of expiry and a signature.
+/// The size of a token in bytes: a nonce, the time of expiry and a signature.
 const BYTES: usize = 16 + 4 + 16;
 const CHARS: usize = BYTES * 4 / 3;
 /// How long a token is valid.

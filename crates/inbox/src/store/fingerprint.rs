@@ -85,14 +85,14 @@ impl Secret {
         Secret(key)
     }
 
-    /// Signs a token of the canary for one form. `expires_at` is in seconds. The receiver is the key that
+    /// Signs a token of the canary for one form. `expires_at` is in seconds. Call this on the key that
     /// [`Secret::canary_key`] derives.
     pub(super) fn canary_token(&self, form: &str, nonce: &Hash, expires_at: u32) -> Hash {
         self.hash("canary token", [form.as_bytes(), nonce, &expires_at.to_be_bytes()])
     }
 
-    /// The proof that a server with this key received a token. The receiver is as for
-    /// [`Secret::canary_token`].
+    /// The proof that a server with this key received a token. Call this on the key that
+    /// [`Secret::canary_key`] derives.
     pub(super) fn canary_proof(&self, nonce: &Hash) -> Hash {
         self.hash("canary proof", [nonce.as_slice()])
     }
@@ -109,7 +109,8 @@ impl Secret {
         match entry.form().dedup_key {
             DedupKey::Field(name) => {
                 let value = entry.get(name).unwrap_or_default().to_ascii_lowercase();
-                // The name, because another field may be the unique one after a change of the definition.
+                // Include the field's name, because another field may be the unique one after a change of the
+                // definition.
                 self.hash("unique", [form, name.as_bytes(), value.as_bytes()])
             }
             DedupKey::Content => {

@@ -82,7 +82,7 @@ pub struct ServerListener {
 /// How often to assume a commit without a notification: replicas announce at most ten commits per second, and
 /// a replica that stops may leave its last commits unannounced.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// The same behind a pooler, where no commit is announced.
+/// How often to assume a commit behind a pooler, where no commit is announced.
 const POOLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ServerListener {
@@ -200,7 +200,8 @@ impl FileListener {
         }
     }
 
-    /// Whether the timestamp has changed since the last check. If not, waits up to `left` and checks again.
+    /// Whether the timestamp has changed since the last check. If not, sleeps for `left` or
+    /// [`STAMP_CHECK_INTERVAL`], whichever is shorter, and checks again.
     fn check_stamp(&self, left: Duration) -> bool {
         if self.read_stamp() != self.seen {
             return true;

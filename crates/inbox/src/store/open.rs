@@ -83,10 +83,9 @@ pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
     }
 }
 
-/// Fails if this program can never use the database that is there: because of its encoding, with SQLite
-/// because of its layout or a collation, or with PostgreSQL because of a pooler that pools by statement or a
-/// missing schema. A
-/// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
+/// Fails if this program can never use the existing database: because of its encoding, with SQLite because of
+/// its layout or a collation, or with PostgreSQL because of a pooler that pools by statement or a missing
+/// schema. A database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
 /// [`InboxReader::collation_warning`](super::InboxReader::collation_warning).
 pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {
     let checked = match url {

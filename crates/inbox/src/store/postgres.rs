@@ -22,7 +22,7 @@ use frontdesk_postgres::Server;
 
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
-/// The number of the layout. Databases with another one are refused.
+/// The version of the table layout. Databases with another version are refused.
 const LAYOUT: i64 = 18;
 
 /// Options for the writer. Visitors wait for its statements.
@@ -58,7 +58,7 @@ pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError
     open_to_edit(server).map(|(connection, _)| connection)
 }
 
-/// How long the server may take to notice that a connection is gone.
+/// How long to retry a lock: the server may take this long to notice that a connection is gone.
 const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The key of the lock that is shared by all processes that use the inbox.
@@ -85,15 +85,15 @@ fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// The exclusive lock of an inbox. Ends with the connection that took it, and if there is a `holder`, with
-/// that.
+/// The exclusive lock of an inbox. Ends when `holder` closes or, without a holder, when the connection that
+/// was passed to [`lock_exclusively`] closes.
 pub(super) struct ExclusiveLock {
     /// Behind a pooler, another connection, in whose transaction the lock is held.
     pub(super) holder: Option<PgConnection>,
 }
 
-/// Tries to lock the inbox exclusively, and allows idle transactions. Returns `None` if another connection
-/// uses the inbox.
+/// Tries to lock the inbox exclusively, for up to [`ABANDONED_SESSION_TIMEOUT`], and turns off the timeout of
+/// idle transactions on `connection`. Returns `None` if another connection uses the inbox.
 pub(super) fn lock_exclusively(
     connection: &PgConnection,
     server: &Server,
@@ -156,7 +156,7 @@ fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
 /// database, and with other errors if a pooler, the encoding, the schema, the durability of commits or the
 /// layout of the tables makes the database unusable.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
-    // Before anything is locked: another session would keep the lock.
+    // Look for a pooler before locking anything: behind a pooler, another session could keep the lock.
     let connection = open_and_look_for_pooler(server, WRITING)?;
     if connection.is_pooled() && server.pooler().report() {
         tracing::info!(
@@ -167,7 +167,8 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     expect_utf8(&connection, server)?;
     expect_schema(&connection, server)?;
     make_durable(&connection)?;
-    // A lock of the session comes first, but a registration needs the tables.
+    // Without a pooler, lock the session before creating tables. Behind one, the registration needs the
+    // tables.
     if !connection.is_pooled() {
         mark_in_use(&connection)?;
     }
@@ -232,12 +233,12 @@ fn expect_utf8(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How often [`shares_sessions`] looks for a pooler. Each time, other clients of the pooler may take the
-/// session for which it looks.
+/// How many times [`shares_sessions`] looks for a pooler: in each try, other clients of the pooler may take
+/// the session whose reuse would reveal it.
 const POOLER_PROBES: usize = 4;
 
-/// Connects. If a pooler gives the transactions of a connection several sessions although it announces a
-/// process of the server, connects again and regards that.
+/// Connects. If [`shares_sessions`] finds a pooler that connecting did not reveal, marks the server as pooled
+/// and connects again.
 fn open_and_look_for_pooler(server: &Server, session: ConnectionOptions) -> Result<PgConnection, StoreError> {
     let connection = PgConnection::open(server, session)?;
     if connection.is_pooled() || !shares_sessions(&connection, server)? {

@@ -156,8 +156,8 @@ impl dyn Sql + '_ {
     }
 
     /// Executes a statement on the rows whose `key` is one of `keys`, and returns the number of affected
-    /// rows. `statement` ends like that of [`Sql::query_in`]. `values` are its other parameters, numbered
-    /// from 1.
+    /// rows. `statement` ends with `WHERE`, or with a condition and `AND`. `values` are its other parameters,
+    /// numbered from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,

@@ -36,7 +36,7 @@ use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
 pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
-/// The number of the layout, stored in `user_version`. Databases with another one are refused.
+/// The version of the table layout, stored in `user_version`. Databases with another version are refused.
 pub(super) const LAYOUT: i64 = 19;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
@@ -112,7 +112,8 @@ impl SqliteWriter {
     ) -> Result<Vec<Uuid>, StoreError> {
         self.files.check_in_place()?;
         let changes_before = self.connection.total_changes();
-        // Put back after the commit: after an error, it is unknown which definitions are stored.
+        // Put the list back only after the commit: after an error, it is unknown which definitions are
+        // stored.
         let mut definitions = std::mem::take(&mut self.definitions);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         intake::remove_unresolved(&*transaction, unresolved)?;
@@ -200,7 +201,8 @@ impl Sql for Connection {
             };
             let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
             let (chunk, after) = rest.split_at(rest.len().min(rows * columns));
-            // If a row fails, the others of the statement stay, so SQLite need not copy the pages it changes.
+            // With `OR FAIL`, rows before a faulty one stay, so SQLite need not copy the pages that the
+            // statement changes.
             let sql = format!("INSERT OR FAIL INTO {into} VALUES {}", placeholders(rows, columns));
             Sql::execute(self, &sql, chunk)?;
             rest = after;

@@ -26,7 +26,7 @@ const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
 /// A batch with at least this many submissions counts as a burst, which lasts for `CROWD_DURATION`.
 const CROWD: usize = 8;
 const CROWD_DURATION: Duration = Duration::from_millis(10);
-/// Visitors count as waiting until no submission has been accepted for this long.
+/// [`WriteQueue::has_visitors`] stays true for this long after the last submission was accepted.
 const VISIT_DURATION: Duration = Duration::from_millis(50);
 /// A write that takes longer than this makes the store unhealthy.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether the writer has a batch with submissions. A sync can take long.
+    /// Whether the writer is committing a batch that contains submissions. A sync can take long.
     fn is_writing_submissions(&self) -> bool {
         self.began.is_some() && self.began == self.visited_at
     }
@@ -92,7 +92,7 @@ struct PendingChange<T, F> {
 
 impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change for PendingChange<T, F> {
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        // The caller rolls the change back.
+        // After an error, the writer rolls the change back.
         self.found = panics::catch(Part::Submission, || (self.apply)(tx))
             .unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
         self.found.as_ref().map(|_| ()).map_err(Clone::clone)
@@ -149,8 +149,9 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Commits a change with the next batch. Changes need no limit of their own, because the number of
-    /// delivery attempts at a time is limited.
+    /// Adds a change to the next batch, and returns the receiver of its result, which is sent after the
+    /// commit. `apply` may be called more than once. Changes need no limit of their own, because the number
+    /// of delivery attempts at a time is limited.
     pub fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,

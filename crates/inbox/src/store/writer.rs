@@ -25,6 +25,7 @@ use frontdesk_process::panics;
 pub struct Events {
     /// Whether SQLite's log is being copied into the database.
     pub is_copying: AtomicBool,
+    /// The intake may have new rows, or other work for the processor.
     pub accepted: Notify,
     /// This process has checked the intake, and has processed a batch if there was one.
     pub processed: watch::Sender<()>,
@@ -102,7 +103,8 @@ pub(super) fn start_thread(
         let (queue, events, url) = (Arc::clone(queue), Arc::clone(events), place.clone());
         move || {
             let _end = AbandonOnDrop(&queue);
-            // A panic of a change is caught. After any other, the state of the last transaction is unknown.
+            // A panic of a change is caught. After any other, the state of the last transaction is unknown,
+            // so end the process.
             panics::end_process_on_panic();
             let copier = url.file().map(Copier::new);
             WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }

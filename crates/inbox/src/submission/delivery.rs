@@ -23,14 +23,14 @@ named_enum! {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The channel may no longer be configured.
+    /// The name of the channel, which may no longer be configured.
     pub channel: String,
     pub state: DeliveryState,
     /// When the next attempt begins or, during an attempt, when its lease ends. `None` if no attempt is to
     /// follow.
     pub due_at: Option<Timestamp>,
     pub obstacle: Option<Obstacle>,
-    /// Oldest first.
+    /// All attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
 

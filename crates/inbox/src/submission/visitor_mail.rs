@@ -70,7 +70,7 @@ pub struct HourlyLimits {
     pub domain: Option<u32>,
 }
 
-/// When a mail is sent to a visitor.
+/// The conditions for sending a mail to a visitor: its kind, the addresses and the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitorRule {
     pub mail: VisitorMail,

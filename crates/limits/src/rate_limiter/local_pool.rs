@@ -23,8 +23,8 @@ const MAX_IDLE: Duration = Duration::from_secs(20);
 /// this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Maximum number of runtimes with calls within [`MAX_IDLE`]. Far above the number of workers of any server.
-/// Bounds memory if callers create a runtime for each call.
+/// Maximum number of runtimes with calls within [`MAX_IDLE`]. Further ones use the shared connection. Far
+/// above the number of workers of any server; bounds memory if callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
 #[derive(Default)]

@@ -343,8 +343,8 @@ fn add_jitter(pause: Duration) -> Duration {
     pause * (768 + random) / 1024
 }
 
-/// Returns how long a call took, or a description of the problem. Blocks at most 1 s plus
-/// [`RedisOptions::timeout`].
+/// Connects to Redis and runs the script once. Returns how long that run took, or a description of the
+/// problem. Blocks at most 1 s plus [`RedisOptions::timeout`].
 pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;

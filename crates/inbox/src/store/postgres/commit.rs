@@ -44,11 +44,11 @@ pub(crate) struct PostgresWriter {
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Identifies a connection through a pooler, together with its registration.
+/// The prefix of `PostgresWriter::backend` behind a pooler. The id of the registration follows.
 const REGISTERED: &str = "registered ";
 
 /// Ends the server process that [`BACKEND`] has identified if it is waiting for its client. The process may
-/// not know that we have lost the connection, or a pooler may be keeping its side open.
+/// not have noticed that we have lost the connection, or a pooler may be keeping its side open.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
@@ -217,7 +217,8 @@ impl PostgresWriter {
         }
         // Clear warnings about earlier statements.
         let _ = self.connection.was_warned();
-        // Put back after the commit: after an error, it is unknown which definitions are stored.
+        // Put the list back only after the commit: after an error, it is unknown which definitions are
+        // stored.
         let mut definitions = std::mem::take(&mut self.definitions);
         let accepted =
             if unresolved.is_empty() && definitions.has_all(jobs.iter().map(|job| job.entry.form())) {

@@ -49,7 +49,8 @@ pub(crate) struct ConnectionOptions {
     pub statement: Duration,
 }
 
-/// An open connection. Dropping it closes the connection in the background.
+/// An open connection. Dropping it closes the connection in the background; behind a pooler, the drop first
+/// ends the registration, and waits up to [`DROP_TIMEOUT`] for that.
 pub struct PgConnection {
     pub(super) client: Client,
     server: Server,
@@ -94,8 +95,8 @@ impl PgConnection {
         Ok(connection)
     }
 
-    /// Makes the settings of the session if it is the one that the server has announced. Otherwise changes
-    /// nothing, because it is another client's as well, and returns false.
+    /// Applies the settings to the session, and returns true, if its process is the announced one (see
+    /// [`pooler`]). Otherwise changes nothing and returns false, because other clients may share the session.
     fn set_in_own_session(&self, settings: &[(String, String)]) -> Result<bool, StoreError> {
         let process = pooler::announced_process(&self.client);
         let calls = set_calls(settings, false);
@@ -117,7 +118,8 @@ impl PgConnection {
         Ok(())
     }
 
-    /// The registration that this connection needs behind a pooler; see [`Registration`].
+    /// Stores the registration that this connection needs behind a pooler; see [`Registration`]. Does nothing
+    /// without a pooler.
     pub(super) fn set_registration(&self, registration: Registration) {
         if let Some(pooled) = &self.pooled {
             *pooled.registration.borrow_mut() = Some(registration);
@@ -133,7 +135,8 @@ impl PgConnection {
         self.wait(self.client.batch_execute(statements))
     }
 
-    /// The first value of the first row, without a prepared statement.
+    /// Executes a query without a prepared statement, and returns the first value of its first row as text.
+    /// Fails if there is none.
     pub(super) fn query_text(&self, sql: &str) -> Result<String, StoreError> {
         let messages = self.wait(self.client.simple_query(sql))?;
         let value = messages.iter().find_map(|message| match message {
@@ -270,8 +273,8 @@ impl PgConnection {
         self.run_statements(sql)
     }
 
-    /// Whether the server has sent a warning since the last call. It does so if it stops waiting for a
-    /// standby but reports the commit as successful.
+    /// Whether the server has sent a warning since the last call. The server does so if it stops waiting for
+    /// a standby but reports the commit as successful.
     pub(super) fn was_warned(&self) -> bool {
         self.warned.swap(false, Ordering::Relaxed)
     }
@@ -338,7 +341,7 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
         ("idle_in_transaction_session_timeout", millis(IDLE_TIMEOUT)),
         // Compiling a query over all rows takes longer than executing it.
         ("jit", "off".to_owned()),
-        // The other settings are without effect behind a pooler.
+        // The settings from here on are not made behind a pooler, where they have no effect.
         ("default_transaction_isolation", "read committed".to_owned()),
         ("tcp_keepalives_idle", "10".to_owned()),
         ("tcp_keepalives_interval", "5".to_owned()),
@@ -347,7 +350,7 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
     settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// How many of [`settings`] a transaction makes.
+/// How many of the first [`settings`] each transaction makes behind a pooler.
 const LOCAL_SETTINGS: usize = 5;
 
 /// The state of a connection through a pooler.
@@ -498,7 +501,7 @@ fn sql_parameters<'a>(values: &'a [Value<'a>]) -> impl ExactSizeIterator<Item = 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
 /// Encodes a value as the type that the statement expects: an integer of any width, bytes or a UUID, text or
-/// JSON.
+/// JSON. Replaces each NUL in a text by U+FFFD.
 impl ToSql for Value<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
         match *self {

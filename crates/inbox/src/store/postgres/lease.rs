@@ -1,8 +1,8 @@
 //! The lease of maintenance, a role that one process has at a time, in the table `lease`.
 //!
-//! A session cannot hold it, because with a pooler no process has one. It expires by the database's clock if
-//! its holder does not renew it. Without a pooler, the role also ends with its holder's session, so that a
-//! process that was killed is replaced at once.
+//! The lease is a row and not a lock of a session, because behind a pooler no process has a session of its
+//! own. The lease expires by the database's clock if its holder does not renew it. Without a pooler, the role
+//! also ends with its holder's session, so that a process that was killed is replaced at once.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use frontdesk_postgres::Server;
 use frontdesk_process::panics;
 
 /// Whether a lease has not expired, and the session of its holder, if it has one, has not ended. The start of
-/// another role's session is not visible.
+/// a session is null if it belongs to another role; only its process id is then compared.
 const IS_HELD: &str = "lease.expires_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
      AND (lease.session IS NULL OR EXISTS (
          SELECT 1 FROM pg_stat_activity WHERE pid::text = split_part(lease.session, ' ', 1)
@@ -31,16 +31,18 @@ const ROLE_DURATION: Duration = Duration::from_secs(30);
 const ROLE_RENEWAL: Duration = Duration::from_secs(8);
 /// How often the holder checks its connection.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the holder relies on the role: shorter, because another process may take it after that time.
+/// How long the holder relies on the role after a renewal: less than [`ROLE_DURATION`], after which another
+/// process may take the role.
 const ROLE_VALIDITY: Duration = Duration::from_secs(25);
 /// The lease of the process that runs maintenance.
 const MAINTENANCE: &str = "maintenance";
 
-/// The role of maintenance. Renews its lease on a thread. Dropping it ends the lease.
+/// The role of maintenance. Renews its lease on a thread. Dropping it ends the lease, and waits up to a
+/// second for that.
 pub struct MaintenanceLease {
     /// Until when this process has the role; `None` if another process has taken it.
     until: Arc<Mutex<Option<Instant>>>,
-    /// Closing it makes the thread end the lease.
+    /// Dropping the sender makes the thread end the lease.
     stop: Option<Sender<()>>,
     ended: Receiver<()>,
 }

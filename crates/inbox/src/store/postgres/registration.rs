@@ -18,7 +18,7 @@ pub(super) fn millis(duration: Duration) -> i64 {
 /// How long a registration is valid without being renewed.
 const REGISTRATION_DURATION: Duration = Duration::from_mins(1);
 const REGISTRATION_RENEWAL: Duration = Duration::from_secs(20);
-/// The names of registrations begin with this.
+/// The prefix of the names of registrations in the table `lease`.
 const REGISTERED: &str = "writer ";
 
 /// The registration of a connection that changes the inbox through a pooler.
@@ -34,7 +34,7 @@ impl Registration {
     /// Registers in the current transaction.
     pub fn insert(sql: &dyn Sql) -> Result<Registration, StoreError> {
         let registration = Registration { holder: Uuid::now_v7(), renewed: Cell::new(Instant::now()) };
-        // Processes that were killed have left these.
+        // Remove what killed processes have left: leases that expired more than a day ago.
         let remove = format!("DELETE FROM lease WHERE expires_at < {NOW} - 86400000");
         sql.execute(&remove, &[])?;
         let insert = format!("INSERT INTO lease (name, holder, expires_at) VALUES (?1, ?2, {NOW} + ?3)");
@@ -95,7 +95,7 @@ pub(super) fn end_registration(sql: &dyn Sql, holder: Uuid) -> Result<bool, Stor
 
 /// Ends the expired registrations, except `own`. Returns false if there is another one that has not expired,
 /// or whose transaction is under way. Uses the query `lock`, whose parameter is the key, to prevent their
-/// transactions until it is released.
+/// transactions until the lock is released.
 pub(super) fn end_all(sql: &dyn Sql, own: Option<Uuid>, lock: &str) -> Result<bool, StoreError> {
     let all = format!(
         "SELECT holder, CASE WHEN expires_at > {NOW} THEN 1 ELSE 0 END AS is_alive FROM lease WHERE name LIKE '{REGISTERED}%'"

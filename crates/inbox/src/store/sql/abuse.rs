@@ -77,8 +77,8 @@ pub struct Abuse {
     pub decisions: Decisions,
 }
 
-/// How often operators agreed with screening, by what they taught: those that screening marked or held and
-/// that they called spam or honest, and the spam that it delivered unmarked.
+/// How often operators agreed with screening, by their lessons: submissions that screening marked or held and
+/// that operators called spam or honest, and spam that screening delivered unmarked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decisions {
     pub marked_spam: usize,

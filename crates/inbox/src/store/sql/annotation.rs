@@ -24,9 +24,9 @@ pub struct Annotation {
     pub spam_at: Option<Timestamp>,
     /// The number of notes.
     pub notes: usize,
-    /// The name of the user who works on it, who may no longer exist.
+    /// The name of the user who works on the submission. The user may no longer exist.
     pub assignee: Option<String>,
-    /// The day on which to come back to it. It stays when the submission is done, but no longer reminds.
+    /// The day on which to come back to the submission. Ignored while the submission is done.
     pub follow_up: Option<Date>,
     /// When an operator last replied, and who.
     pub replied_at: Option<Timestamp>,
@@ -69,8 +69,8 @@ impl Editor {
         })
     }
 
-    /// Sets the user who works on a submission; `None` removes it. Replaces control characters and cuts the
-    /// name to [`MAX_ASSIGNEE`] characters.
+    /// Sets the user who works on a submission; `None` or a blank name removes it. Replaces control
+    /// characters and cuts the name to [`MAX_ASSIGNEE`] characters.
     pub fn assign(&mut self, id: Uuid, user: Option<&str>) -> Result<Annotated, StoreError> {
         let clean = |name: &str| {
             let name = name.trim().chars().take(MAX_ASSIGNEE);

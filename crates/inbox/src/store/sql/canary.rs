@@ -69,7 +69,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Uses up a token. Returns false if it was used before, or if its run has ended: it then marks nothing.
+    /// Uses up a token. Returns false if it was used before, or if its run has ended: the token then marks no
+    /// submission as a test.
     pub fn use_canary(&self, nonce: &Hash, form: &str, now: Timestamp) -> Result<bool, StoreError> {
         let accept =
             "UPDATE canary SET accepted_at = ?3 WHERE nonce = ?1 AND form = ?2 AND accepted_at IS NULL";
@@ -86,7 +87,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// How far a test submission has come. It has not begun if its run has ended.
+    /// How far a test submission has come. If its run has ended, it counts as not accepted.
     pub fn canary_progress(&self, nonce: &Hash) -> Result<CanaryProgress, StoreError> {
         let columns = "accepted_at IS NOT NULL AS is_accepted, processed_at IS NOT NULL AS is_processed";
         let row = self.sql.row(&format!("SELECT {columns} FROM canary WHERE nonce = ?1"), values![nonce])?;

@@ -268,7 +268,7 @@ fn begin_attempt(
 struct Pace {
     name: String,
     limit: Gcra,
-    /// Unix time in microseconds, like `now`.
+    /// The theoretical arrival time, as Unix time in microseconds, like `now`.
     arrival: i64,
     now: i64,
     is_changed: bool,

@@ -18,7 +18,7 @@ use crate::submission::{first_email, parse_fields};
 use frontdesk_forms::Form;
 
 const HOUR: i64 = 60 * 60 * 1000;
-/// Why an entry is held whose address gets no mail.
+/// The reason that is stored with a held entry whose address may get no mail.
 const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confirmed";
 
 /// The outcome of [`Transaction::queue_confirmations`].
@@ -295,7 +295,7 @@ struct DueEntry<'a> {
     id: Uuid,
     form: &'a str,
     definition: Option<&'static Form>,
-    /// As JSON.
+    /// The entry's fields, as a JSON object.
     fields: &'a str,
     /// Unix time in milliseconds.
     received_at: i64,

@@ -174,8 +174,9 @@ impl Transaction<'_> {
     }
 
     /// Makes up to `NEXT_DEFERRED` of a channel's deferred deliveries due, lowest ranks first. Call this
-    /// after the receiver has accepted a message, because it may accept another one now. Forgives failures
-    /// like [`Transaction::bring_forward`]. Retries for high-volume networks keep their due times.
+    /// after the receiver has accepted a message, because it may accept another one now. Forgives the latest
+    /// failure of each under the conditions of [`Transaction::bring_forward`]. Retries for high-volume
+    /// networks keep their due times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -193,8 +194,8 @@ impl Transaction<'_> {
 /// The number of deferred deliveries that become due when a receiver accepts a message.
 const NEXT_DEFERRED: usize = 2;
 
-/// Makes the waiting retries in `rows` due at `now`, forgives failures like [`Transaction::bring_forward`],
-/// and returns the number of retries. `rows` have a column `submission`.
+/// Makes the waiting retries in `rows` due at `now`, forgives the latest failure of each under the conditions
+/// of [`Transaction::bring_forward`], and returns the number of retries. `rows` have a column `submission`.
 fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
     let mut ids = rows.iter().map(|row| row.get("submission")).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();

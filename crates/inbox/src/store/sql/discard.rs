@@ -162,7 +162,8 @@ struct ExpiryStep {
     rows: usize,
     /// The maximum size in bytes of the removed fields. A single submission may exceed it.
     bytes: i64,
-    /// How many sizes one statement reads. Each may require a page that is not in memory.
+    /// The number of submissions whose sizes one statement reads. Reading a size may load a page from the
+    /// disk.
     sizes: usize,
 }
 
@@ -272,7 +273,7 @@ impl Transaction<'_> {
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those
     /// with unfinished or parked deliveries to the team. Start with [`Uuid::nil`], then pass
-    /// [`Expired::after`]. Only submissions to `forms` count.
+    /// [`Expired::after`]. Removes only submissions to `forms`.
     pub fn expire(&self, before: Timestamp, forms: &FormScope, after: Uuid) -> Result<Expired, StoreError> {
         let (tx, before) = (self.sql, before.as_millisecond());
         let step = ExpiryStep::for_dialect(tx.dialect());

@@ -48,7 +48,7 @@ pub struct Editor {
     place: DatabaseUrl,
     /// The name of the user, for the operator log.
     user: String,
-    /// The phrases with which screening reads texts, for lessons.
+    /// The phrases that screening recognizes in texts. Lessons are made with the same phrases.
     lexicon: Arc<Lexicon>,
 }
 
@@ -67,14 +67,15 @@ impl Editor {
         Editor { user: user.to_owned(), ..self }
     }
 
-    /// Sets the phrases of the site, without which decisions teach with the built-in ones.
+    /// Sets the site's phrases, with which lessons are made. Without this call, lessons are made with the
+    /// built-in phrases.
     #[must_use]
     pub fn teaching_with(self, lexicon: &Arc<Lexicon>) -> Editor {
         Editor { lexicon: lexicon.clone(), ..self }
     }
 
-    /// Call this outside of transactions: reading the phrases takes long, and SQLite's other writers would
-    /// wait.
+    /// Returns what a change needs to store lessons. Call this outside of transactions: preparing the phrases
+    /// takes long, and SQLite's other writers would wait.
     pub(super) fn teacher(&self, now: Timestamp) -> Teacher<'_> {
         self.lexicon.prepare();
         Teacher { secret: &self.secret, lexicon: &self.lexicon, now }
@@ -148,11 +149,13 @@ impl Editor {
         self.hold_for(id, because, false, now)
     }
 
-    /// Like [`Editor::hold`], because an operator marks the submission as spam.
+    /// Like [`Editor::hold`], with the reason that an operator marked the submission as spam. Does not set
+    /// that mark.
     pub fn hold_as_spam(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
         self.hold_for(id, "marked as spam", true, now)
     }
 
+    /// See [`Editor::hold`]. `is_spam` records that the mark as spam is the reason.
     fn hold_for(
         &mut self,
         id: Uuid,
@@ -172,7 +175,8 @@ impl Editor {
                 entry.add(tx, 1)?;
                 return Ok(true);
             }
-            // A link must not release a submission that the operator holds. The next release asks again.
+            // The link in a mail must not release a submission that the operator holds. The next release asks
+            // for the confirmation again.
             if confirmation::close(tx, id, "released")? {
                 tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
                 let at = to_database_time(tx, now)?;
@@ -189,7 +193,7 @@ impl Editor {
             );
             let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
-                // A release that is taken back teaches nothing any more.
+                // This hold revokes an earlier release, so remove the lesson of that release.
                 lesson::remove(tx, id)?;
                 tx.execute(
                     "UPDATE delivery SET state = 'held', due_at = NULL
@@ -202,8 +206,9 @@ impl Editor {
         })
     }
 
-    /// Releases a submission to `channels`, ahead of waiting ones. If a confirmation must be asked for first,
-    /// asks for it instead, and the submission stays held. Returns whether it exists and was held.
+    /// Releases a submission to `channels`, ahead of waiting ones, and stores the lesson that it is honest if
+    /// screening had held it. If a confirmation must be asked for first, asks for it instead, and the
+    /// submission stays held. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Release).about(id);
         let teacher = self.teacher(now);
@@ -273,10 +278,10 @@ impl Editor {
     }
 
     /// Removes all submissions that contain an e-mail address in a field of that type, ignoring case, with
-    /// the counts of refused requests from their sources, the records of mails to the mailbox, and the ids of
-    /// repeats whose original is gone. With SQLite, also overwrites the removed data and truncates the
-    /// write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the truncation for too long, and
-    /// always with PostgreSQL, which overwrites removed rows later.
+    /// their lessons, the counts of refused requests from their sources, the records of mails to the mailbox,
+    /// and the ids of repeats whose original is gone. With SQLite, also overwrites the removed data and
+    /// truncates the write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the truncation for too
+    /// long, and always with PostgreSQL, which overwrites removed rows later.
     ///
     /// Uses transactions of bounded size. Submissions that are accepted after the call begins are kept,
     /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
@@ -346,7 +351,8 @@ impl Editor {
 
     /// Removes the held submissions that a filter selects, in transactions of bounded size, and wipes them
     /// like [`Editor::erase`]. May include submissions that become held in the meantime, unless the filter's
-    /// `before` excludes them. After an error, earlier transactions stay committed.
+    /// `before` excludes them. Stores lessons like [`Editor::discard`]. After an error, earlier transactions
+    /// stay committed.
     pub fn discard_held(&mut self, filter: &HeldFilter, now: Timestamp) -> Result<Erased, StoreError> {
         let entry = self.log_entry(OperatorAction::Discard);
         let mut erased = Erased::default();
@@ -361,7 +367,8 @@ impl Editor {
     }
 
     /// Removes the held submissions among `ids`, unconfirmed ones included, and wipes them like
-    /// [`Editor::erase`]. Skips all others.
+    /// [`Editor::erase`]. Skips all others. Also stores lessons of spam for those that screening held or that
+    /// are marked as spam.
     pub fn discard(&mut self, ids: &[Uuid], now: Timestamp) -> Result<Erased, StoreError> {
         let mut entry = self.log_entry(OperatorAction::Discard);
         if let [id] = ids {
@@ -377,10 +384,10 @@ impl Editor {
     }
 
     /// Removes the submissions that `among` selects from `ids`, which must be sorted, and adds their counts
-    /// to `erased` and `entry`. With `discarded_at`, what is discarded teaches what spam is. Each transaction
-    /// skips locked rows, because waiting for them could cause a deadlock with the replica that processes the
-    /// intake; further transactions remove the rest. Fails with [`StoreError::Locked`] if a row stays locked
-    /// for [`PATIENCE`].
+    /// to `erased` and `entry`. With `discarded_at`, also stores lessons that these are spam
+    /// ([`lesson::teach_discarded`]). Each transaction skips locked rows, because waiting for them could
+    /// cause a deadlock with the replica that processes the intake; further transactions, after pauses,
+    /// remove the rest. Fails with [`StoreError::Locked`] if a row stays locked for [`PATIENCE`].
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -416,8 +423,8 @@ impl Editor {
         }
     }
 
-    /// Commits one of many changes. With SQLite, then sleeps for twice as long as the change took, so that
-    /// other processes can write.
+    /// Commits one of many changes, with retries ([`Editor::commit_with_retries`]). With SQLite, then sleeps
+    /// for twice as long as the change took, so that other processes can write.
     fn commit_step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut has_lock_since = Instant::now();
         let done = self.commit_with_retries(|tx| {
@@ -477,7 +484,8 @@ impl Editor {
         }
     }
 
-    /// Commits a change, and retries for up to [`PATIENCE`] if it needs locks that other processes hold.
+    /// Commits a change, and retries for up to [`PATIENCE`] if other processes hold locks that it needs.
+    /// Calls `change` again for each retry.
     fn commit_with_retries<T>(
         &self,
         mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
@@ -496,7 +504,7 @@ impl Editor {
 /// The deliveries, submissions and channels that a [`Retry`] selects when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct Selected {
-    /// By channel, sorted by submission.
+    /// The deliveries of each channel, sorted by submission.
     deliveries: BTreeMap<String, Vec<Untried>>,
     set_aside: Vec<[u8; 16]>,
     channels: Vec<String>,

@@ -12,13 +12,13 @@ const SAMPLE: i64 = 20;
 /// How operators read the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readership {
-    /// The number of open submissions that arrived before a time and were not opened.
+    /// The number of open submissions from before the given time that no operator has opened.
     pub unread: usize,
     /// When an operator last opened a submission for the first time, used the web interface or changed
     /// something. `None` if that never happened.
     pub last_use: Option<Timestamp>,
-    /// Whether operators had opened at least half of the latest submissions by then. If not, they read them
-    /// elsewhere, such as in their mail.
+    /// Whether operators have opened at least half of the latest submissions from before `last_use`. If not,
+    /// they read them elsewhere, such as in their mail.
     pub is_read_here: bool,
 }
 

@@ -65,8 +65,8 @@ pub(crate) struct UnresolvedCommit {
     pub backend: Option<String>,
 }
 
-/// Appends submissions with these ids; with PostgreSQL, in one statement if all definitions are stored. Call
-/// this in a transaction otherwise.
+/// Appends submissions to the intake, under these ids. With PostgreSQL, executes a single statement if all
+/// definitions are stored ([`StoredDefinitions::has_all`]). In any other case, call this in a transaction.
 pub(crate) fn append(
     tx: &dyn Sql,
     secret: &Secret,
@@ -90,7 +90,7 @@ pub(crate) fn append(
     let other_senders: Vec<Option<Vec<u8>>> =
         accepting.iter().map(|new| hash_other_senders(secret, new)).collect();
     let used = accepting.iter().map(|new| match new.canary {
-        // The table has only definitions that visitors used.
+        // The table `definition` has only those that visitors used.
         Some(_) => Ok(None),
         None => definitions.insert(tx, new.entry.form(), new.received_at).map(Some),
     });
@@ -219,15 +219,15 @@ pub struct NewSubmission<'a> {
     pub hold: HoldCause,
     pub rank: i64,
     pub verdict: ScreeningVerdict,
-    /// Whether the submission is held only because its form asks for confirmations.
+    /// Whether the submission is held only because suspicious visitors are not asked for a confirmation.
     pub is_unasked: bool,
     /// How much later than usual its deliveries and mails are due, in milliseconds.
     pub delay: i64,
 }
 
 impl NewSubmission<'_> {
-    /// When its deliveries are due, as Unix time in milliseconds. `latest` is the current time by the
-    /// database's clock.
+    /// When the submission's deliveries are due, as Unix time in milliseconds. `latest` is the current time
+    /// by the database's clock.
     pub(crate) fn due_at(&self, latest: i64) -> i64 {
         self.row.received_at.min(latest).saturating_add(self.delay)
     }
@@ -264,14 +264,14 @@ impl Accepted {
     }
 }
 
-/// Whether any of these channels accepts submissions to a form, perhaps only with certain values. Decides for
+/// Whether any of these channels accepts submissions to a form, perhaps only with certain values. Used for
 /// encrypted submissions, whose values cannot be read.
 pub fn is_taken(channels: &[Route], form: &str) -> bool {
     channels.iter().any(|channel| channel.accepts(form))
 }
 
 /// Whether one of these channels would get a submission, a row with the columns `form`, `fields` and
-/// `is_sealed`. For an encrypted one, whether one of them may get it: then a repeat is not lost.
+/// `is_sealed`. For an encrypted submission, whether one may get it: a repeat is then stored, not lost.
 fn would_get(channels: &[Route], row: &Row) -> Result<bool, StoreError> {
     let form = row.text("form")?;
     if row.get::<bool>("is_sealed")? || !reads_fields(channels, form) {

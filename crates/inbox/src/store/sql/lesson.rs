@@ -21,9 +21,9 @@ use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Token
 use frontdesk_screening::verdict::ScreeningReason;
 use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
 
-/// Maximum number of lessons that one transaction of a discard teaches, which removes up to 200 submissions:
-/// an operator hardly looks at each submission of a bulk discard, so an attacker must not be able to replace
-/// the lessons of single decisions with it.
+/// Maximum number of lessons that one transaction of a discard stores; it may remove 200 submissions. An
+/// operator hardly looks at each submission of a bulk discard, so a bulk discard must not replace most of the
+/// lessons of single decisions.
 const MAX_DISCARDED: usize = 20;
 /// The names in `meta` of the setting `screening.learn`, and of the version of the lessons.
 const LEARNS: &str = "screening.learn";
@@ -74,7 +74,7 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
     store_meta(tx, VERSION, Uuid::now_v7().as_bytes())
 }
 
-/// How lessons are made: as screening reads texts, so that both find the same tokens.
+/// The inputs for making lessons. They are those of screening, so that both find the same tokens in a text.
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
@@ -83,8 +83,8 @@ pub(super) struct Teacher<'a> {
     pub now: Timestamp,
 }
 
-/// Teaches a decision about a processed submission, in place of an earlier one. An encrypted submission, and
-/// one with hardly any text, teaches nothing. Does nothing if learning is switched off. Returns whether a
+/// Stores the lesson of a decision about a processed submission, in place of an earlier one. Stores nothing
+/// if the submission is encrypted or has hardly any text, or if learning is switched off. Returns whether a
 /// lesson changed.
 pub(super) fn teach(
     tx: &dyn Sql,
@@ -114,7 +114,7 @@ pub(super) fn remove(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 }
 
 /// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was
-/// taught. Without a teacher, takes such a lesson back.
+/// taught. Without a teacher, removes such a lesson.
 pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid) -> Result<(), StoreError> {
     let is_spam = "SELECT 1 FROM submission WHERE id = ?1 AND spam_at IS NOT NULL";
     if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
@@ -126,8 +126,8 @@ pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid)
     }
 }
 
-/// Takes the lesson of a decision back. If the submission was answered or finished, that teaches weakly
-/// again.
+/// Removes the lesson of a decision, unless learning is switched off. If the submission was answered or done,
+/// stores a weak lesson instead. Returns whether there was a lesson.
 pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bool, StoreError> {
     let is_removed = remove(tx, id)?;
     let is_finished = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
@@ -178,8 +178,8 @@ pub(super) fn teach_discarded(
     Ok(())
 }
 
-/// Stores the lesson of a row of `submission`. Returns false if it has too little text. A row that cannot be
-/// read teaches nothing.
+/// Stores the lesson of a row of `submission`. Returns false, and stores nothing, if the submission has too
+/// little text or cannot be read.
 fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Result<bool, StoreError> {
     let Some(form) = definition::of_row(tx, row)? else { return Ok(false) };
     let Ok(fields) = parse_fields(row.text("fields")?.as_bytes()) else { return Ok(false) };

@@ -11,8 +11,9 @@ use crate::submission::delivery::SUSPICIOUS_RANK;
 use crate::submission::visitor_mail::VisitorMail;
 use frontdesk_screening::verdict::ScreeningVerdict;
 
-/// The condition on a submission that was unmarked before it got an opinion: reasons are stored in JSON
-/// without spaces, in which a text has no plain quotation marks.
+/// A condition on `submission`: true if it has an opinion. Screening had not marked such a submission. The
+/// pattern cannot match a visitor's text: the JSON has no spaces, and quotation marks in its texts are
+/// escaped.
 pub(super) const HAS_OPINION: &str =
     "reasons IS NOT NULL AND CAST(reasons AS text) LIKE '%\"signal\":\"opinion\"%'";
 

@@ -20,7 +20,7 @@ pub(super) const WINDOW: usize = 256;
 const CLOCK_ROWS: usize = 8;
 /// A search also checks its time limit after each submission with more bytes of text than this.
 const LONG_TEXT: usize = 4_000;
-/// The number of parameters of a query for few submissions.
+/// The number of ids in a query for few submissions. A shorter list is padded with its last id.
 const FEW_IDS: usize = 64;
 /// The forms of processed submissions. Reads one entry of the index for each.
 const FORMS: &str = "WITH RECURSIVE found (form) AS (
@@ -101,7 +101,7 @@ struct Checked {
 
 /// Where a page looks for submissions that meet its filter.
 enum Source {
-    /// All that can meet it, newest first.
+    /// All submissions that can meet the filter, newest first.
     Candidates(std::vec::IntoIter<Uuid>),
     /// The rows of these forms that meet a condition for which there is an index by form and id.
     Forms(Vec<String>, IndexedCondition),
@@ -230,6 +230,8 @@ impl InboxReader {
         }
     }
 
+    /// Chooses where to look for submissions that meet a filter: among a short list of candidates, in an
+    /// index by form, or otherwise in windows.
     fn source(&self, filter: &Filter) -> Result<Source, StoreError> {
         if let Some(ids) = self.candidates(filter)? {
             return Ok(Source::Candidates(ids.into_iter()));
@@ -358,8 +360,9 @@ impl InboxReader {
         rows.iter().rev().map(|row| read_submission(&*self.sql, row)).collect()
     }
 
-    /// The ids of all submissions that can have the filter's status, newest first. `None` if it has no index,
-    /// or if too many submissions have it.
+    /// The ids of all submissions that can have the filter's assignee, follow-up or status, newest first.
+    /// `None` if the filter has none of these with an index, or if more than [`MAX_CANDIDATES`] submissions
+    /// have it.
     pub(super) fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
         let (queries, values) = candidate_queries(filter);
         if queries.is_empty() {
@@ -380,12 +383,14 @@ impl InboxReader {
         Ok(Some(ids))
     }
 
-    /// The number of submissions with a status, up to `most`, from an index. A submission with both parked
-    /// and waiting deliveries counts for both statuses, even if it is held. For `Kept` and `Delivered`, which
-    /// have no index, the number of all processed submissions.
+    /// The number of submissions with a status, up to `most`, from an index. `Held` leaves out submissions
+    /// that are marked as spam. A submission with both parked and waiting deliveries counts for both
+    /// statuses, even if it is held. For `Kept` and `Delivered`, which have no index, the number of all
+    /// processed submissions.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let ids = match status {
-            // Every open entry is held, so count both by their indexes. Those marked as spam are decided.
+            // Subtract the held submissions that operators have marked as spam, and those that wait for a
+            // confirmation, which are all held.
             Status::Held => {
                 let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
                      - (SELECT count(*) FROM submission WHERE spam_at IS NOT NULL AND held_at IS NOT NULL)

@@ -42,7 +42,8 @@ pub struct ChannelState {
     /// Why the channel does not deliver, if it is paused or switched off.
     pub obstacle: Option<Obstacle>,
     pub deliveries: Vec<(DeliveryState, usize)>,
-    /// The recipients for which deliveries failed that others have, with the number of these deliveries.
+    /// The recipients that did not get some deliveries that reached others, with the number of these
+    /// deliveries.
     pub missing: BTreeMap<String, usize>,
 }
 
@@ -136,7 +137,7 @@ impl InboxReader {
         Ok(states.into_iter().map(|(name, state)| ChannelState { name, ..state }).collect())
     }
 
-    /// Why channels do not deliver, by name.
+    /// The names of the channels that are paused or switched off, sorted, and the reason for each.
     pub fn obstacles(&self) -> Result<Vec<(String, Obstacle)>, StoreError> {
         let rows =
             self.sql.query("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name", &[])?;

@@ -73,15 +73,15 @@ pub struct Filter {
     /// Selects only submissions that an operator has marked as done, or only the others.
     pub is_done: Option<bool>,
     pub is_held: Option<bool>,
-    /// Selects only those of these forms.
+    /// Selects only submissions to these forms; none if the list is empty.
     pub forms: Option<Vec<String>>,
-    /// Selects only those that no operator has opened.
+    /// Selects only submissions that no operator has opened. If false, selects opened ones too.
     pub is_unread: bool,
-    /// Whether an operator has marked the submission as spam.
+    /// Selects only submissions that an operator has marked as spam, or only the others.
     pub is_spam: Option<bool>,
-    /// Selects submissions of this assignee; of none, if the name is empty.
+    /// Selects only submissions that are assigned to this user; if the name is empty, to no user.
     pub assignee: Option<String>,
-    /// Selects submissions to come back to on this day or before, whether or not they are done.
+    /// Selects only submissions to come back to on this day or before, whether or not they are done.
     pub follow_up_until: Option<Date>,
     pub limit: Option<usize>,
 }
@@ -240,7 +240,8 @@ fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     Ok(Some(Screening { score, reasons, withheld: row.get("withheld")?, suspicious: row.get("suspicious")? }))
 }
 
-/// Why screening holds an entry that it would only mark if its form needed no confirmation.
+/// The reason that is stored with an entry that is held although screening only marked it: its form needs a
+/// confirmation.
 pub(super) const SUSPICIOUS_UNASKED: &str = "a suspicious entry is not asked to confirm its address";
 
 /// Why a submission is held. The column `held_because` is empty if screening holds it: the reasons are in

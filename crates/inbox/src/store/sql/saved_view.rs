@@ -1,4 +1,4 @@
-//! Lists that operators saved under a name, for all of them.
+//! Saved views: lists that an operator has saved under a name, for all operators.
 
 use super::editor::Editor;
 use super::operator_log::OperatorAction;
@@ -6,8 +6,9 @@ use super::read::InboxReader;
 use super::{from_row, values};
 use crate::store::error::StoreError;
 
-/// Maximum length of a name, in characters, and of a query, in bytes.
+/// Maximum length of the name of a view, in characters.
 pub const MAX_VIEW_NAME: usize = 60;
+/// Maximum length of the query of a view, in bytes.
 const MAX_QUERY: usize = 2000;
 /// Maximum number of saved views.
 pub const MAX_VIEWS: usize = 50;
@@ -18,7 +19,7 @@ pub struct SavedView {
     pub name: String,
     /// The filters, as the parameters of a URL.
     pub query: String,
-    /// The name of the user who saved it.
+    /// The name of the user who last saved the view.
     pub user: String,
 }
 
@@ -26,16 +27,16 @@ pub struct SavedView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
     Saved,
-    /// It has taken the place of another list with this name.
+    /// A different list with this name has been replaced.
     Replaced,
     /// The name is empty, too long, or has a control character, or the query is too long.
     Invalid,
-    /// There are [`MAX_VIEWS`] others.
+    /// There are already [`MAX_VIEWS`] views with other names.
     TooMany,
 }
 
 impl Editor {
-    /// Saves a list under a name, in place of one with the same name.
+    /// Saves a list under a name, which is trimmed, in place of one with the same name.
     pub fn save_view(&mut self, name: &str, query: &str) -> Result<Saved, StoreError> {
         let name = name.trim();
         let is_valid = !name.is_empty()
@@ -78,7 +79,7 @@ impl Editor {
 }
 
 impl InboxReader {
-    /// All saved views, by name.
+    /// All saved views, sorted by name.
     pub fn saved_views(&self) -> Result<Vec<SavedView>, StoreError> {
         self.sql.query_as("SELECT name, query, actor AS \"user\" FROM saved_view ORDER BY name", &[])
     }

@@ -14,7 +14,7 @@ use frontdesk_forms::text::{fold, folded};
 /// Maximum number of words; further ones are ignored.
 const MAX_WORDS: usize = 16;
 
-/// Characters around words that belong to the sentence of the one who searches.
+/// Punctuation that is removed from both ends of each word outside quotes.
 const PUNCTUATION: &[char] =
     &[',', ';', ':', '!', '?', '(', ')', '[', ']', '\u{201c}', '\u{201d}', '\u{201e}', '.'];
 
@@ -70,8 +70,8 @@ impl SearchText {
         notes: &str,
         buffer: &mut String,
     ) -> Result<bool, StoreError> {
-        // Most submissions are excluded without parsing them. A word with a backslash is written otherwise in
-        // JSON. There is no quote in a word.
+        // Most submissions are excluded without parsing them. A word with a backslash is escaped in JSON, so
+        // it is not looked for here. No word has a quotation mark.
         buffer.clear();
         if json.is_ascii() {
             buffer.push_str(json);

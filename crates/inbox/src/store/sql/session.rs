@@ -37,9 +37,9 @@ pub struct Session {
     pub created_at: Timestamp,
     /// When the session was last used, to the minute.
     pub used_at: Timestamp,
-    /// Whether its login link was in a mail. Otherwise a command printed it.
+    /// Whether the session's login link was in a mail. Otherwise a command printed it.
     pub is_mailed: bool,
-    /// Whether it lasts for [`TRUSTED_LIFETIME`].
+    /// Whether the session lasts for [`TRUSTED_LIFETIME`].
     pub is_trusted: bool,
     /// The browser in words; empty if it is not known.
     pub client: String,

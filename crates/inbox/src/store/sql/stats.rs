@@ -49,12 +49,12 @@ pub struct Queue {
     pub pending_since: Option<Timestamp>,
     /// Submissions that could not be processed.
     pub set_aside: usize,
-    /// Without those whose address is not confirmed.
+    /// Held submissions, except those whose address is not confirmed.
     pub held: usize,
     /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
     /// limit of mails to visitors or because the address has had a mail within a day.
     pub unasked: usize,
-    /// Since when the first of these mails has been due.
+    /// Since when the first of the mails that ask for these confirmations has been due.
     pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
@@ -145,7 +145,7 @@ pub struct DailyCount {
     pub day: Date,
     pub form: String,
     pub status: Status,
-    /// At least one.
+    /// The number of submissions; at least one.
     pub count: usize,
 }
 
@@ -199,9 +199,9 @@ impl LeadCounts {
 }
 
 impl InboxReader {
-    /// The forms that have leads, and their numbers in consecutive periods. The first period is from the
-    /// first of the `bounds` until the second one, and so on. A lead is a submission that is processed and
-    /// not held.
+    /// The number of leads of each form that has submissions, in consecutive periods. The first period is
+    /// from the first of the `bounds` until the second one, and so on; without a period, returns nothing. A
+    /// lead is a submission that is processed, not held and not marked as spam.
     pub fn leads_by_form(&self, bounds: &[Timestamp]) -> Result<Vec<(String, Vec<usize>)>, StoreError> {
         let periods: Vec<String> = (1..)
             .zip(bounds.windows(2))

@@ -21,8 +21,8 @@ pub(crate) trait Change: Send {
 
 /// Applies all changes, with `attempt` in a transaction of its own. If a change fails because of stored data,
 /// or panics, the transaction is rolled back and everything is applied again, each change in a savepoint:
-/// faulty ones are then rolled back alone, logged and skipped. Savepoints are expensive, because the database
-/// keeps a copy of each page or a round trip for each statement.
+/// faulty ones are then rolled back alone, logged and skipped. Savepoints are expensive: SQLite keeps a copy
+/// of each changed page, and each statement of PostgreSQL costs a round trip.
 pub(crate) fn with_faulty_changes_skipped<T>(
     changes: &mut [Box<dyn Change>],
     mut attempt: impl FnMut(&mut [Box<dyn Change>], Apply) -> Result<T, StoreError>,

@@ -24,8 +24,8 @@ impl Editor {
         })
     }
 
-    /// Marks a submission as spam, or removes the mark, and teaches that in place of an earlier decision.
-    /// Neither holds nor releases it.
+    /// Marks a submission as spam, or removes the mark, and stores the lesson of this decision in place of an
+    /// earlier one. Neither holds nor releases it.
     pub fn set_spam(&mut self, id: Uuid, is_spam: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
         let at = is_spam.then_some(now);

@@ -15,7 +15,8 @@ const MAX_CHANGES: usize = 20;
 
 impl Editor {
     /// Stores what undoes a change of the editor's user, as JSON, and returns its id. It must contain nothing
-    /// that a visitor wrote, because erasing does not remove it. Removes what has expired.
+    /// that a visitor wrote, because erasing does not remove it. Also removes expired changes, and the user's
+    /// oldest beyond `MAX_CHANGES`.
     pub fn remember_undo(&mut self, change: &str, now: Timestamp) -> Result<Uuid, StoreError> {
         let (id, user) = (Uuid::now_v7(), self.user().to_owned());
         self.commit_and_notify(|tx| {

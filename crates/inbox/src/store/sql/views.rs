@@ -266,14 +266,16 @@ impl InboxReader {
         Ok(())
     }
 
-    /// The first day since `from` from which on the counts have at most `most` rows.
+    /// The earliest day, not before `from`, such that the counts of that day and later ones have at most
+    /// `most` rows.
     pub fn first_view_day(&self, from: Date, most: usize) -> Result<Date, StoreError> {
         let beyond = "SELECT day AS key FROM page_view WHERE day >= ?1 ORDER BY day DESC LIMIT 1 OFFSET ?2";
         let row = self.sql.query(beyond, values![day_number(from), most])?;
         row.first().map_or(Ok(from), |row| Ok(read_day(row)?.saturating_add(1.day())))
     }
 
-    /// Rows of a key, its counts as in [`Views`], and the number of keys.
+    /// Sums the views for each value of the column `key`, as in [`Views`]. Each row also has the number of
+    /// values.
     fn count_views(
         &self,
         key: &str,

@@ -36,7 +36,7 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Describes the restored inbox as it is before a server opens it, which makes the file slightly larger.
+    /// Describes the restored inbox before a server first opens it. Opening makes the file slightly larger.
     pub backup: Backup,
     /// The new path of the inbox that was replaced, if there was one.
     pub kept: Option<PathBuf>,
@@ -101,7 +101,8 @@ pub fn verify(file: &Path) -> Result<Backup> {
 /// The suffix of an inbox that a restore has replaced. The time of the restore follows.
 const KEPT: &str = ".before-restore-";
 
-/// Lists the inboxes beside `database` that restores have replaced, and their logs, sorted by name.
+/// Lists the inboxes beside `database` that restores have replaced, and their logs, sorted by name. Empty if
+/// the folder cannot be read.
 pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
     let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();

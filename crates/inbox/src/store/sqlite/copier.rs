@@ -19,7 +19,8 @@ use crate::store::error::StoreError;
 /// long messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`). Copying after 1,024 rows lowered the
 /// rate of a burst by a seventh, because its pages were written to the disk more often.
 const COPY_AFTER_ROWS: u64 = 6144;
-/// The copier continues until at most this many pages are left for the writer.
+/// The copier stops after a pass that copied at most this many pages: the writer then has about as few left
+/// to copy.
 const MAX_REST_PAGES: i64 = 128;
 /// The maximum number of passes over the log, which may grow faster than it is copied under heavy load.
 const MAX_PASSES: usize = 8;
@@ -54,7 +55,7 @@ impl Copier {
     /// Call this after each commit, with the number of rows that it changed. Starts a checkpoint on another
     /// thread once enough rows have changed since the last one; rows that change while it runs do not count.
     /// Returns true once after the thread has ended: the writer must then checkpoint the rest of the log.
-    /// `files` are the open files.
+    /// `files` returns the identity of the writer's open files.
     pub(crate) fn after_commit(
         &mut self,
         changes: u64,
