@@ -23,7 +23,8 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub severity: Severity,
-    /// The file, relative to the site folder; or the name of an environment variable or a flag.
+    /// The file, relative to the site's folder or the build; or the name of an environment variable or a
+    /// flag, or a description such as "a generated page".
     pub place: String,
     /// The line in the file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,8 +60,8 @@ impl Fault {
         Self { severity: Severity::Warning, ..Self::error(place, line, message) }
     }
 
-    /// A warning about a defect in frontdesk that the file triggers, with the message of the panic and the
-    /// hint [`REPORT_DEFECT`]. `consequence` ends the message, such as "the page shows its source".
+    /// A warning about a defect in frontdesk that the file `place` triggers, with the message of the panic
+    /// and the hint [`REPORT_DEFECT`]. `consequence` ends the message, such as "the page shows its source".
     pub fn defect(place: impl Into<String>, panic: &Panic, consequence: &str) -> Self {
         Self::warning(place, None, format!("{}: {consequence}", panic.with_message())).hint(REPORT_DEFECT)
     }
@@ -81,8 +82,8 @@ impl Fault {
         self.key.as_ref().is_none_or(|key| keys.iter().any(|table| is_within(key, table)))
     }
 
+    /// Sets the hint; replaces an earlier one.
     #[must_use]
-    /// Sets the hint, and replaces one that is set.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -1,5 +1,5 @@
-//! Folders of files that can be made again: they are replaced atomically, end with a hash, and are removed
-//! when they are not used any more.
+//! Cache folders: their files can be created again. Files are replaced atomically, end with a hash of their
+//! content, and are removed when they are no longer used.
 
 #![expect(clippy::disallowed_methods, reason = "abandoned temporary files are removed by age")]
 

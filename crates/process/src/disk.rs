@@ -1,4 +1,5 @@
-//! Measures free space on the inbox's disk, and limits the size of submissions when space is low.
+//! Measures free space on the inbox's disk, and says when it is so low that large submissions must be
+//! refused.
 //!
 //! A thread samples the file system once a second, so requests only read a flag, and a file system that hangs
 //! blocks only that thread.
@@ -58,17 +59,18 @@ impl Space {
     }
 }
 
-/// The number of files that a file system can hold.
+/// The number of files that a file system can hold, and that it can still create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inodes {
-    /// Those available to unprivileged users (`f_favail`).
+    /// The number of inodes available to unprivileged users (`f_favail`).
     pub free: u64,
-    /// 0 if the file system has no fixed number.
+    /// The number of all inodes; 0 if the file system has no fixed number.
     pub total: u64,
 }
 
 impl Inodes {
-    /// Fewer are a failure: the database and a Maildir create files all the time.
+    /// Inodes count as exhausted if fewer than this many are free: the database and a Maildir create files
+    /// all the time.
     const FEW: u64 = 100;
 
     /// Samples the file system that contains `path`.

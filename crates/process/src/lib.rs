@@ -1,5 +1,5 @@
 //! The process as a whole: contains panics, counts long work, writes files, configures the allocator,
-//! and keeps large bodies on disk.
+//! measures free disk space, and keeps large bodies on disk.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

@@ -41,11 +41,12 @@ impl<I, O> Default for MemoMap<I, O> {
 }
 
 impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
-    /// The results for all items, in their order, computed in parallel. A known result is reused if its
-    /// inputs are equal. `inputs` and `compute` also receive the last result for the item's key, with its
-    /// inputs.
+    /// The results for all items, in their order, computed in parallel and counted as pages by [`progress`].
+    /// A known result is reused if its inputs are equal. `inputs` and `compute` also receive the last result
+    /// for the item's key, with its inputs.
     ///
-    /// Keeps the results, except errors. If items have the same key, keeps the last one's result.
+    /// Keeps the results. An error removes the last result for its key. If items have the same key, keeps the
+    /// last one's result.
     pub fn get_all<T: Sync, E: Send>(
         &mut self,
         items: &[T],

@@ -1,4 +1,4 @@
-//! Writes a file that has its name only once it is complete.
+//! Writes a file that gets its name only once it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,10 +11,10 @@ use rustix::io::Errno;
 /// Added to the name of a file that is not complete yet.
 const PARTIAL: &str = ".partial";
 
-/// Passes `write` a file that only its owner can read, and returns what it returns. The file's name ends with
-/// `PARTIAL` until it is complete and synced, so an error or a full disk leaves no file, and an existing
-/// one as it was. An existing file is an error of the kind `AlreadyExists` without `force`. Devices and
-/// pipes are written directly, and need `force`.
+/// Calls `write` with a file that only its owner can read, and returns its result. The file's name ends with
+/// `PARTIAL` until it is complete and synced, so an error or a full disk leaves no new file, and leaves an
+/// existing file unchanged. An existing file is an error of the kind `AlreadyExists` without `force`. Devices
+/// and pipes are written directly, and need `force`.
 pub fn write_to_file<T, E: From<io::Error>>(
     path: &Path,
     force: bool,

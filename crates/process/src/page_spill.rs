@@ -14,7 +14,7 @@ const MIN_TOTAL: u64 = 64 << 20;
 /// around those that are read, so several times as much may be mapped.
 const MAX_MAPPED: usize = 4 << 20;
 
-/// Where the pages of a build, or those made from Markdown, are.
+/// The storage of pages: on disk for a large site, and otherwise on the heap.
 #[derive(Debug)]
 pub struct PageSpill {
     spill: Spill,
@@ -30,8 +30,8 @@ impl Default for PageSpill {
 }
 
 impl PageSpill {
-    /// Pages on the disk of the first of `folders` that has unnamed files. Without folders, all pages are on
-    /// the heap.
+    /// Uses the first of `folders` whose file system supports unnamed files (`O_TMPFILE`) and has enough free
+    /// space. Without such a folder, all pages are on the heap.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         Self {
             spill: Spill::new(folders),
@@ -46,23 +46,25 @@ impl PageSpill {
         self.min_total = bytes;
     }
 
-    /// Decides whether pages that are read from now on are on disk: if they have `total` bytes or more.
+    /// Decides where pages that are stored from now on are kept: on disk if their `total` size in bytes
+    /// reaches the minimum, and otherwise on the heap.
     pub fn begin(&self, total: u64) {
         self.is_active.store(total >= self.min_total, Ordering::Relaxed);
     }
 
-    /// Whether pages are on disk.
+    /// Whether pages that are stored now go to disk.
     pub fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Moves a representation of a page to disk, if pages are on disk.
+    /// Moves a representation of a page to disk if [`Self::is_active`]. Otherwise, or if that fails, keeps it
+    /// on the heap.
     pub fn store(&self, bytes: Vec<u8>) -> Bytes {
         if self.is_active() { self.spill.store(bytes) } else { bytes.into() }
     }
 
-    /// To be called after `length` bytes of pages were read: mapped pages of memory count as this process's
-    /// memory until they are released.
+    /// Releases the mapped memory from time to time, because it counts as this process's memory. Call this
+    /// after reading `length` bytes of pages.
     pub fn note_read(&self, length: usize) {
         if self.is_active() && self.read.fetch_add(length, Ordering::Relaxed) + length >= MAX_MAPPED {
             self.read.store(0, Ordering::Relaxed);

@@ -90,7 +90,7 @@ thread_local! {
 pub struct Panic {
     /// The source file, line and column: `crates/site/src/math.rs:41:5`. Empty if no hook is installed.
     location: String,
-    /// On one line, and at most [`MAX_MESSAGE_CHARS`] long.
+    /// The message on one line, cut to [`MAX_MESSAGE_CHARS`].
     message: String,
     /// Whether the message is a literal in the source code, so that it contains no data.
     is_constant: bool,
@@ -199,7 +199,7 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     })
 }
 
-/// Panics again with a panic from [`capture`], usually on another thread. The location stays the first one.
+/// Panics again with a panic from [`capture`], usually on another thread. The panic keeps its first location.
 pub fn resume(panic: Panic) -> ! {
     panic::panic_any(panic)
 }

@@ -14,17 +14,17 @@ const DELAY: Duration = Duration::from_secs(1);
 /// How often the shown progress changes.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows what a command does, how much is done and how much is left, from its second second until it is
-/// dropped, and then leaves no trace. Meanwhile the command must not hold a lock of standard error.
+/// Shows what a command does, how much is done and how much is left. Appears after one second, and disappears
+/// without a trace when it is dropped. Meanwhile, the command must not hold a lock of standard error.
 pub struct Progress {
-    /// Dropping it ends the thread.
+    /// Dropping the sender ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Shows the progress of the work named by `title`, such as "Backing up", on standard error if that is a
-    /// terminal.
+    /// Resets the progress counters, and shows the progress of the work named by `title`, such as "Backing
+    /// up", on standard error if that is a terminal.
     pub fn start(title: &'static str) -> Progress {
         progress::begin("", 0);
         if stderr().is_terminal() {
@@ -44,6 +44,7 @@ impl Progress {
         if is_shown { Progress::start(title) } else { Progress::hidden() }
     }
 
+    /// Starts a thread that draws the progress on `target` after `delay`.
     fn show(title: &'static str, target: ProgressDrawTarget, delay: Duration) -> Progress {
         let (end, ended) = channel::<()>();
         let run = move || {
@@ -53,7 +54,7 @@ impl Progress {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
                 .with_prefix(title)
                 .with_elapsed(delay);
-            // Drawn only once it has its style.
+            // Set the style before the bar is drawn for the first time.
             show_state(&bar, progress::current());
             bar.set_draw_target(target);
             loop {
@@ -90,7 +91,7 @@ fn show_state(bar: &ProgressBar, state: WorkState) {
     };
     if bar.message() != state.stage {
         bar.set_message(state.stage);
-        // The remaining time is that of the stage.
+        // The estimate of the remaining time covers only the current stage.
         bar.reset_eta();
     }
     if state.total > 0 {

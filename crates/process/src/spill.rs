@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 
-/// Length in bytes of a file; that of a longer body is the body's. Only used parts take space on disk.
+/// Length of a file in bytes. A longer body gets a file of its own length. Only used parts take space on
+/// disk.
 const SEGMENT: u64 = 64 << 20;
 
 /// Bytes that a new file leaves free on its file system, for example for submissions.
@@ -51,6 +52,8 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
+    /// Creates an unnamed file in `folder`, and maps it into memory. Fails if the file system does not
+    /// support unnamed files, or would have less than [`MIN_FREE`] left.
     fn new(folder: &Path, length: u64) -> io::Result<Self> {
         let flags = (OFlags::TMPFILE | OFlags::CLOEXEC).bits().cast_signed();
         let file = File::options().read(true).write(true).mode(0o600).custom_flags(flags).open(folder)?;
@@ -116,7 +119,8 @@ impl Drop for Body {
 }
 
 impl Spill {
-    /// Bodies on the file system of the first of `folders` that has unnamed files.
+    /// Keeps bodies in the first of `folders` whose file system supports unnamed files (`O_TMPFILE`) and has
+    /// enough free space.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         Self { folders, state: Mutex::default() }
     }
@@ -142,7 +146,8 @@ impl Spill {
         Some(Bytes::from_owner(body))
     }
 
-    /// Reserves a range of `length` bytes. `None` if no folder has unnamed files, or if writing has failed.
+    /// Reserves a range of `length` bytes. `None` if no folder supports unnamed files and has enough free
+    /// space, or if an earlier call has failed.
     fn reserve(&self, length: u64) -> Option<(Arc<Segment>, u64)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.has_failed {
@@ -168,8 +173,8 @@ impl Spill {
         Some((segment, 0))
     }
 
-    /// Drops the bodies from this process's memory until they are used again. To be called while many bodies
-    /// are read one after the other.
+    /// Drops the bodies from this process's memory until they are used again. Call this while many bodies are
+    /// read one after the other.
     pub fn release_pages(&self) {
         let segments = self.state.lock().unwrap_or_else(PoisonError::into_inner).segments.clone();
         segments.iter().filter_map(Weak::upgrade).for_each(|segment| segment.release_pages());

@@ -16,7 +16,7 @@ use super::publication::{ContentMark, examine};
 /// until the next load. Further files are opened for each request.
 pub const MAX_HELD_OPEN: u64 = 256;
 
-/// These files use at most the process's limit of descriptors divided by this number.
+/// The files that are kept open use at most the process's limit of file descriptors divided by this number.
 const DESCRIPTORS_PER_FILE: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.
@@ -110,7 +110,8 @@ impl DiskFile {
     }
 
     /// The open file, with the content that was hashed: it is the same file, with the same length and time of
-    /// modification. The path may lead to another file meanwhile, if this one is held open.
+    /// modification. The path may lead to another file meanwhile, if this one is held open. Logs a warning at
+    /// the first failure.
     pub fn open(&self) -> Result<Arc<File>, DiskFileChanged> {
         let file = match self.held.get() {
             Some(file) => file.clone(),

@@ -1,4 +1,5 @@
-//! Lists the files below the served folders, and leaves out what is not published.
+//! Lists the files below the served folders, without private files and files that their names exclude. Checks
+//! modes and symbolic links.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -48,8 +49,8 @@ pub struct FoundFile {
 }
 
 impl FoundFile {
-    /// Reads the file. Fails with [`FileChanged`] unless it is still the file whose metadata decided that it
-    /// is published, and if it has grown beyond [`MAX_FILE_BYTES`].
+    /// Reads the file. Fails with [`FileChanged`] if its device, inode or mode has changed since it was
+    /// listed, or if it has grown beyond [`MAX_FILE_BYTES`]. The inner error means that it cannot be read.
     pub fn read(&self) -> Result<io::Result<Vec<u8>>, FileChanged> {
         self.read_up_to(MAX_FILE_BYTES)
     }
@@ -114,7 +115,8 @@ fn restricting_mode(part: &str, folder: &Metadata) -> u32 {
 }
 
 impl<'a> ServedFolders<'a> {
-    /// Finds the folders `parts` of `root`, and the operator's files. Skips folders that do not exist.
+    /// Finds the folders `parts` of `root`, and the operator's private files. Skips folders that do not
+    /// exist.
     pub fn new(
         root: &'a Path,
         parts: &[&str],
@@ -133,9 +135,9 @@ impl<'a> ServedFolders<'a> {
         Self { root, folders, private, served_path, modes, has_changed: false, limit_fault: None }
     }
 
-    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's files and, unless
-    /// `site.publish` lists them, files that their names exclude. Records these in `publication`, and sets
-    /// [`Self::has_changed`] and [`Self::limit_fault`].
+    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's private files and,
+    /// unless `site.publish` lists them, files that their names exclude. Records these in `publication`, and
+    /// sets [`Self::has_changed`] and [`Self::limit_fault`]. Returns no files if the folder does not exist.
     ///
     /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
     /// inside the folder must point into served folders, because the site's folder also contains the
@@ -208,7 +210,7 @@ impl<'a> ServedFolders<'a> {
         false
     }
 
-    /// Whether the file is a copy of one of the operator's files. Records an exclusion if so.
+    /// Whether the file is a copy of one of the operator's private files. Records an exclusion if so.
     pub fn is_copy(&self, file: &FoundFile, content: &Hash, publication: &mut Publication<'_>) -> bool {
         let Some(why) = self.private.find_copied(content) else { return false };
         let reason = ExclusionReason::Private(format!("it is a copy of a private file: {why}"));
@@ -222,8 +224,8 @@ impl<'a> ServedFolders<'a> {
         publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
     }
 
-    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a host at the
-    /// root of a served folder. The configuration of a host does not count.
+    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a hosting
+    /// provider at the root of a served folder. The configuration of a provider does not count.
     fn is_hosting(&self, target: &Path) -> bool {
         let mut below = self.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
         let parts = below.next().map(|below| (below.iter().next(), below.iter().count()));
@@ -248,8 +250,8 @@ impl<'a> ServedFolders<'a> {
 
 /// A folder to list.
 struct Folder {
-    /// The canonical paths of the folders on the way to this one, which is the last. With a symbolic link on
-    /// the way, they do not contain each other.
+    /// The canonical paths of the folders from the top of the listing to this folder, which is the last.
+    /// After a symbolic link, a path need not be inside the one before it.
     path: Vec<PathBuf>,
     metadata: Metadata,
     /// The name relative to the folder that is listed, which ends with a slash unless it is empty.
@@ -258,16 +260,16 @@ struct Folder {
     readers: u32,
     /// Whether the folder is listed only because it may have files that `site.publish` lists.
     is_excluded: bool,
-    /// Whether a symbolic link is on the way.
+    /// Whether the folder is below, or is, the target of a symbolic link.
     is_linked: bool,
 }
 
-/// The files and folders found so far.
+/// A listing in progress: the files found so far, and the folders that are still to be read.
 struct FolderListing<'l, 'a, 'p> {
     served: &'l mut ServedFolders<'a>,
     publication: &'l mut Publication<'p>,
     faults: &'l mut Vec<Fault>,
-    /// The name of the folder that is listed relative to the site's folder. Ends with a slash unless empty.
+    /// The name of the listed folder, relative to the site's folder. Ends with a slash unless it is empty.
     place: String,
     folders: Vec<Folder>,
     files: Vec<FoundFile>,
@@ -396,7 +398,7 @@ impl FolderListing<'_, '_, '_> {
         Ok(())
     }
 
-    /// Adds the folder to those to be read. Fails below [`MAX_DEPTH`] folders.
+    /// Adds the folder to those to be read. Fails if it is nested in more than [`MAX_DEPTH`] folders.
     fn add_folder(&mut self, folder: Folder) -> Result<(), Fault> {
         if folder.path.len() > MAX_DEPTH + 1 {
             let message = format!("is nested in more than {MAX_DEPTH} folders");
@@ -437,8 +439,9 @@ impl FolderListing<'_, '_, '_> {
         Ok(Some((target, readers)))
     }
 
-    /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a host, and
-    /// returns whether it is. Warns if frontdesk does not apply its rules, configuration or programs.
+    /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a hosting
+    /// provider, and returns whether it is. Warns if frontdesk does not apply its rules, configuration or
+    /// programs.
     fn leave_out_hosting(
         &mut self,
         name: &str,
@@ -454,7 +457,7 @@ impl FolderListing<'_, '_, '_> {
         let warn = |message: &str| Fault::warning(place, None, message);
         match HostingFile::from_name(name, is_folder) {
             Some(HostingFile::Rules) if is_build => {
-                // The rules are read in any case.
+                // The rules of a build are applied, so the file is not listed as excluded.
                 self.publication.refuse(place, &ExclusionReason::Hosting);
                 return true;
             }

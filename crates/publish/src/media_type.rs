@@ -1,4 +1,4 @@
-//! Chooses the media types of files by their extensions.
+//! Chooses the media types of files by their extensions, and those of a few files by their content.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};

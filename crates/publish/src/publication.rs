@@ -24,7 +24,7 @@ use frontdesk_forms::text::visible;
 /// Options that control which files are published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationOptions {
-    /// The operator's files and folders.
+    /// The operator's private files and folders.
     pub private: Vec<PrivatePath>,
     /// The entries of `site.publish`.
     pub publish: Option<Placed<Vec<String>>>,
@@ -77,7 +77,7 @@ pub enum ExclusionReason {
     Database,
     #[error("it is a program, which this server does not run")]
     ServerCode,
-    /// The rules or programs of a host at the root of a build.
+    /// Rules or programs for a hosting provider, at the root of a build or of `static/`.
     #[error("it is for the server of a host, not for visitors")]
     Hosting,
     #[error("it holds the packages of the project in this folder")]
@@ -110,7 +110,7 @@ pub(crate) struct Siblings {
 }
 
 impl Siblings {
-    /// Looks for these files among the names of all files in a folder.
+    /// Looks for the two files among the names of all files in a folder.
     pub fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut siblings = Self::default();
         for name in names {
@@ -130,14 +130,14 @@ const LEFTOVERS: [&str; 19] = [
     ".partial", ".rej", ".rpmnew", ".rpmsave", ".save", ".swo", ".swp", ".temp", ".tmp",
 ];
 
-/// Containers of private keys: PKCS #12, Java, PuTTY and KeePass.
+/// The endings of containers of private keys: PKCS #12, Java, PuTTY and KeePass.
 const KEY_FILES: [&str; 6] = [".jks", ".kdbx", ".keystore", ".p12", ".pfx", ".ppk"];
 
-/// Programs for servers that run the files that they are asked for.
+/// The endings of ASP, JSP and PHP programs, which other web servers run when a client requests them.
 const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
-/// The reason for which a file or folder is excluded by `name`, which has no path; `None` if it is not.
+/// Why the name of a file or folder excludes it; `None` if it does not. `name` has no path.
 pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
     if name.starts_with('.') && name != ".well-known" {
         return Some(ExclusionReason::Hidden);
@@ -246,8 +246,8 @@ pub(crate) fn restrict_readers(readers: u32, folder: u32) -> u32 {
 pub struct Publication<'a> {
     options: &'a PublicationOptions,
     patterns: Vec<PathPattern>,
-    /// For each pattern, whether it matches a file, and why it cannot publish the last file or folder that it
-    /// is confined to.
+    /// For each pattern, whether it matches a file, and the latest reason why a file or folder that it names
+    /// cannot be published.
     matches: Vec<(bool, Option<String>)>,
     pub result: PublicationResult,
 }
@@ -255,7 +255,7 @@ pub struct Publication<'a> {
 /// The files that a load has not published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationResult {
-    /// Sorted by name.
+    /// The excluded files and folders, sorted by name.
     pub exclusions: Vec<Exclusion>,
     /// Sentences that say which files modes protect, if not all users may read the pages.
     pub notes: Vec<String>,
@@ -273,7 +273,7 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// The operator's files, for the served folders `roots`, which are canonical paths.
+    /// The operator's private files, for the served folders `roots`, which are canonical paths.
     pub(crate) fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
         PrivateFiles::new(&self.options.private, roots)
     }
@@ -303,8 +303,8 @@ impl<'a> Publication<'a> {
         self.result.exclusions.push(Exclusion { name, path, reason });
     }
 
-    /// Records for the entries of `site.publish` that name this file, or files in this folder, that they
-    /// cannot publish it.
+    /// Records that the entries of `site.publish` which name this file, or files in this folder, cannot
+    /// publish it. [`Self::finish`] reports the latest reason.
     pub(crate) fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
         for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
             if pattern.is_confined_to(name) {

@@ -1,5 +1,5 @@
-//! Tells the Markdown that a generator wrote for readers from a copy of its source, which still has template
-//! syntax.
+//! Distinguishes the Markdown that a generator wrote for readers from a copy of its source, which still has
+//! template syntax.
 
 /// Syntax that a generator replaces, outside of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,13 +58,13 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
             }
             None if !marks.is_empty() => {
                 fence = Some(marks);
-                // Directives of MyST, and code that Quarto and R Markdown run.
+                // `{name}` after the fence is a directive of MyST, or code that Quarto or R Markdown runs.
                 let mut info = trimmed[marks.len()..].trim_start().chars();
                 if info.next() == Some('{') && info.next().is_some_and(char::is_alphabetic) {
                     add(&format!("{marks}{{"));
                 }
             }
-            // Indented code.
+            // Skip indented code.
             None if is_indented && !follows_text => {}
             None => {
                 if let Some(kind) = directive(trimmed) {
@@ -81,7 +81,7 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
                 }
             }
         }
-        // Indented lines after text continue it.
+        // An indented line after text continues the paragraph, so it is not code.
         follows_text = !trimmed.is_empty() && (follows_text || !is_indented);
     }
     found

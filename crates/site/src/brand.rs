@@ -29,7 +29,7 @@ pub struct BrandOptions {
     pub font: Option<Placed<String>>,
     /// The color of links and buttons on a light background; derived from `accent_dark` if it is `None`.
     pub accent: Option<Placed<Color>>,
-    /// The same on a dark background; derived from `accent` if it is `None`.
+    /// The color of links and buttons on a dark background; derived from `accent` if it is `None`.
     pub accent_dark: Option<Placed<Color>>,
 }
 
@@ -70,7 +70,7 @@ const STYLESHEET: &str = "/assets/style.css";
 const MIN_CONTRAST: f64 = 4.5;
 /// The minimum contrast of a derived dark accent.
 const DARK_CONTRAST: f64 = 7.0;
-/// The backgrounds of the built-in theme: `--paper` and `--raised`.
+/// The backgrounds `--paper` and `--raised` of the built-in theme, in light and in dark mode.
 const LIGHT: [Color; 2] = [Color([0xff, 0xff, 0xff]), Color([0xf5, 0xf6, 0xf8])];
 const DARK: [Color; 2] = [Color([0x11, 0x13, 0x18]), Color([0x1a, 0x1d, 0x24])];
 

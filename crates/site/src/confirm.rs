@@ -14,13 +14,13 @@ pub const CONFIRM_PATH: &str = "/_frontdesk/confirm/";
 /// A page that a confirmation link opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfirmPage {
-    /// Has the button that confirms the address.
+    /// Asks the visitor to press the button that confirms the address.
     Ask,
     /// The address is confirmed.
     Done,
     /// The link has expired, or was not issued by this server.
     Invalid,
-    /// The confirmation could not be stored. Has the button, too.
+    /// The confirmation could not be stored. The page has the button again.
     Failed,
 }
 
@@ -81,8 +81,8 @@ impl ConfirmPage {
     }
 }
 
-/// The documents of these pages, in the order of [`ConfirmPage::ALL`] and in the site's default language.
-/// Like the 404 page, they have no URL.
+/// The documents of the confirmation pages, in the order of [`ConfirmPage::ALL`] and in the site's default
+/// language. Like the 404 page, they have no URL.
 pub(super) fn confirm_documents(languages: &[Language]) -> Vec<Document> {
     let Some(language) = languages.first() else { return Vec::new() };
     let document = |page: ConfirmPage| {

@@ -39,7 +39,7 @@ impl Deref for Text {
 }
 
 impl Text {
-    /// The length in bytes. Unlike that of the string, reads no text.
+    /// The length in bytes. Unlike `str::len`, this does not read and validate the text.
     pub fn size(&self) -> usize {
         self.0.len()
     }
@@ -67,7 +67,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The texts of a large site are in `spill`.
+    /// Moves the texts of a large site to `spill`.
     pub fn new(
         RenderedBody { mut html, mut markdown, facts, blocks }: RenderedBody,
         spill: &PageSpill,
@@ -134,7 +134,7 @@ pub(super) struct Bodies {
     loads: usize,
     /// The content of generated pages.
     empty: Content,
-    /// Where the bodies of a large site are until its pages are laid out.
+    /// The storage that holds the bodies of a large site on disk until its pages are laid out.
     spill: Arc<PageSpill>,
 }
 
@@ -149,12 +149,12 @@ struct BodyInputs {
 }
 
 impl Bodies {
-    /// No bodies yet. Those of a large site will be in `spill`.
+    /// An empty cache that keeps the bodies of a large site in `spill`.
     pub fn new(spill: Arc<PageSpill>) -> Self {
         Self { spill, ..Self::default() }
     }
 
-    /// No bodies; new ones will be in the same place.
+    /// Drops all bodies, but keeps the storage for new ones.
     #[must_use]
     pub fn cleared(self) -> Self {
         Self::new(self.spill)
@@ -222,7 +222,7 @@ impl Bodies {
         };
         let contents = self.by_file.get_all(&written, |(document, _)| &document.file, inputs, render);
         let Ok(contents) = contents.into_iter().collect::<Result<Vec<_>, FileChanged>>() else {
-            // The bodies are of different loads.
+            // Some bodies are now of this load and some of an earlier one, so drop all of them.
             *self = std::mem::take(self).cleared();
             return Err(FileChanged);
         };

@@ -208,7 +208,7 @@ impl SourcePages {
 
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
 /// pages that Hugo and Zola would not render and, except in a preview, drafts and scheduled pages. Reports
-/// all faults of front matter, but other faults only of included pages.
+/// all faults of front matter, but other faults only of included pages. Fails if a source changes meanwhile.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
@@ -462,8 +462,8 @@ pub(super) fn add_blog_pages(
 }
 
 /// Divides the lists of posts in a language into pages: adds the second and later pages of each list that has
-/// more than `per_page` posts, and a redirect from `/blog/page/1/` to the first page. Does nothing if
-/// `per_page` is 0.
+/// more than `per_page` posts, and a redirect from a path such as `/blog/page/1/` to its first page. Does
+/// nothing if `per_page` is 0.
 pub(super) fn add_list_pages(
     index: usize,
     language: &Language,

@@ -19,7 +19,8 @@ use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
 use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
-/// The cache in a folder. Missing, damaged and foreign files count as missing; they are made again.
+/// The cache in a folder. Damaged and foreign files count as missing. `Site::strengthen` creates missing
+/// files.
 #[derive(Debug)]
 pub struct Encodings {
     pub folder: PathBuf,

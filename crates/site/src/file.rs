@@ -52,7 +52,7 @@ impl Blob {
         Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }
 
-    /// The bytes on disk, if the site is so large that its pages are there.
+    /// Stores the bytes on disk if `spill` is active, and otherwise on the heap.
     pub fn in_spill(bytes: impl Into<Vec<u8>>, spill: &PageSpill) -> Self {
         let bytes = bytes.into();
         Self { hash: blake3::hash(&bytes), bytes: spill.store(bytes), disk: None }
@@ -138,7 +138,8 @@ pub struct File {
     /// The hash of the unencoded body, or, for [`File::joined`], of the parts that determine it.
     pub(super) hash: blake3::Hash,
     identity: EncodedBody,
-    /// In the order of [`Encoding::PREFERENCE`].
+    /// The encodings, in the order of [`Encoding::PREFERENCE`]. An empty cell is not prepared yet, and `None`
+    /// is not worth sending.
     encoded: [OnceLock<Option<EncodedBody>>; 3],
     is_strong: AtomicBool,
 }

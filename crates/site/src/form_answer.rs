@@ -20,7 +20,8 @@ use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem, WAITLIST};
 /// The path of the thank-you page within the folder of a language.
 pub(super) const THANKS: &str = "/thanks/";
 
-/// The title and the text of the thank-you page, which both forms share.
+/// The title and the text of the thank-you page, which all forms share. The text mentions the confirmation
+/// mail only if the waitlist form sends one.
 pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
     let text =
         if options.confirming.contains(&WAITLIST.name) { "thanks_message_confirm" } else { "thanks_message" };
@@ -95,7 +96,7 @@ pub struct FormPage {
 #[derive(Debug, Clone)]
 enum Piece {
     Text(Box<str>),
-    /// A letter, and the indexes of the field and of its option, which not all slots use.
+    /// A marker's letter, and the indexes of its field and option. Not all markers have a field or an option.
     Slot(char, usize, usize),
 }
 
@@ -130,7 +131,7 @@ impl FormPage {
             let is_it = |piece: &Piece| matches!(piece, Piece::Slot(found, field, _) if (*found, *field) == (slot, at));
             pieces.iter().any(is_it)
         };
-        // A hidden field has no place for errors: the message names it.
+        // A hidden field needs no place for its error: the message above the form names the field.
         let shows_fields = (0..fields.len()).all(|at| {
             (has(VALUE, at) || has(OPTION, at)) && (has(ERROR, at) || fields[at].kind == FieldKind::Hidden)
         });

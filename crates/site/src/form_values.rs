@@ -36,8 +36,8 @@ impl<'a> FormView<'a> {
         Value::from(forms)
     }
 
-    /// Like [`FormView::values`], with `none` for forms whose files have faults: their faults are reported,
-    /// so pages that show these forms have none.
+    /// Like [`FormView::values`], with `none` for forms whose files have faults. These faults are reported,
+    /// so that pages with such forms do not cause further ones.
     pub fn values_and_faulty(&self, forms: &[PageForm], faulty: &[String]) -> Value {
         let faulty = faulty.iter().map(|name| (name.as_str(), Value::from(())));
         let forms = forms.iter().map(|form| (form.definition.name, self.form(form)));
@@ -55,6 +55,8 @@ impl<'a> FormView<'a> {
         self.choose(word, field.label, base.map(|base| base.label)).to_owned()
     }
 
+    /// The values of one form for templates: its texts in the language of the page, its endpoint and its
+    /// fields.
     fn form(&self, form: &PageForm) -> Value {
         let (definition, words) = (form.definition, self.words);
         let base = FormSet::built_in().named(definition.name);

@@ -184,7 +184,7 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
                 .split_once(": ")
                 .filter(|(before, _)| before.contains("line "))
                 .map_or(first, |(_, what)| what);
-            // The parser names its own option for repeated keys.
+            // Remove the parser's advice about its own option for repeated keys.
             let what = what.split_once(", set DuplicateKeyPolicy").map_or(what, |(what, _)| what);
             let fault = Fault::error(place, line, format!("the front matter is not valid YAML: {what}"));
             Err(fault.hint(if what.starts_with("duplicate") {
@@ -224,7 +224,7 @@ fn toml_to_json(value: toml::Value) -> Value {
 
 struct FrontMatterReader<'a> {
     place: &'a str,
-    /// The lines of the source.
+    /// The lines of the front matter.
     lines: Vec<&'a str>,
     table: Map<String, Value>,
     faults: &'a mut Vec<Fault>,

@@ -14,7 +14,7 @@ use frontdesk_publish::media_type::media_type;
 /// per CSS pixel.
 pub(super) const WIDTHS: [u32; 2] = [800, 1_600];
 
-/// An image of the site.
+/// The size and the smaller variants of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageFacts {
     pub size: ImageSize,

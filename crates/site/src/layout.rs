@@ -80,7 +80,7 @@ impl TemplateContext<'_> {
         let tags: Vec<&Tag> = matter.tags.iter().filter_map(find_tag).collect();
         let Language { tag: language, words, .. } = &shared.language(document).language;
         let values = &shared.languages[document.language];
-        // The 404 page has neither a URL nor a date.
+        // The 404 page and the pages that confirmation links open have neither a URL nor a date.
         let is_page = document.kind != PageKind::NotFound;
         let headings = &content.facts.headings;
         let toc: Vec<_> = headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();

@@ -76,8 +76,8 @@ mod variants;
 #[cfg(debug_assertions)]
 pub mod fuzzing;
 
+/// Faults in the configuration or the site.
 pub use frontdesk_fault as fault;
-/// Faults in the configuration or the content.
 pub use frontdesk_publish::disk_file;
 
 // Loading a site.
@@ -111,7 +111,7 @@ pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use schedule::{ScheduledPage, format_time, start_of_day};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 
-// The built-in theme, and texts that others write with it.
+// The built-in theme, and functions for Markdown and mails that other crates write.
 pub use frontdesk_convert::escape_text;
 pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};

@@ -12,9 +12,9 @@ use frontdesk_process::maps::HashMap;
 pub struct LinkCatalog {
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
-    /// `pages/developers.md` → `/developers/`
+    /// The decoded paths of pages, by source file: `pages/developers.md` → `/developers/`.
     pub pages: HashMap<String, String>,
-    /// `/assets/diagram.svg` → `/assets/diagram.0a1b2c3d4e.svg`
+    /// The fingerprinted paths of assets, by path: `/assets/diagram.svg` → `/assets/diagram.0a1b2c3d4e.svg`.
     pub assets: HashMap<String, String>,
     /// The images whose size is known, by path.
     pub images: HashMap<String, ImageFacts>,

@@ -30,7 +30,7 @@ pub(super) struct LinkUse<'a> {
 #[derive(Debug, Default)]
 pub(super) struct LinkChecker {
     names: Option<ByPointer<PathRegistry>>,
-    /// In the order of the pages.
+    /// The anchors of each page, in the order of the pages.
     anchors: Vec<Arc<HashSet<Box<str>>>>,
     /// The bodies without broken links, by source file.
     intact: HashMap<String, Arc<BodyFacts>>,

@@ -1,4 +1,4 @@
-//! Adds the script to pages that reloads them while an author edits the site (`frontdesk serve --watch`).
+//! Adds a script to pages, which reloads them while an author edits the site (`frontdesk serve --watch`).
 
 /// The script's path.
 pub const RELOAD_SCRIPT_PATH: &str = "/_frontdesk/reload.js";

@@ -73,7 +73,7 @@ pub struct LoadCache {
     fonts: FontFacts,
     structure: Memo<Arc<StructureInputs>, Arc<Structure>>,
     bodies: Bodies,
-    /// In the order of the site's languages.
+    /// The search indexes, in the order of the site's languages.
     search: Vec<SearchCache>,
     templates: Memo<TemplateInputs, Arc<CompiledTheme>>,
     data: Memo<(ByPointer<Structure>, bool), Arc<SiteData>>,
@@ -132,7 +132,8 @@ fn load_build_alone(
 
 impl LoadCache {
     /// An empty cache. Conversions of the pages of a build are read from `conversions`, and the pages of a
-    /// large site are kept on the disk of the first of `folders` that has unnamed files.
+    /// large site are kept on disk in the first of `folders` whose file system supports unnamed files
+    /// (`O_TMPFILE`).
     pub fn new(conversions: Arc<ConversionCache>, folders: &[PathBuf]) -> Self {
         let spill = || Arc::new(PageSpill::new(folders.to_vec()));
         let places = CachePlaces { conversions: Some(conversions), spill: spill() };
@@ -199,7 +200,7 @@ impl LoadCache {
             .map(|build| self.build.load(build, options, forms, &mut publication, &mut faults))
             .transpose()?;
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
-        // A folder `pages` in the build is a part of it.
+        // A folder `pages` inside the build is a part of the build, not of the site.
         let has_sources = folder.join("pages").is_dir()
             && options.build.as_ref().is_none_or(|build| !is_same_folder(&build.folder, folder));
         if let Some(build) = build.take_if(|_| !has_sources) {

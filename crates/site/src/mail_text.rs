@@ -1,8 +1,8 @@
 //! Reads the text of a mail to visitors: a Markdown file with a subject in its front matter. The result has a
 //! plain-text and an HTML version.
 //!
-//! Its placeholders, such as `{site}`, stand for the operator's values, the date and the confirmation link,
-//! but never for a visitor's input.
+//! The placeholders of the file, such as `{site}`, stand for the operator's values, the date and the
+//! confirmation link, but never for a visitor's input.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

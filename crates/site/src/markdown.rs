@@ -111,7 +111,7 @@ pub struct BodyWarning {
 /// A heading of a body. If an id that the author has chosen repeats another one, rendering warns.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
-    /// 1 to 6.
+    /// The level, from 1 to 6.
     pub level: u8,
     pub id: String,
     /// The text without formatting.
@@ -122,7 +122,8 @@ pub struct Heading {
 /// source.
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
-/// Renders `body`, which begins on line `first_line` of its file. Tables and tasks are named with `words`.
+/// Renders `body`, which begins on line `first_line` of its file. `words` has the accessible names of tables
+/// and tasks.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
 /// is kept, because the author is the operator. Code blocks in `earlier` are not highlighted again.
@@ -233,7 +234,7 @@ struct BodyRenderer<'a, 'b> {
     edits: Vec<(Range<usize>, String)>,
     /// The line ranges of code blocks and HTML blocks, in ascending order. They contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
-    /// The number of tables so far. The accessible name of a table is its number.
+    /// The number of tables so far. The accessible name of a table contains its number.
     tables: usize,
     has_aligned_cells: bool,
     /// The number of images so far.
@@ -569,8 +570,8 @@ impl<'a> BodyRenderer<'a, '_> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
-    /// Resolves a link, and records its target if it is on this site. Returns the links for HTML and
-    /// Markdown.
+    /// Resolves a link, and records its target if it is on this site. Returns the link for the HTML, and the
+    /// absolute link for the Markdown.
     fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
         let resolved = self.lookups.look_up(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
@@ -654,7 +655,8 @@ impl<'a> BodyRenderer<'a, '_> {
                 "describe the image in `alt`, or write `alt=\"\"` if it is decoration",
             );
         }
-        // The line of `counted`, an offset in the literal.
+        // `line` is the source line of `counted`, the offset in `literal` up to which line breaks are
+        // counted.
         let (mut line, mut counted) = (position.start.line, 0);
         let mut found = Vec::new();
         let html = rewrite_links(literal, |url, offset| {

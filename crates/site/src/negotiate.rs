@@ -150,6 +150,7 @@ fn parse_media_range(member: &[u8]) -> Option<(Range, Quality)> {
 pub struct Codings {
     /// The quality of each [`Encoding`]; `None` if the client does not name it.
     named: [Option<Quality>; 4],
+    /// The quality of `*`, for codings that the client does not name.
     of_others: Option<Quality>,
 }
 

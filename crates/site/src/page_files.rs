@@ -71,7 +71,7 @@ pub(super) struct LaidOutPage {
     /// The ids in the HTML.
     pub anchors: Arc<HashSet<Box<str>>>,
     pub view: Arc<RelatedPages>,
-    /// The names of the forms that the page shows, also by a template.
+    /// The names of the forms that the page shows, including those that only its template adds.
     pub forms: Vec<&'static str>,
     /// The body as slices of the files.
     content: Content,
@@ -80,17 +80,17 @@ pub(super) struct LaidOutPage {
 }
 
 impl PageFiles {
-    /// No files yet. Those of a large site will be in `spill`.
+    /// An empty cache that keeps the files of a large site in `spill`.
     pub fn new(spill: Arc<PageSpill>) -> Self {
         Self { spill, ..Self::default() }
     }
 
-    /// Where the files of a large site are.
+    /// The storage that holds the files of a large site on disk.
     pub fn spill(&self) -> &Arc<PageSpill> {
         &self.spill
     }
 
-    /// No files; new ones will be in the same place.
+    /// Drops all files, but keeps the storage for new ones.
     #[must_use]
     pub fn cleared(self) -> Self {
         Self::new(self.spill)
@@ -121,7 +121,8 @@ impl PageFiles {
         let all: Vec<(usize, &Document)> = structure.all().iter().enumerate().collect();
         let mut pages = Vec::with_capacity(all.len());
         let needs_trimming = self.needs_trimming(structure);
-        // The HTML of a page contains its body. The Markdown adds about half of that.
+        // This total is a lower bound: the HTML of a page also contains the layout, and the Markdown adds
+        // about half as much.
         let sizes = all.iter().map(|(_, document)| bodies.of(document).html.size() as u64);
         self.spill.begin(sizes.sum());
         let spill = &self.spill;

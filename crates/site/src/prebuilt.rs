@@ -99,7 +99,7 @@ pub(super) struct BuildCache {
     alone: MemoMap<Hash, (Conversion, Option<Panic>)>,
     /// The conversion of each page without the parts that it shares with others.
     without_shared: MemoMap<Hash, Conversion>,
-    /// The inputs of the conversions that the cache on disk lacks.
+    /// The input hashes of the conversions that the cache on disk lacks.
     new: HashSet<Hash>,
     places: CachePlaces,
 }
@@ -107,12 +107,12 @@ pub(super) struct BuildCache {
 /// The pages, files and rules of a build.
 #[derive(Debug)]
 pub(super) struct Prebuilt {
-    /// The home page first, then by path.
+    /// The pages: the home page first, and the others by path.
     pages: Vec<PrebuiltPage>,
     /// Files by their decoded paths.
     files: BTreeMap<String, Arc<File>>,
-    /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder of the
-    /// build's own one is empty: it applies to the whole site.
+    /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder is empty for
+    /// the 404 page that applies to the whole site.
     not_found: Vec<(String, Page)>,
     /// The rules of `_redirects`.
     pub redirects: Vec<RedirectRule>,
@@ -138,18 +138,18 @@ struct PrebuiltPage {
 }
 
 impl BuildCache {
-    /// An empty cache that uses these places.
+    /// An empty cache. Later loads keep conversions and large bodies at `places`.
     pub fn new(places: CachePlaces) -> Self {
         Self { places, ..Self::default() }
     }
 
-    /// An empty cache that uses the same places.
+    /// Drops all results, but keeps the places for new ones.
     #[must_use]
     pub fn cleared(self) -> Self {
         Self::new(self.places)
     }
 
-    /// Where the pages of a large build are.
+    /// The storage that holds the pages of a large build on disk.
     pub fn spill(&self) -> &Arc<PageSpill> {
         &self.places.spill
     }
@@ -210,7 +210,8 @@ impl BuildCache {
         for page in pages {
             match not_found_folder(&page.name) {
                 Some("") => prebuilt.not_found.push((String::new(), page.page)),
-                // It may be a page about the status 404, so it is also served at its own path.
+                // A folder's 404 page may be a page about the status 404, so it is also served at its own
+                // path.
                 Some(folder) => {
                     prebuilt.not_found.push((format!("{}{folder}", build.mount), page.page.clone()));
                     prebuilt.pages.push(page);
@@ -288,8 +289,8 @@ impl BuildCache {
         results
     }
 
-    /// Replaces the Markdown of each conversion with that in the page's file, which saves a copy, and drops
-    /// that of conversions that are not used. Then tells the cache on disk which conversions the site uses.
+    /// Lets each used conversion share its Markdown with the page's file, which saves a copy, and drops the
+    /// Markdown of unused conversions. Then tells the cache on disk which conversions the site uses.
     fn share_markdown(&mut self, pages: &[PrebuiltPage]) {
         for page in pages {
             let file = &page.page.markdown.unencoded().bytes;
@@ -377,7 +378,7 @@ fn compose_page(
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.facts.metadata.clone();
-    // The date of an RFC 3339 timestamp.
+    // An RFC 3339 timestamp begins with its date, which has ten characters.
     let date_of = |text: &Option<String>| text.as_ref()?.get(..10)?.parse::<Date>().ok();
     let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
     let updated = modified.or(published).unwrap_or(source.file.changed);

@@ -53,13 +53,13 @@ pub(super) struct PageIndex<'a> {
     documents: &'a [Document],
     shared: &'a SiteContext,
     by_path: HashMap<&'a str, &'a Document>,
-    /// By language, newest first.
+    /// The listed posts of each language, newest first.
     posts: Vec<Vec<&'a Document>>,
-    /// The index in the language's posts, by path.
+    /// The index of each post in its language's `posts`, by path.
     post_index: HashMap<&'a str, usize>,
     /// How long it takes to read each post, by path.
     reading_minutes: HashMap<&'a str, usize>,
-    /// By language and tag, newest first.
+    /// The listed posts with each tag, by language and tag, newest first.
     posts_by_tag: HashMap<(usize, &'a str), Vec<&'a Document>>,
     translations: Translations<'a>,
 }

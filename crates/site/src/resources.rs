@@ -104,7 +104,7 @@ pub struct ResourceCache {
 
 #[derive(Debug)]
 struct Resources {
-    /// The summaries in the inputs.
+    /// The summaries of the pages from which the files were built.
     pages: Arc<Vec<PageSummary>>,
     files: Vec<(String, Arc<File>)>,
 }
@@ -164,7 +164,7 @@ fn written_skill(site: &Site) -> Option<&File> {
     }
 }
 
-/// Builds files with their paths.
+/// A job that builds files, each with its path.
 type Job<'a> = Box<dyn Fn() -> Vec<(String, File)> + Sync + 'a>;
 
 /// Builds all resources except `llms-full.txt`, in parallel.

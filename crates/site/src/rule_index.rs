@@ -8,7 +8,7 @@ use frontdesk_process::maps::HashMap;
 /// The trie. A pattern is identified by its position in the list from which the trie was built.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RuleIndex {
-    /// The root comes first. Empty by default.
+    /// The nodes, with the root first. Empty in a default index, which finds nothing.
     nodes: Vec<PatternNode>,
 }
 

@@ -99,8 +99,7 @@ struct QueryParameter {
 
 impl RedirectRule {
     /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
-    /// may have placeholders, and end with `*`. The error is the rest of a sentence that begins with the
-    /// rule.
+    /// may have placeholders, and end with `*`. The error completes a sentence whose subject is the rule.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
         let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
         let status = status.ok_or("has an invalid status: expected 301, 302, 303, 307 or 308")?;
@@ -117,8 +116,8 @@ impl RedirectRule {
         Ok(Self { pattern, parameters: Vec::new(), from, to, status, is_forced: false })
     }
 
-    /// Creates a rule for pages that were removed for good. It applies to the same paths as one with a
-    /// target.
+    /// Creates a rule for pages that were removed for good (status 410). It applies to the same paths as a
+    /// rule from [`Self::new`].
     pub fn gone(from: &str) -> Result<Self, &'static str> {
         let pattern = Pattern::parse_prefix(from)?;
         let (parameters, from, to) = (Vec::new(), from.to_owned(), String::new());
@@ -184,8 +183,8 @@ impl RedirectRule {
         Some(if to.starts_with("//") { format!("/{}", to.trim_start_matches('/')) } else { to })
     }
 
-    /// Adds the values of the query parameters, and returns the parameters that the rule does not name,
-    /// encoded. `None` if a parameter is missing, or has another value.
+    /// Adds the values of the query parameters to `captures`, and returns the parameters that the rule does
+    /// not name, encoded. `None` if a parameter is missing, or has another value.
     fn match_query<'a>(&'a self, query: Option<&'a str>, captures: &mut Captures<'a>) -> Option<String> {
         let mut others = Vec::new();
         let mut found: Vec<(&QueryParameter, Cow<'a, str>)> = Vec::new();
@@ -213,7 +212,7 @@ impl RedirectRule {
     }
 }
 
-/// Encodes words, but not the spaces between them.
+/// Percent-encodes words, but not the spaces between them.
 fn encode_spaced(words: &str) -> String {
     words.split(' ').map(encode_url).collect::<Vec<_>>().join(" ")
 }
@@ -230,7 +229,7 @@ fn placeholders(to: &str) -> impl Iterator<Item = &str> {
 #[derive(Debug, Clone)]
 pub(super) struct HeaderRule {
     pattern: Pattern,
-    /// `None` removes the values that earlier rules have set.
+    /// The headers to set. `None` instead of a value removes the values that earlier rules have set.
     headers: Vec<(HeaderName, Option<String>)>,
     dialect: RulesDialect,
 }
@@ -312,7 +311,7 @@ pub(super) fn parse_redirects(
 /// The reason a rule cannot be applied.
 #[derive(Debug)]
 enum RuleProblem {
-    /// The rest of a sentence that begins with the rule.
+    /// The reason, which completes a sentence whose subject is the rule.
     Unsupported(&'static str),
     /// The rule restricts access, so it must not be ignored.
     Protects,
@@ -325,8 +324,8 @@ fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
         .hint("remove the page from the build, or this rule if the page may be public")
 }
 
-/// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores the
-/// words from one that begins with `#`.
+/// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
+/// that begins with `#`, and all words after it.
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;

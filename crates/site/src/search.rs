@@ -42,7 +42,7 @@ const MAX_RATIO: usize = 5;
 /// only their entries and those whose words have become more or less frequent.
 #[derive(Debug, Default)]
 pub(super) struct SearchCache {
-    /// In the order of the index.
+    /// The pages, in the order of the index.
     pages: Vec<IndexedPage>,
     /// The number of pages that contain each word.
     frequencies: HashMap<WordHash, u32>,
@@ -61,7 +61,7 @@ struct IndexedPage {
     facts: Arc<BodyFacts>,
     /// The length of the text in bytes.
     length: usize,
-    /// In the order of [`PageText::words`].
+    /// The hashes of the page's words, in the order of [`PageText::words`].
     word_hashes: Vec<WordHash>,
     /// The page's entries, each with its level of detail as an index in [`levels_of_detail`].
     entries: Vec<(usize, Arc<str>)>,
@@ -92,7 +92,7 @@ impl IndexedPage {
     }
 }
 
-/// The texts of the pages that were read in this load.
+/// The text of each page; `None` for a page that this load has not read.
 type ReadTexts = Vec<Option<PageText>>;
 
 impl SearchCache {
@@ -209,7 +209,7 @@ impl SearchCache {
         found.unwrap_or_else(|| write_titles(documents, limit))
     }
 
-    /// Writes the missing entries of the pages in these chunks.
+    /// Writes the entries that the pages in these chunks lack at this level of detail.
     fn write_entries(
         &mut self,
         level: usize,
@@ -294,11 +294,11 @@ fn is_common(frequency: u32, pages: usize) -> bool {
     frequency as usize * 2 > pages
 }
 
-/// The compressed size of an index is the sum of the sizes of chunks of this many pages, so that a reload
-/// compresses only the chunks with changed pages. Smaller chunks would compress less well.
+/// The compressed size of an index is measured as the sum of the sizes of chunks of this many pages, so that
+/// a reload compresses only the chunks with changed pages. Smaller chunks would compress less well.
 const CHUNK_PAGES: usize = 128;
 
-/// Estimates the compressed size of a large index first from every fourth chunk, which takes 6 % off the
+/// The compressed size of a large index is first estimated from every fourth chunk, which takes 6 % off the
 /// first load of 2,000 pages.
 const SAMPLE_DISTANCE: usize = 4;
 

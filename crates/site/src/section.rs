@@ -7,7 +7,8 @@ use serde::Serialize;
 
 /// Sections with more pages than this show only the branch of the current page.
 const MAX_WHOLE_TREE: usize = 200;
-/// In such a section, this many neighbors on each side of the current page are shown.
+/// The number of pages that a section with more than [`MAX_WHOLE_TREE`] pages shows on each side of the
+/// current page.
 const MAX_NEIGHBORS: usize = 25;
 
 /// A page that may belong to a section.
@@ -48,7 +49,8 @@ pub(super) struct NavSection {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct SectionEntry {
     pub title: String,
-    /// Percent-encoded; `None` for a group, and for a folder without a page of its own.
+    /// Percent-encoded; `None` for a group. A folder without a page of its own has the path of its first page
+    /// if its children are not shown, and otherwise `None`.
     pub path: Option<String>,
     /// Whether the entry is the heading of a group, whose pages are its children.
     pub is_group: bool,

@@ -118,8 +118,8 @@ pub struct Site {
     pub languages: Vec<Language>,
     /// The page for paths without an entry.
     pub not_found: Page,
-    /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders
-    /// without a trailing slash, and the pages. An inner folder comes before those that contain it.
+    /// The 404 pages of certain folders, such as that of a language, each with the decoded path of its folder
+    /// without a trailing slash. An inner folder comes before those that contain it.
     pub folder_not_found: Vec<(String, Page)>,
     /// The pages behind links that confirm addresses, in the order of [`ConfirmPage::ALL`]. Empty if visitors
     /// do not confirm their addresses, or if the site has no theme.
@@ -140,7 +140,7 @@ pub struct Site {
     pub scheduled: Vec<ScheduledPage>,
     /// The source files of drafts.
     pub drafts: Vec<String>,
-    /// The answers to forms without JavaScript. Empty if the site does not accept them.
+    /// The answers to forms that are sent without JavaScript. Empty if the site does not accept such forms.
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: RuleList<RedirectRule>,
@@ -148,7 +148,7 @@ pub struct Site {
     query_rules: RuleList<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
-    /// Where the bodies are that are not on the heap.
+    /// The page spills, which may hold bodies of the site on disk.
     pub(super) spills: Vec<Arc<PageSpill>>,
     pub(super) hash: OnceLock<String>,
 }
@@ -229,7 +229,7 @@ impl Site {
         if self.get(&translated).is_some() { translated } else { THANKS.to_owned() }
     }
 
-    /// Adds rules. Those without placeholders become entries, at paths without an entry unless they are
+    /// Adds rules. Those without placeholders become entries, but replace existing entries only if they are
     /// forced. Those with placeholders apply to paths without an entry, and forced ones also replace the
     /// entries that they match now. Those with query parameters precede all others. Among rules with
     /// placeholders, and among rules with query parameters, the new ones precede those of earlier calls.
@@ -434,7 +434,7 @@ impl Site {
     }
 
     /// Compresses files on all cores, smallest first, until their unencoded bodies add up to `budget` bytes.
-    /// Uses cached encodings where available.
+    /// Uses cached strong encodings where available, and otherwise creates quick ones.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
@@ -464,7 +464,7 @@ impl Site {
         });
     }
 
-    /// Stores a quick encoding: on disk if pages are there and it fills a block.
+    /// Stores a quick encoding: on disk if pages are on disk and it fills a block, otherwise on the heap.
     fn keep(&self, bytes: Vec<u8>) -> Bytes {
         let spill = self.spills.iter().find(|spill| spill.is_active() && bytes.len() as u64 >= BLOCK);
         match spill {
@@ -473,13 +473,15 @@ impl Site {
         }
     }
 
-    /// Creates and stores the missing strong encodings of the site's files.
+    /// Creates and stores the missing strong encodings of the site's files, and removes the encodings of
+    /// other files from the cache. Takes minutes for a large site; once `stop` is set, stops early and
+    /// removes nothing. Returns whether the cache has strong encodings that this site does not use yet.
     pub fn strengthen(&self, cache: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
         cache.strengthen(self.files(), stop, |file| self.note_read(file))
     }
 
-    /// To be called after the body of `file` was read: releases the memory of bodies on disk from time to
-    /// time.
+    /// Releases the mapped memory of bodies on disk from time to time. Call this after reading the body of
+    /// `file`.
     pub fn note_read(&self, file: &File) {
         self.spills.iter().for_each(|spill| spill.note_read(file.unencoded().bytes.len()));
     }

@@ -39,7 +39,7 @@ pub(super) struct SiteData {
     /// the first day of the year.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
-    /// In the order of the site's languages.
+    /// The data of each language, in the order of the site's languages.
     pub languages: Vec<LanguageData>,
     /// The URL of the stylesheet with the operator's additions.
     pub custom_css: Option<String>,
@@ -80,7 +80,7 @@ pub(super) struct SiteContext {
     // Parts of `data`, converted to template values once.
     pub operator: Value,
     pub brand: Value,
-    /// In the order of the site's languages.
+    /// The values of each language, in the order of the site's languages.
     pub languages: Vec<LanguageValues>,
 }
 
@@ -201,8 +201,9 @@ pub(super) fn navigation_pages(documents: &[Document], language: usize) -> Vec<&
     pages
 }
 
-/// The footer in a language. Links lead to translations, if there are any. Fills in missing titles: the short
-/// title of the linked page, or the link's address if there is no such page.
+/// The footer in a language, without the groups of other languages. Links lead to translations, if there are
+/// any. Fills in missing titles: the short title of the linked page, or the link's address if there is no
+/// such page.
 fn footer_in(
     index: usize,
     language: &Language,

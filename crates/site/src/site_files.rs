@@ -1,4 +1,4 @@
-//! Reads the changed files in a site's folder, and gives assets fingerprinted names.
+//! Reads the changed files in a site's folder or a build, and gives assets fingerprinted names.
 
 #![expect(clippy::disallowed_methods, reason = "the age of a file is measured with the system clock")]
 
@@ -41,7 +41,7 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
-    /// The number of bytes of the text, if it has changed and was not taken.
+    /// The length of the text in bytes; 0 if the file is unchanged, or if the text was taken.
     pub fn size(&self) -> u64 {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         text.as_ref().map_or(0, |text| text.len() as u64)
@@ -56,7 +56,8 @@ impl SourceFile {
         }
     }
 
-    /// Takes the text out of memory. Like [`Self::with_text`] if it is not there.
+    /// Takes the text out of memory. Reads the file if the text is not in memory, and fails as
+    /// [`Self::with_text`] does.
     pub fn take_text(&self) -> Result<String, FileChanged> {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).take();
         text.map_or_else(|| self.read_again(), Ok)
@@ -133,7 +134,7 @@ struct CachedFile {
 #[derive(Debug, Clone)]
 enum FileContent {
     Source(Hash),
-    /// With the mark that excludes the file unless `site.publish` lists it.
+    /// The content, and the mark, if any, that excludes the file unless `site.publish` lists it.
     Blob(Blob, Option<ContentMark>),
     /// The file is not published, so its bytes are not kept.
     Excluded(ContentMark),
@@ -183,7 +184,7 @@ impl Purpose {
 pub(super) struct SiteFiles {
     pub has_pages_folder: bool,
     pub sources: Vec<SourceFile>,
-    /// By public path.
+    /// The assets, each with its public path.
     pub assets: Vec<(String, Blob)>,
     /// The files in `static/`, by their names relative to that folder.
     pub verbatim: Vec<(String, Blob)>,
@@ -263,9 +264,9 @@ struct FileReader<'a> {
     known: &'a mut FileCache,
     /// Files with the same content, such as those with several names, share memory.
     shared: HashMap<Hash, Blob>,
-    /// How many more files on the disk may be held open.
+    /// The number of further files that may be kept open to be served from the disk.
     may_hold_open: u64,
-    /// Where the HTML of a build is kept.
+    /// The storage for the HTML of a build; `None` for a site's folder.
     spill: Option<&'a PageSpill>,
 }
 

@@ -180,7 +180,7 @@ impl Structure {
     }
 }
 
-/// Uses the brand's image as the image of documents that have none. `image` is its path.
+/// Uses the brand's image, whose path is `image`, as the image of documents that have none.
 fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: &str) {
     let Some(image) = image else { return };
     for document in documents {

@@ -1,4 +1,4 @@
-//! The theme: templates, stylesheet and script. The binary includes a theme, and a file in the site's
+//! The theme: templates, words, stylesheet and scripts. The binary includes a theme, and a file in the site's
 //! `theme/` folder replaces the built-in file of the same name.
 
 use std::collections::BTreeMap;

@@ -29,12 +29,15 @@ pub(super) struct LanguageLink {
 pub(super) struct Translations<'a> {
     languages: &'a [Language],
     base_url: &'a str,
-    /// By key, at most one page per language, in the order of the languages.
+    /// The pages that are translations of each other, by their common key: at most one page per language, in
+    /// the order of the languages.
     by_key: HashMap<String, Vec<&'a Document>>,
     homes: Vec<Option<&'a Document>>,
 }
 
 impl<'a> Translations<'a> {
+    /// Groups the documents with their translations. If several pages in a language have the same key, only
+    /// the first one counts. On a site with one language, there are no groups.
     pub fn new(documents: &'a [Document], languages: &'a [Language], base_url: &'a str) -> Self {
         let mut by_key: HashMap<String, Vec<&Document>> = HashMap::new();
         if languages.len() > 1 {

@@ -20,7 +20,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let quoted = |value: &String| serde_json::to_string(value).unwrap_or_default();
     let data = &page.shared.data;
     let language = &page.shared.language(document).language;
-    // The 404 page has neither a date nor a URL.
+    // The 404 page and the pages that confirmation links open have neither a date nor a URL.
     let has_url = document.kind != PageKind::NotFound;
     let fields = [
         ("title", Some(quoted(&matter.title))),
@@ -60,7 +60,7 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], fo
         });
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
-    // The same order as in the templates.
+    // The highlights come before or after the body, as in the templates.
     let highlights = highlights_markdown(document, base, url);
     let is_home = document.template_name() == "home";
     if is_home {

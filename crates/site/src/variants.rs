@@ -39,7 +39,7 @@ fn placeholder(image: &LargeImage) -> File {
     File::from_blob(media_type(&image.path), Cache::Revalidate, image.original.clone())
 }
 
-/// Inserts an entry for each variant that serves the original at first, unless its path is in use, and adds
+/// Inserts an entry for each variant, unless its path is in use. The entry serves the original at first. Adds
 /// the images to [`Site::large_images`].
 pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = (&'a Asset, &'a [Variant])>) {
     for (asset, variants) in assets {

@@ -27,8 +27,8 @@ use crate::fault::{Fault, Placed, closest, did_you_mean};
 const ENGLISH: &str = "en";
 /// Prefix of the words that the forms' script uses.
 const OF_SCRIPT: &str = "form_";
-/// The prefix of sentences about a field, which the script shows in all languages but English: there, it
-/// shows the server's.
+/// The prefix of messages about a field. The script shows them on pages in all languages except English: on
+/// English pages, it shows the server's messages.
 const PROBLEM: &str = "problem_";
 /// Maximum length of a word, in characters.
 const MAX_CHARS: usize = 2_000;
@@ -147,7 +147,7 @@ pub(super) fn load(
     let load = |tag: &&str| {
         let mut words = english.clone();
         for tag in ancestors(tag) {
-            // `words` already has those in English.
+            // `words` already has the English texts.
             let built_in = built_in(&tag).filter(|_| tag != ENGLISH).map(|text| parse(text).0);
             for entry in built_in.iter().chain(files.get(&*tag)).flatten() {
                 words.texts.insert(entry.name.clone(), entry.text.clone());

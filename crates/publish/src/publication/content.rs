@@ -14,11 +14,11 @@ use memchr::memmem;
 
 use frontdesk_forms::EXPORT_COLUMNS;
 
-/// A kind of private file that its content shows.
+/// A kind of private file that is recognized by its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContentMark {
-    /// In PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or minisign; also
-    /// any file named `*.key` that is neither a ZIP archive nor configuration.
+    /// A private key in PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or
+    /// minisign; also any file named `*.key` that is neither a ZIP archive nor configuration.
     #[error("it contains a private key")]
     PrivateKey,
     #[error("it is a SQLite database")]
@@ -48,8 +48,8 @@ impl ContentMark {
 /// The value of `application_id` in the database file of an inbox.
 const INBOX_ID: &[u8] = b"FDSK";
 
-/// Text formats that show examples of other files, such as documentation and feeds. Their extensions, or
-/// whole names.
+/// Extensions or whole names of text formats that show examples of other files, such as documentation and
+/// feeds.
 #[rustfmt::skip]
 const DOCUMENTS: [&str; 14] = [
     ".adoc", ".atom", ".htm", ".html", ".markdown", ".md", ".md.txt", ".mdx", ".rss", ".rst", ".rst.txt",
@@ -132,7 +132,7 @@ fn as_single_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether a line of the text begins a private key or is an age identity, or the text is a PuTTY key.
 fn contains_private_key(text: &[u8]) -> bool {
-    // Each mark contains the words, which occur in few files.
+    // Each mark contains `PRIVATE KEY`, which occurs in few files.
     let marks = memmem::find_iter(text, b"PRIVATE KEY").filter(|at| is_key_header(line_around(text, *at)));
     let identities = memmem::find_iter(text, b"AGE-SECRET-KEY-")
         .filter(|at| line_around(text, *at).starts_with(b"AGE-SECRET-KEY-"));

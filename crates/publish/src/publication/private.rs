@@ -1,5 +1,5 @@
-//! Recognizes the operator's files, also under other names: behind symbolic links, hard links and mounts, and
-//! on file systems that do not distinguish cases.
+//! Recognizes the operator's private files, also under other names: behind symbolic links, hard links and
+//! mounts, and on file systems that do not distinguish cases.
 
 use std::fs::Metadata;
 use std::io::Read as _;
@@ -15,7 +15,7 @@ use super::content::is_certificate;
 /// Visitors do not choose the keys, so the hash function need not resist an attacker.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A file or folder of the operator. It need not exist.
+/// A private file or folder of the operator, which need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivatePath {
     pub path: PathBuf,
@@ -32,24 +32,26 @@ fn file_id(file: &Metadata) -> FileIdentity {
     (file.dev(), file.ino())
 }
 
-/// The operator's files and folders, by path and by identity.
+/// The operator's private files and folders, by path and by identity.
 #[derive(Debug)]
 pub(crate) struct PrivateFiles<'a> {
-    /// Canonical, as far as the paths exist.
+    /// The paths, canonical as far as they exist.
     paths: Vec<(PathBuf, &'a PrivatePath)>,
-    /// The files and folders themselves, the companions of files, and the direct entries of folders.
+    /// The identities of the files and folders, of the companions of files, and of the direct entries of
+    /// folders.
     ids: HashMap<FileIdentity, &'a PrivatePath>,
-    /// All files below the folders. Determined only if a served file has several hard links, or if a mount
-    /// may show it under another path.
+    /// The identities of all files below the folders. Determined only if a served file has several hard
+    /// links, or if a mount may show it under another path.
     inner_ids: OnceLock<HashMap<FileIdentity, &'a PrivatePath>>,
-    /// Whether a mount below a served folder may show one of these files. Mounts do not increase the link
-    /// count. True if the mounts are unknown.
+    /// Whether a mount below a served folder may show one of the private files. Mounts do not increase the
+    /// link count. True if the mounts are unknown.
     has_mounts: bool,
-    /// The files by the hash of their content, for those of [`COPIED_BYTES`], except certificates.
+    /// The private files whose size is in [`COPIED_BYTES`], except certificates, by the hash of their
+    /// content.
     contents: HashMap<Hash, &'a PrivatePath>,
 }
 
-/// The sizes in bytes of the operator's files whose copies are recognized. Shorter files have no secrets.
+/// The sizes in bytes of the private files whose copies are recognized. Shorter files have no secrets.
 const COPIED_BYTES: RangeInclusive<u64> = 8..=64 << 10;
 
 impl<'a> PrivateFiles<'a> {
@@ -98,7 +100,8 @@ impl<'a> PrivateFiles<'a> {
         by_path.or_else(by_id).or_else(by_link).map(|own| own.reason.as_str())
     }
 
-    /// Returns why a file with this content is private, if it is a copy of one of the operator's small files.
+    /// Returns why a file with this content is private, if it is a copy of one of the operator's small
+    /// private files.
     pub fn find_copied(&self, content: &Hash) -> Option<&'a str> {
         self.contents.get(content).map(|own| own.reason.as_str())
     }

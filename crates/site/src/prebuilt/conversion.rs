@@ -104,7 +104,7 @@ impl Conversion {
             is_selected,
             problem,
         };
-        // Without the unused capacity of the text.
+        // Drop the unused capacity of the text.
         Self { facts: Arc::new(facts), markdown: Some(markdown.into_boxed_str().into_boxed_bytes().into()) }
     }
 

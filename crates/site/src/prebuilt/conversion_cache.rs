@@ -38,7 +38,7 @@ pub struct ConversionCache {
 struct State {
     /// The conversions of the last load.
     used: HashSet<Hash>,
-    /// Those of them that may be missing from the folder.
+    /// The conversions in `used` that may be missing from the folder.
     new: Vec<(Hash, Conversion)>,
     /// Whether storing has failed since it last succeeded.
     has_failed: bool,
@@ -66,10 +66,11 @@ impl ConversionCache {
         parse(&fs::read(self.folder.join(inputs.to_hex().as_str())).ok()?.into(), inputs)
     }
 
-    /// Sets the conversions that the last load uses, and those of them that are new.
+    /// Sets the conversions that the last load uses. `new` has those of them that the folder lacks. Writes
+    /// nothing.
     pub(super) fn set_used(&self, used: HashSet<Hash>, new: impl IntoIterator<Item = (Hash, Conversion)>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Earlier ones that could not be stored yet.
+        // Keep earlier conversions that could not be stored yet, if they are still used.
         state.new.retain(|(inputs, _)| used.contains(inputs));
         state.new.extend(new);
         state.used = used;
@@ -84,12 +85,14 @@ impl ConversionCache {
         if std::mem::replace(&mut state.has_failed, result.is_err()) { Ok(()) } else { result }
     }
 
+    /// Like [`Self::store`], but returns every failure. Conversions that were not stored remain for the next
+    /// call.
     fn try_to_store(&self, stop: &AtomicBool) -> io::Result<()> {
         let (new, used) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             (std::mem::take(&mut state.new), state.used.clone())
         };
-        // A full disk does not become less full with the next file.
+        // Stop at the first failure: if the disk is full, further writes fail as well.
         let has_failed = AtomicBool::new(false);
         let results = in_parallel(&new, |(inputs, conversion)| {
             if stop.load(Ordering::Relaxed) || has_failed.load(Ordering::Relaxed) {
@@ -102,7 +105,7 @@ impl ConversionCache {
         });
         let results: io::Result<Vec<bool>> = results.into_iter().collect();
         if !results.as_ref().is_ok_and(|results| results.iter().all(|is_written| *is_written)) {
-            // The next call stores those that the site then uses.
+            // Keep them for the next call, which stores those that the site still uses then.
             self.state.lock().unwrap_or_else(PoisonError::into_inner).new.extend(new);
             return results.map(drop);
         }

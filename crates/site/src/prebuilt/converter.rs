@@ -17,10 +17,10 @@ use crate::options::BuildOptions;
 pub(super) struct PageConverter<'a> {
     /// The options that are the same for all pages.
     options: Options,
-    /// A hash of these and of the converter.
+    /// A hash of the options and of the converter's code.
     settings: Hash,
     places: &'a CachePlaces,
-    /// The inputs of the conversions that were not in the cache.
+    /// The input hashes of the conversions that were not in the cache.
     new: Mutex<HashSet<Hash>>,
 }
 
@@ -43,8 +43,8 @@ impl<'a> PageConverter<'a> {
         hash_inputs(page, &self.settings, shared)
     }
 
-    /// The conversion of a page without the parts in `shared`. `inputs` is their hash. With `needs_text`, the
-    /// conversion has its Markdown.
+    /// The conversion of a page without the parts in `shared`. `inputs` is the result of [`Self::inputs`].
+    /// With `needs_text`, the conversion has its Markdown. Returns the panic if the conversion panics.
     pub fn convert(
         &self,
         page: &HtmlPage<'_>,
@@ -69,8 +69,9 @@ impl<'a> PageConverter<'a> {
         Ok(conversion)
     }
 
-    /// The conversion of a page without the parts in `shared`, with its Markdown. If that panics, the one
-    /// with these parts; `alone` is that one, perhaps without its Markdown.
+    /// The conversion of a page without the parts in `shared`, with its Markdown. If that panics, returns the
+    /// conversion with these parts: `alone`, or a new one if the Markdown of `alone` was dropped. If that
+    /// panics too, returns [`Conversion::unconverted`].
     pub fn convert_again(
         &self,
         page: &HtmlPage<'_>,
@@ -85,7 +86,7 @@ impl<'a> PageConverter<'a> {
         converted.or_else(known).or_else(with_shared).unwrap_or_else(|| Conversion::unconverted(page))
     }
 
-    /// The inputs of the conversions that were not in the cache.
+    /// The input hashes of the conversions that were not in the cache.
     pub fn into_new(self) -> HashSet<Hash> {
         self.new.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The HTML files of a build: tells pages from fragments.
+//! Separates the HTML files of a build into pages and fragments.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -10,7 +10,7 @@ use frontdesk_forms::text::cut;
 
 pub(super) const INDEX_PATH: &str = "/.well-known/agent-skills/index.json";
 
-/// The folder's name is the skill's name.
+/// The path of the skill. The name of its folder must be the skill's name.
 pub(super) const SKILL_PATH: &str = "/.well-known/agent-skills/website-guide/SKILL.md";
 
 const NAME: &str = "website-guide";

@@ -1,4 +1,4 @@
-//! Text that several resources share.
+//! Formats text for resources: durations, headings, list items, templates and XML.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value};

@@ -37,7 +37,7 @@ struct Segment {
 pub(super) type Captures<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 impl Pattern {
-    /// Parses a pattern. The error is the rest of a sentence that begins with the rule.
+    /// Parses a pattern. The error completes a sentence whose subject is the rule.
     pub(super) fn parse(text: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
         let Some(path) = text.strip_prefix('/') else {
             return Err("applies to another host or is not a path; paths begin with `/`");
@@ -148,8 +148,8 @@ impl Pattern {
 
     /// The values of the placeholders in a decoded path. `None` if the path does not match.
     ///
-    /// As on the hosts, each placeholder takes as much text as it can, the first ones first. The time grows
-    /// linearly with the length of the path.
+    /// As on Netlify and Cloudflare Pages, each placeholder takes as much text as it can, the first ones
+    /// first. The time grows linearly with the length of the path.
     pub(super) fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let mut captures = Captures::new();
         if self.matches(path, &mut captures) {

@@ -22,7 +22,7 @@ pub(crate) struct SearchDocument<'a> {
     pub description: &'a str,
     /// The body, without the title.
     pub content: &'a Content,
-    /// Where the body is, if it is on disk.
+    /// The storage that may hold the body on disk.
     pub spill: Option<&'a PageSpill>,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct PageText {
     /// The headings and texts of all parts.
     text: String,
     parts: Vec<PartRanges>,
-    /// The distinct words of all texts in lower case, separated by spaces.
+    /// The distinct words of all texts, without headings, in lower case and separated by spaces.
     pub words: String,
 }
 
@@ -83,7 +83,7 @@ impl PageText {
 #[derive(Default)]
 struct TextReader {
     page: PageText,
-    /// The start of the current heading or text.
+    /// The position in the page's text at which the current heading or text starts.
     start: usize,
     /// Whether the text belongs to the heading of the last part.
     is_heading: bool,
@@ -162,17 +162,17 @@ impl TextReader {
 
 /// The role of an element in the text.
 enum Element {
-    /// Its content is not text.
+    /// An element whose content is not text, such as a script.
     Hidden,
     Heading,
-    /// Does not separate words.
+    /// An element that does not separate words, such as `em`.
     Inline,
     Block,
 }
 
 impl Element {
     fn named(name: &[u8]) -> Self {
-        // No listed name is longer.
+        // No name in the list below is longer than 8 bytes.
         let mut lower = [0; 8];
         let Some(lower) = lower.get_mut(..name.len()) else { return Self::Block };
         lower.copy_from_slice(name);
