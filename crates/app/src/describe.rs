@@ -173,7 +173,8 @@ impl Recorder<'_> {
         self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None))
     }
 
-    /// Adds the security headers and omits `Accept-Ranges`.
+    /// Adds the security headers and omits `Accept-Ranges`. Reads a file on the disk into memory; the body is
+    /// empty if that fails.
     fn record(self, response: HttpResponse) -> RecordedResponse {
         let (head, body) = add_security_headers(response, self.policy).into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -29,7 +29,7 @@ pub(super) const API: &str = "/api/";
 
 /// The response to a request for any path other than a form endpoint.
 pub(super) enum Choice<'a> {
-    /// A representation in memory, a 304 response for it, or the site's page for 404 or 410.
+    /// A representation, a 304 response for it, or the site's page for 404 or 410.
     Send(Selection<'a>),
     /// 404 for clients that accept neither HTML nor Markdown.
     NotFound,

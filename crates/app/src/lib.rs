@@ -64,8 +64,9 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// The service manager's sockets by name: `http`, `https`, `ops` or `inbox`; others are HTTP. Must be
-    /// called once, before the process opens other file descriptors.
+    /// The service manager's sockets by name: `http`, `https`, `ops` or `inbox`; others are HTTP. The last of
+    /// several `ops` or `inbox` sockets counts. Must be called once, before the process opens other file
+    /// descriptors.
     pub fn inherited() -> io::Result<Self> {
         let mut sockets = Self::default();
         for (name, socket) in frontdesk_http::inherited_sockets()? {

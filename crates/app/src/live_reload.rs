@@ -41,6 +41,7 @@ struct ReloadState {
     /// The value of `version` when the served site was loaded.
     site: u64,
     loaded: Instant,
+    /// The errors that prevented the last reload; empty if there were none.
     errors: Value,
     /// How many warnings the served site has, and the first of them.
     warnings: Value,

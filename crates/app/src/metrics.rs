@@ -132,7 +132,8 @@ struct Shard {
     durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
     took: [AtomicU64; Class::ALL.len()],
-    /// By the place of the form in [`FormNames`]. The last place counts all forms that have none.
+    /// The counts of submissions, by the form's place in [`FormNames`]. The last place counts all forms that
+    /// have none.
     submissions: SubmissionCounts,
 }
 

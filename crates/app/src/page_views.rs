@@ -270,7 +270,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Stores the counts about once a minute unless disk space is low, and a last time when the other end of
-/// `stop` is dropped. Blocks until then.
+/// `stop` is dropped. Blocks until then. Logs an error and returns at once if it cannot create a runtime.
 pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonitor, stop: &Receiver<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
         tracing::error!("cannot create a runtime; page views are not stored until the server is restarted");

@@ -49,7 +49,7 @@ pub(super) struct FormRequest<'a> {
 
 impl FormRequest<'_> {
     /// Responds to the request, and counts its outcome. Answers CORS preflights before any limit, and refuses
-    /// methods other than POST.
+    /// methods other than POST. Does not count test submissions of the canary.
     pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
         let Self { app, snapshot, form, head, .. } = *self;
         let options = &snapshot.options.forms;

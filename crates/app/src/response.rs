@@ -12,7 +12,8 @@ use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
 pub(super) type HttpResponse = Response<ResponseBody>;
 
-/// The policy without permitted hosts: no inline scripts or styles, and no other sites' content.
+/// The content security policy if no other hosts are permitted: no inline scripts or styles, and no content
+/// from other sites.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
                       media-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -54,6 +55,7 @@ pub(super) fn add_security_headers(mut response: HttpResponse, policy: &HeaderVa
     response
 }
 
+/// Sets a header. Replaces other values of the same name.
 pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &'static str) -> HttpResponse {
     response.headers_mut().insert(name, HeaderValue::from_static(value));
     response

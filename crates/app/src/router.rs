@@ -57,7 +57,7 @@ impl PublicSite {
         let preferences = HeaderPreferences { headers: &head.headers, cache: &self.preferences };
         let views = options.count_views.then_some(&app.page_views);
         let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
-        // A file on the disk may turn out to have changed.
+        // Files on the disk take the slower path below: if they have changed, the response is 503.
         if let Choice::Send(selection) = choice
             && selection.body.disk_file().is_none()
         {
@@ -111,6 +111,8 @@ impl Handler for PublicSite {
 }
 
 impl PublicHandler for PublicSite {
+    /// Also counts the refused request, logs it if that is enabled, and adds the headers of all responses.
+    /// Only adds the security headers if the request has not been parsed.
     fn refuse(
         &self,
         snapshot: &Arc<Snapshot>,

@@ -158,7 +158,7 @@ impl<'a> Selection<'a> {
         self.part(0..self.content_length().unwrap_or_default())
     }
 
-    /// These bytes of the content.
+    /// These bytes of the content. Fails like [`Self::content`].
     fn part(&self, bytes: Range<u64>) -> Result<ResponseBody, DiskFileChanged> {
         let Some(file) = self.body.disk_file() else {
             let index = |position| usize::try_from(position).unwrap_or(usize::MAX);
@@ -184,7 +184,7 @@ impl<'a> Selection<'a> {
         response
     }
 
-    /// 206 with these bytes of the body (RFC 9110 §15.3.7). 503 as [`Self::to_response`].
+    /// 206 with these bytes of the body, at least one (RFC 9110 §15.3.7). 503 like [`Self::to_response`].
     pub(super) fn to_partial_response(self, bytes: Range<u64>) -> HttpResponse {
         let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, self.body.len());
         let Ok(body) = self.part(bytes) else { return file_unavailable() };

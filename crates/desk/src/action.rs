@@ -29,15 +29,15 @@ use frontdesk_inbox::store::{
 };
 use frontdesk_inbox::submission::{Status, Submission};
 
-/// How long the response to the request for a test waits for the result.
+/// How long the response to a request for a test message waits for the result.
 const TEST_PATIENCE: Duration = Duration::from_secs(10);
-/// Maximum number of such responses that wait at a time, because each occupies a thread.
+/// Maximum number of responses that wait for a test message at a time, because each occupies a thread.
 const MAX_WAITING_TESTS: usize = 3;
 
 /// A change of one submission.
 pub(super) struct SubmissionForm {
     pub(super) change: Change,
-    /// The list on which the form was; `None` if it was on the submission's page.
+    /// The list whose page had the form; `None` if the submission's own page had it.
     pub(super) list: Option<ListQuery>,
 }
 
@@ -50,9 +50,9 @@ pub(super) enum Change {
     Retry,
     Deliver,
     SetDone(bool),
-    /// Marks it as spam, or removes the mark.
+    /// Marks the submission as spam, or removes the mark.
     SetSpam(bool),
-    /// Removes a mark that was a mistake, and what it taught.
+    /// Removes a spam mark that was a mistake, and what screening learned from it.
     UndoSpam,
     MarkUnread,
     Work(WorkChange),
@@ -137,7 +137,8 @@ pub(super) fn change_one(
 }
 
 /// Makes a change of the submissions that were selected in a list, and redirects to the list. Skips those
-/// that it does not apply to.
+/// that it does not apply to. A removal that is not confirmed shows what it would remove instead
+/// ([`remove`]).
 pub(super) fn change_selected(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -179,6 +180,7 @@ fn apply_all(
     Ok((code, done.len(), format!("&undo={undo}")))
 }
 
+/// Makes a change of each submission that still exists. An error ends the loop; the changes before it stay.
 fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Result<Applied, StoreError> {
     let inbox = request.inbox;
     inbox.readers.with(|reader| {
@@ -204,7 +206,8 @@ fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Resul
     })
 }
 
-/// Makes a change of one submission, which must have been read just before. Returns the code of its notice.
+/// Makes a change of one submission, which must have been read just before. Returns the code of the notice.
+/// Does nothing for [`Change::Remove`].
 fn apply(
     request: &PageRequest<'_>,
     changes: &mut Changes<'_>,
@@ -264,8 +267,8 @@ fn apply(
     })
 }
 
-/// The changes that undo others, as JSON: the names of changes with the ids of submissions, and with
-/// the assignee that each had before. `None` if nothing can be undone.
+/// The changes that undo those in `done`, as JSON: the names of changes with the ids of submissions, and the
+/// assignee that each of these had `before`. `None` if nothing can be undone.
 fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) -> Option<String> {
     let mut steps: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for (result, id) in done {
@@ -284,7 +287,8 @@ fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) 
     (!steps.is_empty()).then(|| serde_json::json!(steps).to_string())
 }
 
-/// Undoes a change that the operator made, and redirects to `back`.
+/// Undoes a change that the operator made, which works once, and redirects to `back`. Leaves out submissions
+/// that were changed again since.
 pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Reply, StoreError> {
     let taken = editor(request)?.take_undo(id, request.clock.now)?;
     let steps: Vec<serde_json::Value> =
@@ -299,7 +303,7 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
         let ids = step["ids"].as_array().into_iter().flatten();
         let mut ids: Vec<Uuid> = ids.filter_map(|id| Uuid::try_parse(id.as_str()?).ok()).collect();
         all += ids.len();
-        // A colleague's later change stays.
+        // Undoing must not revert a later change, which a colleague may have made.
         let changed = request.inbox.readers.with(|reader| reader.changed_since(id, &ids))?;
         ids.retain(|id| !changed.contains(id));
         if let Some(change) = change {
@@ -314,7 +318,7 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
     Ok(see_other(&notice_path(back, code)))
 }
 
-/// Saves a list under a name, or removes the name.
+/// Saves a list as a view with this name, which replaces another view with the name, or removes the view.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,
@@ -406,7 +410,8 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends sessions that the user may end ([`PageRequest::visible_sessions`]). The notice says if there is none.
+/// Ends sessions that the user may end ([`PageRequest::visible_sessions`]). For [`Revocation::User`], also
+/// removes the login links that were mailed to the user. The notice says if there is no such session.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
     let is_named = |session: &Session| match which {
         Revocation::One(id) => session.short_id() == *id,
@@ -440,8 +445,9 @@ pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), Sto
 }
 
 /// Starts to send a test message through a channel, and records that in the operators' log, unless one is
-/// being sent. Waits up to [`TEST_PATIENCE`] for the result, which the page of channels shows. `None` if no
-/// channel has this name.
+/// being sent through it. Waits up to [`TEST_PATIENCE`] for the result, but not if more than
+/// [`MAX_WAITING_TESTS`] tests are in progress. Then redirects to the page of channels, which shows the
+/// result. `None` if no channel has this name.
 pub(super) fn test_channel(
     inbox: &Arc<DeskState>,
     request: &PageRequest<'_>,

@@ -19,8 +19,8 @@ pub(super) struct Annotated {
     pub(super) notes: Vec<Note>,
 }
 
-/// Passes each submission to `each` with its annotation and notes, and returns their number. Without a
-/// `reader`, submissions have none. Stops at the first error, after the submissions before it.
+/// Passes each submission to `each`, with its annotation and notes if there is a `reader`. Returns the number
+/// of submissions. Stops at the first error, after the submissions before it.
 pub(super) fn for_each<E: From<io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     reader: Option<&InboxReader>,

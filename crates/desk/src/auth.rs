@@ -25,11 +25,11 @@ const MAX_USER: usize = 100;
 pub(super) struct InboxUser {
     pub(super) user: String,
     pub(super) role: Role,
-    /// The value of the cookie, to which form tokens belong.
+    /// The value of the cookie, from which form tokens are computed.
     token: SecretToken,
     /// The hash of the session; `None` if a proxy names the user.
     pub(super) session: Option<TokenHash>,
-    /// A cookie to set: its value is new.
+    /// A cookie with a new form token, which the response must set. Only for a user whom a proxy names.
     pub(super) new_cookie: Option<HeaderValue>,
 }
 
@@ -44,8 +44,8 @@ impl InboxUser {
             .is_ok()
     }
 
-    /// Whether the session has not ended since, without extending it. Always true if a proxy names the user;
-    /// false if the database cannot be read.
+    /// Whether the session has not ended since the request was authenticated. Does not extend the session.
+    /// Always true if a proxy names the user; false if the database cannot be read.
     pub(super) fn is_still_logged_in(&self, inbox: &DeskState) -> bool {
         let Some(hash) = self.session else { return true };
         let found = inbox.readers.with(|reader| reader.session(&hash, Timestamp::now()));
@@ -115,8 +115,9 @@ pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<Des
     }
 }
 
-/// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in
-/// ISO 8859-1, which RFC 9110 §5.5 leaves to them.
+/// The user's name in a header. `None` if the header is missing or repeated, or if the name is empty, too
+/// long or has invisible characters. Proxies send names in UTF-8 or in ISO 8859-1, which RFC 9110 §5.5 leaves
+/// to them.
 fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
     let mut lines = head.headers.get_all(header).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -174,8 +175,8 @@ impl Cookies {
         self.header(&format!("{}={}{age}", self.name(), token.as_str()))
     }
 
-    /// A `Set-Cookie` value for a browser that has asked for a link. It is sent when a link in a mail
-    /// program in the same browser leads here (`Lax`); by itself, it permits nothing.
+    /// A `Set-Cookie` value for a browser that has asked for a link. The browser also sends this cookie when
+    /// a link in a web mail program leads to this site (`Lax`); the cookie alone permits nothing.
     pub(super) fn login(&self, token: &SecretToken) -> HeaderValue {
         let pair = format!("{}={}; Max-Age={}", self.login_name(), token.as_str(), LOGIN_LIFETIME.as_secs());
         self.header_for(&pair, "Lax")

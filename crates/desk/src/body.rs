@@ -32,8 +32,8 @@ pub enum StreamChunk {
 
 pub(super) type ChunkSender = mpsc::Sender<StreamChunk>;
 
-/// A body that streams what is sent to the sender. If the sender is dropped before [`StreamChunk::End`], the
-/// response is cut off, so that the client does not take it for complete.
+/// A sender, and the body that streams the chunks sent through it. If the sender is dropped before
+/// [`StreamChunk::End`], the response is cut off, so that the client does not take it for complete.
 pub(super) fn stream() -> (ChunkSender, DeskBody) {
     let (sender, receiver) = mpsc::channel(DEPTH);
     (sender, DeskBody::Stream(receiver))
@@ -74,7 +74,7 @@ pub(super) struct ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// Must be called on a thread of the runtime's pool.
+    /// Must be called on a blocking thread of the runtime (`spawn_blocking`), because sending blocks.
     pub(super) fn new(sender: ChunkSender) -> Self {
         Self { sender, buffer: Vec::new(), runtime: Handle::current() }
     }

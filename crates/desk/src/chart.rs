@@ -12,14 +12,14 @@ const TOP: usize = 12;
 /// The maximum number of labels below the bars: more would overlap on a phone.
 const MAX_LABELS: usize = 7;
 
-/// The maximum number of series: the style sheet has a color for each.
+/// The number of series with a color of their own in the style sheet.
 pub(super) const MAX_SERIES: usize = 5;
 
-/// The bars of one kind, from the bottom up.
+/// The counts of one kind: one part of each bar. The first series is at the bottom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// One for each time.
+    /// One count for each of [`Chart::times`].
     pub(super) counts: Vec<usize>,
 }
 
@@ -30,14 +30,14 @@ impl Series {
 }
 
 pub(super) struct Chart<'a> {
-    /// Unique on the page.
+    /// The prefix of the ids of the chart's elements; unique on the page.
     pub(super) id: &'a str,
     pub(super) title: &'a str,
     /// The content in a sentence, for those who do not see the chart.
     pub(super) summary: &'a str,
     /// The full names of the times.
     pub(super) times: &'a [String],
-    /// Their short names, which stand below the bars.
+    /// The short names of the times, which stand below the bars.
     pub(super) labels: &'a [String],
     pub(super) series: &'a [Series],
 }
@@ -72,7 +72,7 @@ impl Chart<'_> {
         for (at, sum) in sums.iter().enumerate() {
             let x = LEFT * 10 + step * at;
             svg += &self.bar(at, *sum, (x + step * 3 / 20, step * 7 / 10), &scale);
-            // The last time has a label.
+            // Count from the end, so that the last time has a label.
             if (self.times.len() - 1 - at).is_multiple_of(every) {
                 svg += &format!(
                     "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
@@ -85,7 +85,8 @@ impl Chart<'_> {
         svg + "</svg>"
     }
 
-    /// The stacked bars of a time, at a horizontal position and of a width. A pointer shows their numbers.
+    /// The stacked bars of one time; empty if `sum` is 0. `x` and `width` are in tenths. A tooltip shows the
+    /// numbers.
     fn bar(&self, at: usize, sum: usize, (x, width): (usize, usize), scale: &Scale) -> String {
         if sum == 0 {
             return String::new();
@@ -97,7 +98,7 @@ impl Chart<'_> {
                 continue;
             }
             let (bottom, top) = (scale.y(below), scale.y(below + count));
-            // A small count is visible, too.
+            // At least 2 units high, so that a small count is visible.
             let height = (bottom - top).max(2);
             parts += &format!(
                 "<rect class=\"c{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{height}\"/>",
@@ -126,13 +127,14 @@ struct Scale {
 impl Scale {
     fn y(&self, count: usize) -> usize {
         let base = HEIGHT - BOTTOM;
-        // Counts of views may be large.
+        // With 128 bits, because counts of views may be large.
         let height = count as u128 * (base - TOP) as u128 / self.top.max(1) as u128;
         base - usize::try_from(height).unwrap_or_default().min(base - TOP)
     }
 }
 
-/// The next number of the form 2, 4, 10, 20, 40, 100 and so on: it can be halved.
+/// The smallest of 2, 4, 10, 20, 40, 100 and so on that is at least `most`. All are even, so that the middle
+/// of the axis has a whole number.
 fn round_up(most: usize) -> usize {
     let mut unit: usize = 1;
     loop {

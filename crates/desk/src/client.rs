@@ -1,6 +1,7 @@
 //! Describes a browser by its `User-Agent` header, in words that its owner recognizes.
 
-/// Browsers by a part of their header. Others contain the names of those below them.
+/// Browsers by a part of their `User-Agent`. The first match counts, because the header of a browser may also
+/// contain the parts of those below it.
 const BROWSERS: [(&str, &str); 9] = [
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -13,7 +14,7 @@ const BROWSERS: [(&str, &str); 9] = [
     ("Safari/", "Safari"),
 ];
 
-/// Systems by a part of the header, in the same way.
+/// Operating systems by a part of the `User-Agent`. The first match counts.
 const SYSTEMS: [(&str, &str); 7] = [
     ("iPhone", "an iPhone"),
     ("iPad", "an iPad"),

@@ -13,12 +13,12 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A day in words.
+    /// The day of a time, such as `28 November 2026`.
     pub(super) fn day(&self, time: Timestamp) -> String {
         time.to_zoned(self.zone.clone()).strftime("%-d %B %Y").to_string()
     }
 
-    /// A time for a `<time>` element: machine-readable, in full, and as a distance.
+    /// A time for a `<time>` element: machine-readable, in full, and relative to now.
     pub(super) fn time(&self, time: Timestamp) -> Value {
         context! {
             iso => format_utc(time),

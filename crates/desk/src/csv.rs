@@ -32,7 +32,7 @@ pub fn write<E: From<std::io::Error>>(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> Result<usize, E> {
-    // The names of members of the JSON object, except `_reasons`, which is a list there.
+    // Names of members of the JSON object. `_reasons` and `_notes` are lists there, and are joined here.
     const OTHERS: [&str; 12] = [
         "_repeats",
         "_source",

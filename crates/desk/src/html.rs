@@ -20,11 +20,12 @@ use frontdesk_http::SECURITY_HEADERS;
 
 pub(super) type Reply = Response<DeskBody>;
 
-/// Nothing inline, and nothing from other hosts.
+/// The content security policy of all responses: no inline scripts or styles, and nothing from other hosts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// With `no-referrer`, browsers would send `Origin: null` with forms, and the origin could not be checked.
+/// The `Referrer-Policy` of all responses. With `no-referrer`, browsers would send `Origin: null` with forms,
+/// and the origin could not be checked.
 const REFERRER: &str = "same-origin";
 
 const STYLE: &str = include_str!("assets/inbox.css");
@@ -55,7 +56,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     written.unwrap_or_default()
 }
 
-/// The file for all pages at this path.
+/// The response with the asset at this path, compressed if the client accepts gzip. `None` if there is no
+/// asset.
 pub(super) fn asset(path: &str, headers: &HeaderMap) -> Option<Reply> {
     let [style, script, icon] = &*ASSETS;
     let asset = match path {
@@ -123,7 +125,7 @@ impl Templates {
         });
         for (name, text) in TEMPLATES {
             if let Err(error) = environment.add_template(name, text) {
-                // A test renders each of them.
+                // Not expected, because a test renders each template.
                 tracing::error!(%error, template = name, "a template of the inbox is invalid");
             }
         }

@@ -109,7 +109,8 @@ fn canary_value(reader: &InboxReader, clock: &Clock) -> Result<Option<Value>, St
 }
 
 /// The forms of leads and of sign-ups. A form is for sign-ups, such as a waitlist, if it keeps one submission
-/// of each value of a field. `None` if the list has no two such parts.
+/// of each value of a field. `None` if all forms are of one kind, or if the list shows one form or is in
+/// order of time.
 fn groups(
     query: &ListQuery,
     names: &[String],
@@ -157,7 +158,7 @@ fn read_list(
         before = None;
     }
     let signup_query = ListQuery { is_in_signups: true, ..query.clone() };
-    // A full page, or one without time left, only looks whether the list continues.
+    // The leads fill the page exactly: only find out whether the list continues with sign-ups.
     if size == 0 {
         let has_more = !read(Some(signups), None, 1)?.submissions.is_empty();
         list.next = has_more.then_some(ListQuery { before: None, ..signup_query });
@@ -223,7 +224,8 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     tabs.into_iter().chain(unconfirmed).collect()
 }
 
-/// A link to all submissions with the search text, if the list leaves out some.
+/// A link to the same search without filters. `None` without a search text, or if the query is that search
+/// already.
 fn everywhere(query: &ListQuery) -> Option<String> {
     let all = ListQuery { text: query.text.clone(), ..ListQuery::default() };
     (!all.text.is_empty() && all != query.first_page()).then(|| all.path())

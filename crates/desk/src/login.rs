@@ -94,8 +94,9 @@ impl LoginMail {
 }
 
 impl Visit {
-    /// The page for a request without a login: 401 with a field for an address, if mails can be sent, and the
-    /// command that prints a link. `values` says what is wrong with a link that was used.
+    /// The page for a request without a login: a field for an address, if mails can be sent, and the command
+    /// that prints a link. `values` has the state of the login, such as what is wrong with a link that was
+    /// used.
     pub(super) fn login_page(&self, status: StatusCode, values: Value) -> Reply {
         let has_mail = self.options.login_mail.is_some();
         let site = self.options.title.clone();
@@ -153,7 +154,7 @@ impl Visit {
     }
 
     /// Uses up a login link, starts a session and sets its cookie. 401 if the link is not valid (any more),
-    /// 403 if another browser has asked for it, which keeps it.
+    /// 403 if another browser has asked for it: the link then stays valid.
     fn use_link(&self, form: &Pairs) -> Result<Reply, StoreError> {
         let Some(token) = form.get("token").and_then(SecretToken::parse) else {
             return Ok(self.refusal(LoginState::Invalid));
@@ -199,8 +200,9 @@ impl Visit {
         Ok(reply)
     }
 
-    /// Starts to send a mail with a link if the address is that of a user, unless too many are being sent.
-    /// Whether it is one is found out after the response.
+    /// Starts to send a mail with a link if the address is that of a user, unless too many mails are being
+    /// sent or the client's network has asked for too many. Looks up the user in the background, so that the
+    /// time of the response does not reveal the result. Failures are only logged.
     fn mail_link(
         &self,
         email: String,
@@ -255,7 +257,8 @@ impl Visit {
     }
 
     /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
-    /// of its names, or its address. Nothing else of the `Host` header, because the client chooses it.
+    /// of its names, or its address. `Host` decides only between `localhost` and the loopback address,
+    /// because the client chooses it.
     fn base_url(&self) -> Option<String> {
         let own = self.inbox.address.as_ref().and_then(Address::tcp);
         if let Some(domain) = &self.options.domain {
@@ -268,7 +271,8 @@ impl Visit {
         }
         let is_local = own.is_some_and(|own| own.ip().is_loopback());
         if let Some(name) = self.options.hosts.first() {
-            // In a private network, without a proxy in front that has TLS.
+            // Without a trusted proxy, which would add TLS, clients reach the listener itself under this
+            // name.
             let direct = own.filter(|_| !is_local && self.options.trusted_proxies.is_empty());
             let url = |own: std::net::SocketAddr| format!("http://{name}:{}", own.port());
             return Some(direct.map_or_else(|| format!("https://{name}"), url));

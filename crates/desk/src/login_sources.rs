@@ -8,10 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use frontdesk_limits::{Source, SourceNetwork};
 
-/// Links of a user for a network within [`PERIOD`].
+/// Maximum number of login links of one user for one network within [`PERIOD`].
 const MAX_LINKS: usize = 3;
 const PERIOD: SignedDuration = SignedDuration::from_mins(10);
-/// Maximum number of networks that are known at a time, for all users. Further ones get no link.
+/// Maximum number of pairs of a user and a network that are remembered at a time. Further pairs get no link.
 const MAX_NETWORKS: usize = 5_000;
 
 /// The times of the links of the last minutes, by user and network.
@@ -19,8 +19,8 @@ const MAX_NETWORKS: usize = 5_000;
 pub(super) struct LoginSources(Mutex<HashMap<(String, SourceNetwork), Vec<Timestamp>>>);
 
 impl LoginSources {
-    /// Counts a link for a user, who must exist. False if the network of `source` has had its number, or if
-    /// too many networks ask for links.
+    /// Counts a link for a user, who must exist. Returns false, and counts nothing, if the network of
+    /// `source` has had [`MAX_LINKS`], or if too many networks ask for links.
     pub(super) fn take(&self, user: &str, source: Source, now: Timestamp) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, times| {

@@ -95,7 +95,7 @@ impl ReplyTemplate {
 }
 
 /// A link that opens the operator's mail program, of at most [`MAX_LINK`] bytes. `None` without an address.
-/// Without a template, the message is quoted below two empty lines.
+/// Without a template, or if the link has no space for its text, the message is quoted below two empty lines.
 pub(super) fn reply_link(
     submission: &Submission,
     site: &str,

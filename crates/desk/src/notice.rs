@@ -9,12 +9,13 @@ pub(super) struct Notice {
     text: &'static str,
     /// How many submissions changed, if several were selected.
     count: Option<u16>,
-    /// The change that can be undone.
+    /// The id by which the change can be undone.
     pub(super) undo: Option<Uuid>,
 }
 
 impl Notice {
-    /// `None` if there is no notice. A page shows no other text from its URL.
+    /// `None` if the parameters name no known notice. Pages show no text from the URL itself, so that a link
+    /// cannot forge a notice.
     pub(super) fn from_pairs(pairs: &Pairs) -> Option<Self> {
         let text = notice_text(pairs.get("notice")?)?;
         let count = pairs.get("count").and_then(|count| count.parse().ok());

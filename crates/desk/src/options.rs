@@ -22,7 +22,7 @@ const MAX_THREADS: usize = 8;
 pub(super) const MAX_EXPORTS: usize = 4;
 /// How long a client may take to send the header of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a connection may stay open. Browsers open a new one for the rest of a live list.
+/// How long a connection may stay open. Browsers then open a new one for a live list.
 const MAX_CONNECTION_TIME: Duration = Duration::from_mins(15);
 
 #[derive(Debug, Clone, Default)]
@@ -52,7 +52,7 @@ pub struct DeskOptions {
     pub channels: Vec<ChannelOptions>,
     /// Whether visitors of any form confirm their addresses, so that lists offer the unconfirmed submissions.
     pub confirms_addresses: bool,
-    /// The texts of replies to the submissions of forms that have one of their own.
+    /// The texts of replies, by form, for the forms that configure one.
     pub replies: BTreeMap<String, ReplyTemplate>,
     /// The phrases of the site, with which decisions teach screening; `None` for the built-in ones.
     pub lexicon: Option<Arc<Lexicon>>,
@@ -61,8 +61,9 @@ pub struct DeskOptions {
     /// The percent-encoded paths of pages that show a form.
     pub form_pages: Vec<String>,
     pub view_counting: ViewCounting,
-    /// The names under which AI agents and browsers are counted in page views.
+    /// The names under which AI agents are counted in page views.
     pub ai_agents: Vec<&'static str>,
+    /// The names under which browsers are counted in page views.
     pub browsers: Vec<&'static str>,
 }
 
@@ -85,7 +86,7 @@ pub enum ViewCounting {
     On,
     /// Switched off in the configuration.
     Off,
-    /// Not counted because the server runs for an author of pages.
+    /// Page views are not counted, because the server runs for an author of pages (`serve --watch`).
     Watching,
 }
 

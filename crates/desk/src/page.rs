@@ -29,7 +29,7 @@ use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
 const LOG_SIZE: usize = 100;
-/// Held and failed submissions are counted up to this number.
+/// Open, unread, held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
 
 /// An authenticated request.
@@ -39,7 +39,7 @@ pub(super) struct PageRequest<'a> {
     pub(super) operator: &'a InboxUser,
     /// The list and the position that the URL names.
     pub(super) query: ListQuery,
-    /// The result of the change before this page.
+    /// The notice of the change that redirected to this page.
     notice: Option<Notice>,
     /// The channel whose test has just been requested.
     pub(super) tested: Option<String>,
@@ -127,7 +127,8 @@ impl<'a> PageRequest<'a> {
         Ok(submissions.iter().enumerate().map(row).collect())
     }
 
-    /// One submission, which is then no longer unread; `None` if it does not exist.
+    /// The page of one submission; `None` if it does not exist. Marks the submission as read if the user may
+    /// edit it, but not on the page that follows a change. A failure to mark it is only logged.
     pub(super) fn submission(&self, id: Uuid) -> Result<Option<Reply>, StoreError> {
         let found = self.inbox.readers.with(|reader| {
             let Some(submission) = reader.get(id)? else { return Ok(None) };

@@ -54,12 +54,14 @@ pub(super) fn address_of(
     Ok(None)
 }
 
-/// The first name that one of the submissions, newest first, shows. An encrypted one shows none.
+/// The sender of the first of these submissions that is not encrypted, as lists show it. `None` if all are
+/// encrypted.
 pub(super) fn name_of(submissions: &[Submission]) -> Option<String> {
     submissions.iter().find(|submission| submission.sealed.is_none()).map(view::sender)
 }
 
-/// The link from a submission's page, if the person sent several: `3 submissions from this address`.
+/// The path of the person's page and the number of their submissions, for the link on a submission's page.
+/// Undefined if the submission has no address.
 pub(super) fn link_values(reader: &InboxReader, id: Uuid) -> Result<Value, StoreError> {
     let Some(person) = reader.person_of(id)? else { return Ok(Value::UNDEFINED) };
     let count = reader.person(&person)?.map_or(0, |summary| summary.submissions);

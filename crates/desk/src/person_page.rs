@@ -19,7 +19,7 @@ use frontdesk_inbox::submission::Submission;
 const PAGE_SIZE: usize = 50;
 
 impl PageRequest<'_> {
-    /// All submissions of a person, newest first. `None` if there are none.
+    /// One page of a person's submissions, newest first. `None` if the person has none.
     pub(super) fn person(&self, person: &Hash) -> Result<Option<Reply>, StoreError> {
         let before = self.query.before;
         let found = self.inbox.readers.with(|reader| {
@@ -71,7 +71,8 @@ impl PageRequest<'_> {
         Ok(submissions.iter().map(row).collect())
     }
 
-    /// Removes everything from a person's address, or first asks whether to. `None` if there is nothing.
+    /// If `is_confirmed`, removes everything from a person's address and redirects to the list; otherwise
+    /// shows a page that asks. `None` if the person has no submissions.
     pub(super) fn erase_person(
         &self,
         person: &Hash,

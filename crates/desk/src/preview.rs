@@ -6,12 +6,12 @@ use frontdesk_forms::text::{cut, fold};
 
 /// Maximum length of a preview, in characters.
 const MAX_PREVIEW: usize = 120;
-/// The beginning of a line that is looked at, in characters.
+/// Maximum number of characters of a line that are examined; the rest of the line is left out.
 const MAX_LINE: usize = 300;
 /// Maximum length of a greeting with a name, in characters, and in words.
 const MAX_GREETING: usize = 60;
 const MAX_GREETING_WORDS: usize = 5;
-/// Maximum length of the line before a signature, in characters.
+/// Maximum length of a closing line such as `Best regards`, in characters.
 const MAX_CLOSING: usize = 40;
 
 /// How messages begin, in the languages of the interface's words and some of their neighbors.
@@ -110,7 +110,8 @@ static GREETINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     ])
 });
 
-/// How messages end: a short line that begins so begins the signature.
+/// How messages close. A short line that is one of these, or begins with one and a comma, begins the
+/// signature.
 static CLOSINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     folded_all(&[
         "best",
@@ -172,7 +173,7 @@ static CLOSINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     ])
 });
 
-/// Lines, folded, that begin what a mail program added.
+/// The beginnings, folded, of lines that mail programs add. The preview ends before such a line.
 const PROGRAMS: &[&str] = &[
     "sent from my ",
     "get outlook for ",

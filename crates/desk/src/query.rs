@@ -21,7 +21,7 @@ pub(super) enum ListState {
     Unread,
     /// Open, and assigned to the user who reads the list.
     Mine,
-    /// Neither done nor spam, and to be followed up on any day.
+    /// Neither done nor spam, and with a day to follow up, in the past or in the future.
     Due,
     Done,
     Spam,
@@ -126,7 +126,9 @@ impl ListQuery {
         self.first_page() != order
     }
 
-    /// The filter without the search text, for a user.
+    /// The filter for a user, without the search text. The states `Open`, `Unread` and `Mine` exclude spam
+    /// and, unless the query names a status, held submissions. Without a state, a list of held submissions
+    /// excludes spam.
     pub(super) fn filter(&self, user: &str) -> Filter {
         let filter =
             Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };

@@ -22,7 +22,8 @@ impl Readers {
         &self.database
     }
 
-    /// Passes a connection to `read`. Closes the connection after an error, because it may be lost.
+    /// Passes an idle connection to `read`, or opens one. Blocks. Closes the connection after an error,
+    /// because it may be lost.
     pub(super) fn with<T>(
         &self,
         read: impl FnOnce(&InboxReader) -> Result<T, StoreError>,

@@ -29,7 +29,7 @@ use frontdesk_process::panics::{self, Part};
 
 /// How long a request may take before [`timeout_message`] replaces its page.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Where an operator begins.
+/// The page after the login: the open submissions.
 pub(super) const HOME: &str = "/?state=open";
 /// Maximum number of submissions that one form may change; further ones are ignored.
 const MAX_IDS: usize = 500;
@@ -249,6 +249,8 @@ impl Handler for Desk {
     type Snapshot = DeskOptions;
     type Body = DeskBody;
 
+    /// Checks the request, reads its form, and responds on a blocking thread. If that takes longer than
+    /// `PATIENCE`, the response says so: see `timeout_message`.
     async fn respond(&self, options: &Arc<DeskOptions>, request: Request<'_>) -> Reply {
         let Request { head, body, context } = request;
         let inbox = &self.0;
@@ -363,7 +365,8 @@ impl Visit {
                 Ok(None) => {
                     let to = Page::parse(path).is_some().then_some(path);
                     let path = is_plain_path(path).then_some(path).filter(|_| form.is_none());
-                    // The session has ended while a note was written.
+                    // If the session ended while the operator wrote a note, the login page shows the note, so
+                    // that it is not lost.
                     let lost = form.and_then(|form| form.get("note")).filter(|note| !note.trim().is_empty());
                     Ok(self.login_page(StatusCode::UNAUTHORIZED, context! { path, to, lost }))
                 }
@@ -430,7 +433,7 @@ impl Visit {
     }
 
     /// The response to a GET request: a page, a download or a stream of events (503 if too many are open).
-    /// `None` if the submission does not exist.
+    /// `None` if the submission or the person does not exist.
     fn show(&self, request: &PageRequest<'_>, page: &Page) -> Result<Option<Reply>, StoreError> {
         let inbox = &self.inbox;
         Ok(Some(match page {
@@ -453,7 +456,7 @@ impl Visit {
     }
 
     /// Makes the change that a form requests. Logging out also removes the cookie. `None` if the channel to
-    /// test does not exist.
+    /// test or the person to erase does not exist.
     fn make_change(&self, request: &PageRequest<'_>, form: Form) -> Result<Option<Reply>, StoreError> {
         Ok(Some(match form {
             Form::Selected(ids, change, back) => action::change_selected(request, &ids, &change, &back)?,
@@ -486,7 +489,8 @@ fn is_asset(path: &str) -> bool {
     ["/inbox.css", "/inbox.js", "/icon.svg", "/favicon.ico"].contains(&path)
 }
 
-/// Whether a path has only plain characters and no `//`, so that a link to it stays on this site.
+/// Whether a path has only ASCII letters, digits, `/`, `-` and `.`, and no `//`, so that a link to it stays
+/// on this site.
 fn is_plain_path(path: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-.".contains(&byte);
     path.bytes().all(is_plain) && !path.contains("//")

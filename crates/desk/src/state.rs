@@ -18,7 +18,8 @@ use frontdesk_limits::{LimitOptions, LocalLimiter, Quota};
 /// Maximum number of open streams of events; further pages are not live.
 const MAX_STREAMS: usize = 32;
 
-/// Requests for mails that a client's address and its network may send.
+/// Requests for mails with login links that a client's address and its network may send. The quota `form` is
+/// not used.
 const MAIL_LIMITS: LimitOptions = LimitOptions {
     enabled: true,
     source: Quota { per_minute: 5, per_hour: 20 },

@@ -19,14 +19,15 @@ use frontdesk_inbox::submission::Status;
 const MAX_ROWS: usize = 10;
 /// Maximum number of pages whose leads and views are compared.
 const MAX_PAGES: usize = 1000;
-/// Counts of page views, one per day, page, representation and client, that are added up. Older ones are left
-/// out, because reading them would take longer than 50 milliseconds.
+/// Maximum number of stored counts of page views, one per day, page, representation and client, that are
+/// added up. The oldest days beyond it are left out, because reading them would take longer than 50
+/// milliseconds.
 const MAX_VIEW_COUNTS: usize = 25_000;
 /// For how many days, including today, counts of page views are kept.
 const VIEW_DAYS: i64 = 400;
 /// From this number of views on, a page has a conversion rate: a rate of fewer says nothing.
 const MIN_VIEWS: usize = 100;
-/// Held and failed submissions are counted up to this number.
+/// Waiting, held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
 
 const DEFAULT_DAYS: u16 = 30;
@@ -36,7 +37,7 @@ const YEAR: u16 = 365;
 const MAX_DAYS_SHOWN: u16 = 31;
 const PERIODS: [u16; 4] = [7, DEFAULT_DAYS, 90, YEAR];
 
-/// The number of days that a URL asks for: one of [`PERIODS`].
+/// The number of days that a URL asks for; [`DEFAULT_DAYS`] if that is not one of [`PERIODS`].
 fn offered(days: Option<u16>) -> u16 {
     days.filter(|days| PERIODS.contains(days)).unwrap_or(DEFAULT_DAYS)
 }
@@ -130,6 +131,7 @@ struct Leads {
 }
 
 impl Leads {
+    /// Counts the leads by form. Leaves out forms without leads in both periods.
     fn read(reader: &InboxReader, period: &Period, zone: &TimeZone) -> Result<Self, StoreError> {
         let bounds: Vec<Timestamp> =
             [period.before].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
@@ -158,7 +160,7 @@ impl Leads {
 
 /// The page views of a period.
 struct PageViews {
-    /// People, agents and others.
+    /// The views by people, by agents and by others, in this order.
     series: [Series; 3],
     /// The views of the period before; `None` if its counts are not kept, or too many to be added up.
     before: Option<Views>,
@@ -170,6 +172,8 @@ struct PageViews {
 }
 
 impl PageViews {
+    /// Adds up the views of the period and of the period before. Beyond [`MAX_VIEW_COUNTS`] counts, leaves
+    /// out the oldest days. Pages are at most [`MAX_PAGES`], and referrers at most [`MAX_ROWS`].
     fn read(
         reader: &InboxReader,
         period: &Period,
@@ -218,7 +222,7 @@ impl PageViews {
         })
     }
 
-    /// The views by people of a page.
+    /// The views of a page by people.
     fn of_page(&self, path: &str) -> usize {
         self.pages.iter().find(|(found, _)| found == path).map_or(0, |(_, views)| views.people)
     }
@@ -329,7 +333,7 @@ fn form_rows(leads: &Leads) -> Vec<Value> {
         .collect()
 }
 
-/// A table for each list that is not empty.
+/// A table with at most [`MAX_ROWS`] rows for each kind of lead source that is not empty.
 fn source_tables(counts: &LeadCounts) -> Vec<Value> {
     let titles = ["Page", "Came from", "Campaign"];
     let tables = titles.into_iter().zip(counts.lists()).filter(|(_, (_, counts))| !counts.is_empty());
@@ -355,9 +359,9 @@ fn page_rows(views: &PageViews) -> Vec<Value> {
     views.pages.iter().take(MAX_ROWS).map(row).collect()
 }
 
-/// The pages that show a form or from which leads came, with their views by people, their leads and, if that
-/// says something, the leads per hundred views. Those with the most views come first. Pages of other sites
-/// are left out, because their views are not counted. None at all if not all leads of the period are counted.
+/// The pages that show a form or from which leads came, with their views by people, their leads and the leads
+/// per hundred views ([`rate`]): the [`MAX_ROWS`] pages with the most views. Pages of other sites are left
+/// out, because their views are not counted. Empty if not all leads of the period are counted.
 fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageViews) -> Vec<Value> {
     if sources.is_cut {
         return Vec::new();

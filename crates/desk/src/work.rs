@@ -13,17 +13,17 @@ use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::store::{Annotated, Annotation, InboxReader, MAX_NOTE, Note, StoreError};
 
-/// How many names of assignees that are in use a page offers.
+/// Maximum number of current assignees that a page offers, in addition to the configured users.
 const MAX_PEOPLE: usize = 50;
 
 pub(super) enum WorkChange {
     AddNote(String),
     /// Replaces the text of a note; an empty one removes it.
     EditNote(Uuid, String),
-    /// `None` for no user.
+    /// Assigns the submission to a user that the page offered; `None` removes the assignee.
     Assign(Option<String>),
     AssignToMe,
-    /// Assigns it again to the user who had it before, who may no longer be listed.
+    /// Assigns the submission to its former assignee again, whom the page may no longer offer.
     Reassign(Option<String>),
     FollowUp(FollowUp),
     SetReplied(bool),
@@ -127,7 +127,8 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     if (2000..2100).contains(&day.year()) { Ok(Some(day)) } else { Err("bad-day") }
 }
 
-/// The users to whom submissions can be assigned: configured users, present assignees, and the operator.
+/// The users to whom submissions can be assigned: configured users, current assignees (at most
+/// [`MAX_PEOPLE`]), and the operator.
 pub(super) fn people(
     options: &DeskOptions,
     reader: &InboxReader,

@@ -1,5 +1,5 @@
-//! Distributes connections among the workers. Without it, the first idle one accepts most of a burst: of 128
-//! connections to two workers, one sometimes got all (commit 44627f76).
+//! Distributes connections among the workers. Otherwise, the first idle worker would accept most of a burst:
+//! of 128 connections to two workers, one sometimes got all (commit 44627f76).
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ const SLACK: usize = 1;
 /// Transfers connections from one worker to others. The receivers close when all balancers have been dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Balancer {
+    /// The index of this worker.
     own: usize,
     open: Arc<[AtomicUsize]>,
     workers: Arc<[UnboundedSender<(AcceptedConn, ConnGuard)>]>,
@@ -25,7 +26,7 @@ pub(super) struct Balancer {
 /// An accepted connection from which nothing has been read yet.
 pub(super) struct AcceptedConn {
     pub(super) scheme: Scheme,
-    /// Not registered with a runtime yet.
+    /// The socket, which is not registered with a runtime yet.
     pub(super) stream: TcpStream,
     pub(super) peer: Peer,
     pub(super) permit: ConnPermit,

@@ -27,13 +27,14 @@ pub(super) const MIN_COPIED: usize = 16 * 1024;
 /// Maximum length in bytes of one file. There are at most two, see [`State`].
 const MAX_SEGMENT: u64 = 32 << 20;
 
-/// The two files together have at most a sixteenth of `server.max_memory`.
+/// A file has at most `server.max_memory` divided by this, so the two files together have at most a
+/// sixteenth.
 const SEGMENTS_OF_MEMORY: u64 = 32;
 
 /// A body gets a copy at this request, so that a crawler that reads each page once causes no copies.
 const REQUESTS_BEFORE_COPY: u32 = 2;
 
-/// Maximum number of bodies that are remembered without a copy.
+/// Once this many bodies are remembered, those without a copy are forgotten.
 const MAX_REMEMBERED: usize = 1024;
 
 /// The kernel sends whole pages with fewer instructions, so each copy begins on one.
@@ -51,7 +52,7 @@ pub(super) struct BodyCopies {
 /// with its copies. Nothing is overwritten: the kernel may still be sending it.
 #[derive(Debug, Default)]
 struct State {
-    /// By the address of the body.
+    /// The bodies that have been requested, by their address in memory.
     bodies: HashMap<usize, CopiedBody>,
     segment: Option<Segment>,
     full: Option<Segment>,
@@ -80,8 +81,9 @@ impl BodyCopies {
         Self { folder: Some(folder), ..Self::default() }
     }
 
-    /// The copy of `body`, which is longer than [`MIN_COPIED`] and belongs to the snapshot at this address.
-    /// `None` if it has none. `max_memory` is the limit of the server's memory.
+    /// Counts a request for `body`, and returns its copy, which is made at request [`REQUESTS_BEFORE_COPY`].
+    /// `None` if the body has no copy. `body` has at least [`MIN_COPIED`] bytes and belongs to the snapshot
+    /// at the address `snapshot`. `max_memory` is the limit of the server's memory.
     pub(super) fn find(&self, body: &Bytes, snapshot: usize, max_memory: Option<u64>) -> Option<FileBody> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.snapshot != snapshot {
@@ -117,6 +119,8 @@ fn segment_limit(max_memory: Option<u64>) -> u64 {
 }
 
 impl State {
+    /// Remembers that a body was requested once. Beyond [`MAX_REMEMBERED`], first forgets the bodies without
+    /// a copy.
     fn remember(&mut self, address: usize, body: &Bytes) {
         if self.is_unavailable {
             return;
@@ -127,7 +131,8 @@ impl State {
         self.bodies.insert(address, CopiedBody { body: body.clone(), requests: 1, copy: None });
     }
 
-    /// Copies a body to the file, unless it is longer than a quarter of `limit`.
+    /// Copies a body to the current file. `None` if the body is longer than a quarter of `limit`, or if
+    /// writing fails: a warning is then logged, and there are no more copies.
     fn copy(&mut self, address: usize, body: &Bytes, limit: u64, folder: Option<&Path>) -> Option<FileBody> {
         let length = body.len() as u64;
         if self.is_unavailable || length > limit / 4 {

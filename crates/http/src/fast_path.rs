@@ -48,7 +48,8 @@ pub(super) struct FastPathConn<'a, H: PublicHandler> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) timer: &'a Rc<ConnTimer>,
-    /// hyper takes over when shutdown begins: only its responses announce the end of the connection.
+    /// The server's phase. hyper takes over when shutdown begins, because only its responses announce the end
+    /// of the connection.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
     /// Whether to close the connection after serving the requests that have arrived.
     pub(super) is_closing: &'a Cell<bool>,

@@ -166,8 +166,8 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         }
     }
 
-    /// Passes a connection for the private name on to its handler's thread. Until it ends, it counts towards
-    /// the limits of the public sockets, which may close it like any other.
+    /// Passes a connection for the private name on to its handler's thread, or closes it if too many wait.
+    /// Until it ends, it counts towards the limits of the public sockets, which may close it like any other.
     async fn pass_on(mut self, stream: Box<TlsConn>) {
         let Some(name) = &self.worker.server.private_name else { return };
         let _charge = self.slot.charge(cost::TLS + cost::HTTP1);

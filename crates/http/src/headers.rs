@@ -4,7 +4,7 @@ use http::header::{HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 
 pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Strict values for a site's own pages, apart from the content security policy.
+/// The security headers of a site's own pages, with strict values, apart from the content security policy.
 pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "strict-origin-when-cross-origin"),

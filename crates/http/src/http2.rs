@@ -272,7 +272,7 @@ struct ChunkedBody {
 
 impl Body for ChunkedBody {
     type Data = Bytes;
-    /// hyper resets the stream after an error: a file has become too short.
+    /// A file has become too short or was modified. hyper then resets the stream.
     type Error = io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {

@@ -31,7 +31,8 @@ pub struct Options {
     pub max_connections: usize,
     /// Maximum number of connections from one IPv4 address or IPv6 /64, except for trusted proxies.
     pub max_connections_per_source: usize,
-    /// Maximum per IPv4 /24 or IPv6 /48, except for trusted proxies; at least `max_connections_per_source`.
+    /// Maximum number of connections per IPv4 /24 or IPv6 /48, except for trusted proxies. A value below
+    /// `max_connections_per_source` is raised to it.
     pub max_connections_per_network: usize,
     /// Maximum resident memory in bytes. The largest connections are closed shortly before it is reached
     /// (`memory.rs`). `None` means no limit.

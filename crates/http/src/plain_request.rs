@@ -15,7 +15,7 @@ pub struct PlainRequest<'h, 'b> {
     pub is_head: bool,
     /// The path without the query, still percent-encoded.
     pub path: &'b str,
-    /// Still percent-encoded.
+    /// The query, still percent-encoded.
     pub query: Option<&'b str>,
     /// Length of the header in bytes.
     pub(super) length: usize,
@@ -23,8 +23,9 @@ pub struct PlainRequest<'h, 'b> {
     pub accept_encoding: FieldLines<'b>,
     pub if_none_match: FieldLines<'b>,
     pub host: &'b [u8],
-    /// If there are several values, the first, as for `referer`.
+    /// The first value of `User-Agent`.
     pub user_agent: Option<&'b [u8]>,
+    /// The first value of `Referer`.
     pub referer: Option<&'b [u8]>,
     /// Whether the request is a prefetch ([`is_prefetch`]).
     pub is_prefetch: bool,
@@ -86,13 +87,13 @@ pub(super) fn parse<'h, 'b>(
         match (name.len(), name.as_bytes().first().map(u8::to_ascii_lowercase)) {
             (4, Some(b'h')) if is("host") => {
                 hosts += 1;
-                // hyper serves IPv6 addresses.
+                // hyper serves requests with other hosts, such as IPv6 addresses.
                 if !is_simple_host(value) {
                     return None;
                 }
                 host = *value;
             }
-            // The responses in memory are whole files.
+            // The fast path sends only whole files, so hyper serves ranges.
             (5, Some(b'r')) if is("range") => return None,
             (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,

@@ -23,8 +23,8 @@ pub(super) struct PrivateConns {
 
 #[derive(Default)]
 struct PrivateConnTable {
-    /// By a sequence number. A connection gets a new one when it opens, when its request is complete, and
-    /// when that has been answered.
+    /// The connections by a sequence number. A connection gets a new number when it opens, when its request
+    /// is complete, and when that has been answered.
     by_age: BTreeMap<u64, PrivateConnEntry>,
     next: u64,
 }
@@ -104,7 +104,8 @@ impl PrivateConn {
         Answering(self.clone())
     }
 
-    /// Also makes the connection the newest. Has no effect if the connection has been closed.
+    /// Sets whether the connection's request is being answered, and makes the connection the newest. Has no
+    /// effect if the connection has been closed.
     fn set_answering(&self, is_answering: bool) {
         let mut number = self.number();
         let mut open = self.conns.lock();

@@ -25,8 +25,9 @@ pub struct PrivateName {
     /// The domain, with the port of its listener unless that is 443.
     authority: String,
     pub tls: Arc<Tls>,
-    /// `None` if the name has a socket of its own.
+    /// Passes connections to the private listener; `None` if the name has a socket of its own.
     conns: Option<mpsc::Sender<SharedConn>>,
+    /// The other end of `conns`, until the private listener takes it.
     received: Mutex<Option<mpsc::Receiver<SharedConn>>>,
 }
 

@@ -15,7 +15,7 @@ use super::tls::TlsConn;
 /// not make others wait.
 const MAX_SENT: u64 = 512 * 1024;
 
-/// A stream of a connection.
+/// The stream of a connection, on which responses are sent.
 pub trait ResponseStream: AsyncRead + AsyncWrite + Unpin {
     /// The socket, if what is written to the stream is sent unchanged. The kernel can then send files.
     fn socket(&self) -> Option<&TcpStream> {

@@ -74,7 +74,7 @@ pub(super) enum Closing {
 /// The state that a connection shares with the threads that may close it.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// 0, or a [`Closing`].
+    /// How soon the connection must close: a [`Closing`] as a number, or 0 if it may stay open.
     closing: AtomicU8,
     waker: OnceLock<Waker>,
     /// The sum of the connection's charges, in bytes.

@@ -92,7 +92,7 @@ impl Hsts {
         Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
     }
 
-    /// The same time for the host alone, without its subdomains.
+    /// The same `max-age`, without `includeSubDomains` and `preload`.
     #[must_use]
     pub fn for_host_only(&self) -> Self {
         let age = self.as_str().split(';').next().unwrap_or_default();

@@ -19,7 +19,7 @@ pub struct Worker<H: PublicHandler> {
     pub(super) server: Arc<Server<H::Snapshot>>,
     pub(super) handler: Rc<H>,
     pub(super) fast_path: Rc<SharedBuffers>,
-    /// For the frames of HTTP/2 connections.
+    /// The buffer in which HTTP/2 connections collect frames.
     pub(super) spare_buffer: SpareBuffer,
 }
 

@@ -171,7 +171,8 @@ fn write_inbox(out: &mut Exposition, app: &AppState, count: Option<&QueueCount>,
     }
 }
 
-/// Writes the result of the canary's last run. A kind of step has failed if one of its steps has.
+/// Writes the result of the canary's last run. A kind of step has failed if one of its steps has. Leaves out
+/// kinds whose steps were all skipped.
 fn write_canary(out: &mut Exposition, status: &CanaryStatus) {
     out.single("frontdesk_canary_ok", u8::from(status.is_ok));
     out.single("frontdesk_canary_last_run_timestamp_seconds", status.ended_at.as_second());

@@ -16,7 +16,7 @@ pub(super) struct GenuineToken {
     pub(super) nonce: Hash,
 }
 
-/// The member with the token. All others are ignored.
+/// The member of a JSON body that contains the canary's token. Other members are ignored.
 #[derive(Deserialize)]
 struct Marked {
     #[serde(default)]
@@ -24,7 +24,8 @@ struct Marked {
 }
 
 impl GenuineToken {
-    /// Reads the key from the database only for a text that may be a token.
+    /// Verifies a token for `form`. Reads the key from the database only if the text looks like a token.
+    /// `None` if the token is not genuine or has expired, or if the key cannot be read.
     pub(super) async fn verify(text: &str, form: &Form, store: &Store) -> Option<GenuineToken> {
         if !CanaryKey::is_token(text) {
             return None;
@@ -34,7 +35,7 @@ impl GenuineToken {
         Some(GenuineToken { key, nonce })
     }
 
-    /// Uses the token up. Returns false if it was used before, or if its run has ended.
+    /// Uses the token up. Returns false if it was used before, if its run has ended, or if the store fails.
     pub(super) async fn use_up(&self, form: &'static Form, store: &Store) -> bool {
         let (nonce, name) = (self.nonce, form.name);
         store.change(move |tx| tx.use_canary(&nonce, name, now())).await.unwrap_or(false)

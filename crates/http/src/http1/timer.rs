@@ -12,7 +12,8 @@ use crate::counters::CloseReason;
 use crate::options::Timeouts;
 use crate::slot::{Closing, Slot};
 
-/// The phase and its deadline, shared by the stream, the service and the watchdog on one thread.
+/// The phase of a connection and its deadline, which the stream, the service and `run_until_deadline` share
+/// on one thread.
 pub(crate) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,

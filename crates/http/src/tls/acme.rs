@@ -295,8 +295,9 @@ impl Client {
         Ok(format!("{key}\n{chain}"))
     }
 
-    /// The stored account, or a new one, for which the client accepts the authority's terms of service.
-    /// Stores a new account, and only logs a failure to do so.
+    /// The stored account or, if its credentials are missing or unreadable, a new one, for which the client
+    /// accepts the authority's terms of service. A new account replaces the stored one; a failure to store it
+    /// is only logged.
     async fn load_or_create_account(&self) -> Result<Account, OrderError> {
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
         let stored = self.account.lock().unwrap_or_else(PoisonError::into_inner).clone();

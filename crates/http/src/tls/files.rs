@@ -39,6 +39,7 @@ impl CertificateFiles {
         Ok([certificate, read(&self.key).map_err(|what| CertificateDefect::Key { what, hint })?])
     }
 
+    /// Reads and parses both files. Accepts expired certificates.
     pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
         self.read_bytes().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
     }
@@ -101,7 +102,7 @@ pub(super) fn spawn_watcher(
 }
 
 /// Reads the files after each notification and every [`POLL_INTERVAL`], and logs about once a day if the
-/// certificate is not valid or expires soon. Returns when `current` is dropped.
+/// certificate is not valid or expires soon. Returns within a minute after `current` is dropped.
 fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
     // Keep `sender`, so that the channel stays connected even without a watcher.

@@ -63,6 +63,7 @@ impl TlsSocket {
 }
 
 impl AsyncRead for TlsSocket {
+    /// Before waiting for the client, sends the held bytes: the client may be waiting for them.
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -39,7 +39,8 @@ impl AcmeCache {
     }
 }
 
-/// A short hash. Includes the lengths of the texts, so that different lists do not yield the same input.
+/// A short hash of `owners` (domains or contacts) and the authority. Includes the lengths of the texts, so
+/// that different lists do not yield the same input.
 fn file_name_digest(owners: &[String], directory: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in owners.iter().map(String::as_str).chain([directory]) {
