@@ -160,7 +160,7 @@ fn read_list(
     let signup_query = ListQuery { is_in_signups: true, ..query.clone() };
     // The leads fill the page exactly: only find out whether the list continues with sign-ups.
     if size == 0 {
-        let has_more = !read(Some(signups), None, 1)?.submissions.is_empty();
+        let has_more = may_have_any(&read(Some(signups), None, 1)?);
         list.next = has_more.then_some(ListQuery { before: None, ..signup_query });
         return Ok(list);
     }
@@ -171,6 +171,11 @@ fn read_list(
         list.parts.iter_mut().for_each(|(heading, _)| *heading = None);
     }
     Ok(list)
+}
+
+/// Whether a page has submissions, or may have some that the search did not reach in time.
+fn may_have_any(page: &SearchPage) -> bool {
+    !page.submissions.is_empty() || page.next.is_some()
 }
 
 impl ListPage {
@@ -282,6 +287,14 @@ mod tests {
         assert_eq!(labels, ["all forms", "contact", "book", "waitlist"]);
         assert_eq!(text(&links[2], "href"), "/?form=book");
         assert!(links[2].get_attr("is_current").unwrap().is_true());
+    }
+
+    #[test]
+    fn a_list_goes_on_if_the_search_for_sign_ups_ran_out_of_time() {
+        let unfinished =
+            SearchPage { next: Some(uuid::Uuid::max()), is_partial: true, ..SearchPage::default() };
+        assert!(may_have_any(&unfinished));
+        assert!(!may_have_any(&SearchPage::default()), "the search has ended and found nothing");
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl ProcessorThread {
     fn refresh_lessons(&mut self) {
         let refreshed = self.lessons.refresh(&self.store, &self.options.load(), &self.screener);
         if let Err(error) = refreshed {
-            tracing::warn!(%error, "cannot read what operators taught; screening continues with what it knows");
+            tracing::warn!(%error, "cannot read the operators' lessons; screening continues with the previous ones");
         }
     }
 
