@@ -32,7 +32,10 @@ const notApplicable = ['auth-alternative-access'];
 for (const folder of [site, join(root, 'starter')]) {
   test(`AFDocs on ${folder.slice(root.length + 1)}`, async () => {
     // Links point to the server under test.
-    const server = await startOnOtherPort({ folder, env: { FRONTDESK_BASE_URL: undefined } });
+    // AFDocs parses all pages at once, for longer than the server keeps idle connections on a busy machine, and
+    // does not repeat the request that it then sends.
+    const env = { FRONTDESK_BASE_URL: undefined, FRONTDESK_SERVER__IDLE_TIMEOUT: '5m' };
+    const server = await startOnOtherPort({ folder, env });
     try {
       // AFDocs does not repeat a request that fails, for example because the server has just closed an idle
       // connection, and one such request spoils or skips a check. What remains after three runs is a finding.
