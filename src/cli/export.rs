@@ -67,7 +67,9 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         bail!("the site cannot be exported ({})", count_faults(&faults));
     };
     let site = site.strengthened_now(&Encodings::new(site::encodings_folder(&config)));
-    let layout = ExportLayout::of(describe(&site, &config.web.content_security_policy));
+    let description = describe(&site, &config.web.content_security_policy)
+        .context("cannot export the site, because a file could not be read")?;
+    let layout = ExportLayout::of(description);
     let root = pages_root(options, &folder)?;
     let replicas = replicas(options, &config)?;
 

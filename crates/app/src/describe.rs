@@ -2,6 +2,8 @@
 //!
 //! This module records the responses of `get_page::choose`, so it defines no headers of its own.
 
+use std::io;
+
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, HeaderMap, HeaderValue};
@@ -83,30 +85,36 @@ pub struct Description {
 }
 
 /// Describes the responses of `site`, in the encodings that have been prepared. `policy` is the content
-/// security policy.
-pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
+/// security policy. Fails if a file on the disk cannot be read.
+pub fn describe(site: &Site, policy: &HeaderValue) -> io::Result<Description> {
     let recorder = Recorder { site, policy };
     let mut urls: Vec<(String, UrlResponses)> = site
         .entries()
-        .map(|(path, entry)| (path.to_owned(), recorder.describe_url(path, Some(entry))))
-        .collect();
+        .map(|(path, entry)| Ok((path.to_owned(), recorder.describe_url(path, Some(entry))?)))
+        .collect::<io::Result<_>>()?;
     urls.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
     let nowhere = "//";
     let without_rules = site.without_rules();
     let missing = Recorder { site: &without_rules, policy };
-    let folders = site.folder_not_found.iter();
-    let missing_in = folders
-        .map(|(folder, _)| (folder.clone(), missing.describe_url(&format!("{folder}{nowhere}"), None)));
+    let missing_in = site
+        .folder_not_found
+        .iter()
+        .map(|(folder, _)| Ok((folder.clone(), missing.describe_url(&format!("{folder}{nowhere}"), None)?)));
     let no_endpoint = format!("{API}/");
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
-    Description {
-        read_only: recorder.record_response_to(some, &Method::POST, None, Encoding::Identity),
-        missing: missing.describe_url(nowhere, None),
-        missing_in: missing_in.collect(),
-        unknown_endpoint: recorder.record_response_to(&no_endpoint, &Method::GET, None, Encoding::Identity),
-        ambiguous: recorder.record(bad_request(&ambiguous)),
+    Ok(Description {
+        read_only: recorder.record_response_to(some, &Method::POST, None, Encoding::Identity)?,
+        missing: missing.describe_url(nowhere, None)?,
+        missing_in: missing_in.collect::<io::Result<_>>()?,
+        unknown_endpoint: recorder.record_response_to(
+            &no_endpoint,
+            &Method::GET,
+            None,
+            Encoding::Identity,
+        )?,
+        ambiguous: recorder.record(bad_request(&ambiguous))?,
         endpoints: site
             .form_set
             .iter()
@@ -114,7 +122,7 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
             .chain(site.confirms_addresses.then_some(CONFIRM_PATH))
             .collect(),
         urls,
-    }
+    })
 }
 
 /// Records the responses of a site.
@@ -126,25 +134,26 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     /// The responses to GET requests for `path`, whose entry in the site is `entry` (`None`: 404).
-    fn describe_url(self, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
+    fn describe_url(self, path: &str, entry: Option<&SiteEntry>) -> io::Result<UrlResponses> {
         let encoded = |media, file: &File| {
             let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
             let prepared = encodings.filter(|encoding| file.has_encoding(*encoding));
-            let responses = prepared
-                .map(|encoding| (encoding, self.record_response_to(path, &Method::GET, media, encoding)));
-            EncodedResponses(responses.collect())
+            let responses = prepared.map(|encoding| {
+                Ok((encoding, self.record_response_to(path, &Method::GET, media, encoding)?))
+            });
+            responses.collect::<io::Result<_>>().map(EncodedResponses)
         };
         let neither = || self.record_response_to(path, &Method::GET, None, Encoding::Identity);
-        let negotiated = |html, markdown| UrlResponses::Negotiated {
-            html: encoded(Some(Media::Html), html),
-            markdown: encoded(Some(Media::Markdown), markdown),
-            neither: neither(),
+        let negotiated = |html, markdown| {
+            let html = encoded(Some(Media::Html), html)?;
+            let markdown = encoded(Some(Media::Markdown), markdown)?;
+            Ok(UrlResponses::Negotiated { html, markdown, neither: neither()? })
         };
         match entry {
             Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
-            Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
-            Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
-            Some(SiteEntry::Gone) if path.starts_with(API) => UrlResponses::RemovedEndpoint(neither()),
+            Some(SiteEntry::File(file, _)) => encoded(None, file).map(UrlResponses::Single),
+            Some(SiteEntry::Redirect(_)) => neither().map(UrlResponses::Moved),
+            Some(SiteEntry::Gone) if path.starts_with(API) => neither().map(UrlResponses::RemovedEndpoint),
             None | Some(SiteEntry::Gone) => {
                 let missing = self.site.not_found_at(path);
                 negotiated(&missing.html, &missing.markdown)
@@ -159,7 +168,7 @@ impl Recorder<'_> {
         method: &Method,
         media: Option<Media>,
         encoding: Encoding,
-    ) -> RecordedResponse {
+    ) -> io::Result<RecordedResponse> {
         let accept = match media {
             Some(Media::Html) => "text/html",
             Some(Media::Markdown) => "text/markdown",
@@ -171,21 +180,18 @@ impl Recorder<'_> {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
         }
         self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None))
+            .map_err(|error| io::Error::new(error.kind(), format!("the response for {path}: {error}")))
     }
 
-    /// Adds the security headers and omits `Accept-Ranges`. Reads a file on the disk into memory; the body is
-    /// empty if that fails.
-    fn record(self, response: HttpResponse) -> RecordedResponse {
+    /// Adds the security headers and omits `Accept-Ranges`. Reads a file on the disk into memory.
+    fn record(self, response: HttpResponse) -> io::Result<RecordedResponse> {
         let (head, body) = add_security_headers(response, self.policy).into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         // Whether ranges are possible depends on the server, not on the site.
         let headers = head.headers.iter().filter(|(name, _)| *name != ACCEPT_RANGES);
         let headers = headers.map(|(name, value)| (name.as_str().to_owned(), text(value)));
-        RecordedResponse {
-            status: head.status.as_u16(),
-            headers: headers.collect(),
-            body: body.into_bytes().unwrap_or_default(),
-        }
+        let (status, headers) = (head.status.as_u16(), headers.collect());
+        Ok(RecordedResponse { status, headers, body: body.into_bytes()? })
     }
 }
 
@@ -214,7 +220,7 @@ mod tests {
         let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
         let mut site = Site::new(&options, page.clone());
         site.insert_page("/", page, None);
-        let description = describe(&site, &HeaderValue::from_static("default-src 'none'"));
+        let description = describe(&site, &HeaderValue::from_static("default-src 'none'")).unwrap();
         let paths: Vec<&str> = description.urls.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["/", "/index.html", "/index.html.md", "/index.md"]);
         let UrlResponses::Negotiated { html, markdown, neither } = &description.urls[0].1 else {

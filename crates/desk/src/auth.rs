@@ -29,7 +29,8 @@ pub(super) struct InboxUser {
     token: SecretToken,
     /// The hash of the session; `None` if a proxy names the user.
     pub(super) session: Option<TokenHash>,
-    /// A cookie with a new form token, which the response must set. Only for a user whom a proxy names.
+    /// The value of `Set-Cookie` with a new token for forms, which the response must send. `None` if the
+    /// request has one, or if the user has logged in.
     pub(super) new_cookie: Option<HeaderValue>,
 }
 

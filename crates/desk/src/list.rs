@@ -291,8 +291,7 @@ mod tests {
 
     #[test]
     fn a_list_goes_on_if_the_search_for_sign_ups_ran_out_of_time() {
-        let unfinished =
-            SearchPage { next: Some(uuid::Uuid::max()), is_partial: true, ..SearchPage::default() };
+        let unfinished = SearchPage { next: Some(Uuid::max()), is_partial: true, ..SearchPage::default() };
         assert!(may_have_any(&unfinished));
         assert!(!may_have_any(&SearchPage::default()), "the search has ended and found nothing");
     }

@@ -23,7 +23,7 @@ pub(super) enum WorkChange {
     /// Assigns the submission to a user that the page offered; `None` removes the assignee.
     Assign(Option<String>),
     AssignToMe,
-    /// Assigns the submission to its former assignee again, whom the page may no longer offer.
+    /// Restores the previous assignee, who need not be one of those that the page offers.
     Reassign(Option<String>),
     FollowUp(FollowUp),
     SetReplied(bool),
@@ -127,7 +127,7 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     if (2000..2100).contains(&day.year()) { Ok(Some(day)) } else { Err("bad-day") }
 }
 
-/// The users to whom submissions can be assigned: configured users, current assignees (at most
+/// Lists the users to whom submissions can be assigned: configured users, current assignees (at most
 /// [`MAX_PEOPLE`]), and the operator.
 pub(super) fn people(
     options: &DeskOptions,

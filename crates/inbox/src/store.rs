@@ -26,7 +26,6 @@ mod write_queue;
 mod writer;
 
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -187,10 +186,11 @@ impl Store {
         self.writer.submissions.has_visitors()
     }
 
-    /// Whether submissions are being accepted while SQLite's log is copied into the database. The copy ends
-    /// only if the log grows more slowly than it is copied.
+    /// Whether submissions are being accepted while SQLite's log is copied into the database. Processing then
+    /// waits, because it writes more to the log than acceptance does, and the writer must copy what is
+    /// written during the copy.
     pub fn is_copying_beside_visitors(&self) -> bool {
-        self.events().is_copying.load(Relaxed) && self.has_visitors()
+        self.writer.submissions.is_copying() && self.has_visitors()
     }
 
     /// Whether other replicas may use the same database, which is so with PostgreSQL.

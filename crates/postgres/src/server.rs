@@ -48,6 +48,9 @@ enum Roots {
 
 /// The default timeout for connecting to one host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The default parameters of idle connections: the first probe after 5 seconds, then one each 2 seconds;
+/// after three without a response, the connection ends.
+const KEEPALIVES: &str = "keepalives_idle=5&keepalives_interval=2&keepalives_retries=3";
 /// How long sent data may stay unacknowledged before the connection counts as lost.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -61,8 +64,8 @@ impl Server {
     }
 
     /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts.
-    /// Overrides `keepalives_idle`, `keepalives_interval` and `keepalives_retries`. Errors do not contain the
-    /// password.
+    /// Parameters that the URL does not have get defaults by which a dead server is noticed within seconds.
+    /// Errors do not contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());
@@ -80,12 +83,14 @@ impl Server {
                 _ => rest.push(parameter),
             }
         }
-        let mut config: Config =
-            format!("{base}?{}", rest.join("&")).parse().map_err(|error: tokio_postgres::Error| {
+        // Later parameters win.
+        let mut config: Config = format!("{base}?{KEEPALIVES}&{}", rest.join("&")).parse().map_err(
+            |error: tokio_postgres::Error| {
                 let reason =
                     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
                 format!("cannot be parsed: {reason}")
-            })?;
+            },
+        )?;
         if config.get_hosts().is_empty() {
             return Err("names no host".to_owned());
         }
@@ -109,10 +114,6 @@ impl Server {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(ACKNOWLEDGED_WITHIN);
         }
-        config
-            .keepalives_idle(Duration::from_secs(5))
-            .keepalives_interval(Duration::from_secs(2))
-            .keepalives_retries(3);
         if config.get_application_name().is_none() {
             config.application_name("frontdesk");
         }
@@ -225,6 +226,16 @@ mod tests {
             assert_eq!(server.to_string(), shown);
             assert!(!format!("{server:?}").contains("hunter2"));
         }
+    }
+
+    #[test]
+    fn keepalives_of_the_url_win() {
+        let server =
+            Server::parse("postgres://db.example.com/a?keepalives_idle=60&keepalives_retries=9").unwrap();
+        let config = server.config();
+        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(60));
+        assert_eq!(config.get_keepalives_interval(), Some(Duration::from_secs(2)));
+        assert_eq!(config.get_keepalives_retries(), Some(9));
     }
 
     #[test]

@@ -15,16 +15,15 @@ use super::placeholder::{fill, plural_name};
 use super::words::WordList;
 use frontdesk_forms::text::escape_html;
 use frontdesk_forms::urlencoded::PostedForm;
-use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem, WAITLIST};
+use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem};
 
 /// The path of the thank-you page within the folder of a language.
 pub(super) const THANKS: &str = "/thanks/";
 
-/// The title and the text of the thank-you page, which all forms share. The text mentions the confirmation
-/// mail only if the waitlist form sends one.
+/// The title and the text of the thank-you page, which all forms share. The text mentions the mail that asks
+/// for a confirmation only if a form sends one.
 pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
-    let text =
-        if options.confirming.contains(&WAITLIST.name) { "thanks_message_confirm" } else { "thanks_message" };
+    let text = if options.confirms_addresses() { "thanks_message_confirm" } else { "thanks_message" };
     (language.words.get("thanks_title"), language.words.get(text))
 }
 
@@ -311,6 +310,17 @@ mod tests {
         assert!(html.contains("or write to &lt;a@b.example&gt;."), "{html}");
         let html = page.render(FormMessage::Refused("a <b> {or_mail}"), None);
         assert!(html.starts_with("<p>Your message was not accepted: a &lt;b&gt; {or_mail}</p>"), "{html}");
+    }
+
+    #[test]
+    fn visitors_of_any_confirming_form_are_told_to_open_the_mail() {
+        for (confirming, is_told) in [(vec![], false), (vec!["demo"], true), (vec!["waitlist"], true)] {
+            let options = PagesOptions { confirming, ..PagesOptions::default() };
+            let language = Language::only(&options);
+            let (title, text) = thanks_texts(&language, &options);
+            assert_eq!(title, "Thank you");
+            assert_eq!(text.contains("open the link"), is_told, "{text}");
+        }
     }
 
     #[test]

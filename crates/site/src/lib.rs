@@ -49,8 +49,8 @@ mod words;
 // Forms: the pages that answer visitors, and the texts of mails.
 mod confirm;
 mod form_answer;
-mod form_answers;
 mod form_function;
+mod form_page_choice;
 mod form_values;
 mod mail_text;
 mod plain_page;

@@ -13,7 +13,7 @@ use super::content::Bodies;
 use super::document::{ParsedSources, read_documents, served_path};
 use super::file::{Blob, Cache, File};
 use super::form_answer::FormPages;
-use super::form_answers::form_pages;
+use super::form_page_choice::form_pages;
 use super::language::Language;
 use super::link_check::{LinkChecker, check_links, redirect_links};
 use super::options::{PageForm, PagesOptions};

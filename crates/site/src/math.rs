@@ -61,7 +61,8 @@ fn find_excess_depth(formula: &str) -> Option<usize> {
     for (at, word) in formula.match_indices(|c: char| !c.is_ascii_alphabetic()) {
         let after = &formula[at + word.len()..];
         letters += if is_command { 0 } else { at - end };
-        // The first letter may be a script that has one itself; the second one follows it.
+        // After `^`, one letter can be a script that has a script, as in `x^y^z`; a second letter ends the
+        // chain.
         if letters > 1 {
             chain = 0;
         }
@@ -161,6 +162,8 @@ mod tests {
             (&"\\sqrt".repeat(MAX_DEPTH + 1), "enclose", 0),
             (&"\\left(".repeat(MAX_DEPTH + 1), "enclose", 0),
             (&"x^".repeat(MAX_DEPTH + 1), "enclose", 0),
+            // The third argument of each command is the next command.
+            (&"\\prescript ab".repeat(MAX_FORMULA_BYTES / 13), "argument", 0),
         ] {
             let error = render(formula, false).expect_err("an invalid formula");
             assert!(error.message.contains(message), "{formula}: {}", error.message);

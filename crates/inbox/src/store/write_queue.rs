@@ -55,12 +55,15 @@ struct Waiting {
     crowded_at: Option<Instant>,
     /// When the writer last took submissions or finished writing them.
     visited_at: Option<Instant>,
+    /// Whether SQLite's log is being copied into the database on another thread.
+    is_copying: bool,
     closed: bool,
     failure: Option<StoreError>,
 }
 
 impl Waiting {
-    /// Whether the writer is committing a batch that contains submissions. A sync can take long.
+    /// Whether the writer is committing a batch that contains submissions: then
+    /// [`WriteQueue::take_batch`] has set both times to the same instant.
     fn is_writing_submissions(&self) -> bool {
         self.began.is_some() && self.began == self.visited_at
     }
@@ -186,6 +189,16 @@ impl WriteQueue {
         !waiting.batch.jobs.is_empty()
             || waiting.is_writing_submissions()
             || waiting.visited_at.is_some_and(|at| at.elapsed() < VISIT_DURATION)
+    }
+
+    /// Whether SQLite's log was being copied into the database after the last batch.
+    pub fn is_copying(&self) -> bool {
+        self.lock().is_copying
+    }
+
+    /// Stores the answer of [`WriteQueue::is_copying`].
+    pub fn set_copying(&self, is_copying: bool) {
+        self.lock().is_copying = is_copying;
     }
 
     /// Fails if the queue is closed, the last write failed, or the current write takes too long.

@@ -2,7 +2,6 @@
 //! together, then reports the outcome to each caller.
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -23,8 +22,6 @@ use frontdesk_process::panics;
 /// Wakes threads and tasks of this process after commits.
 #[derive(Default)]
 pub struct Events {
-    /// Whether SQLite's log is being copied into the database.
-    pub is_copying: AtomicBool,
     /// The intake may have new rows, or other work for the processor.
     pub accepted: Notify,
     /// This process has checked the intake, and has processed a batch if there was one.
@@ -212,7 +209,7 @@ impl WriterThread {
                 let _ = answer.send(accepted);
             }
             if outcome.is_ok() {
-                self.checkpoint_if_due();
+                queue.set_copying(self.checkpoint_if_due());
             }
         }
     }
@@ -282,14 +279,17 @@ impl WriterThread {
     }
 
     /// Starts copying a long write-ahead log into the database on another thread, and copies the rest once
-    /// that thread has ended. Call this after a commit, while no caller is waiting.
-    fn checkpoint_if_due(&mut self) {
-        if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database) {
-            if copier.after_commit(database.changed, || Some(database.files.clone())) {
-                database.checkpoint_rest();
-            }
-            self.events.is_copying.store(copier.is_running(), Relaxed);
+    /// that thread has ended. Returns whether the thread is copying. Call this after a commit, while no
+    /// caller is waiting.
+    fn checkpoint_if_due(&mut self) -> bool {
+        let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
+        else {
+            return false;
+        };
+        if copier.after_commit(database.changed, || Some(database.files.clone())) {
+            database.checkpoint_rest();
         }
+        copier.is_running()
     }
 
     /// Opens the database if it is not open, and commits a batch. Retries once if the file was moved or

@@ -423,7 +423,7 @@ impl Transaction<'_> {
         );
         tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
         // Look through a few neighboring rows, beginning at a random place: the last bytes of an id are
-        // random. An index by time would be changed at a random place for each submission.
+        // random. That needs no index by time, which each submission would change.
         let mut place = ids.last().copied().unwrap_or_default();
         place.reverse();
         let rested = format!(
