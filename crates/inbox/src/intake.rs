@@ -197,8 +197,8 @@ impl Intake {
         self.store.append(accepting).await
     }
 
-    /// Stores a test submission of the canary, whose token has this nonce, and returns its id. The test
-    /// submission is handled like any other up to the processor, which removes it.
+    /// Stores a test submission of the canary, whose token has this nonce, and returns its id. Nothing is
+    /// gathered for screening and nothing is encrypted; the processor removes the row.
     pub async fn accept_canary(
         &self,
         entry: Entry,

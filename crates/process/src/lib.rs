@@ -1,5 +1,5 @@
-//! The process as a whole: contains panics, counts long work, writes files, configures the allocator,
-//! measures free disk space, and keeps large bodies on disk.
+//! The process as a whole: contains panics, counts long work, writes files, configures the allocator, lowers
+//! the priority of threads, measures free disk space, and keeps large bodies on disk.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
@@ -12,6 +12,7 @@ pub mod output_file;
 pub mod page_spill;
 pub mod panics;
 pub mod parallel;
+pub mod priority;
 pub mod progress;
 pub mod progress_bar;
 pub mod spill;

@@ -138,7 +138,7 @@ impl Spill {
     fn write(&self, bytes: &[u8]) -> Option<Bytes> {
         let (segment, offset) = self.reserve(bytes.len() as u64)?;
         if let Err(error) = segment.file.write_all_at(bytes, offset) {
-            tracing::warn!(%error, "cannot keep pages of the build on disk; keeping them in memory");
+            tracing::warn!(%error, "cannot keep the texts of the site's pages in a temporary file; keeping this text and all further ones in memory");
             self.state.lock().unwrap_or_else(PoisonError::into_inner).has_failed = true;
             return None;
         }

@@ -87,7 +87,7 @@ pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Re
                 }
                 Err(StoreError::Closed) => {}
                 Err(error) => {
-                    tracing::warn!(%id, %error, "could not store what rspamd thinks of a submission");
+                    tracing::warn!(%id, %error, "could not store what rspamd answered about a submission, which is delivered without that opinion");
                 }
             }
         })

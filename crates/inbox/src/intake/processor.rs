@@ -23,6 +23,7 @@ use crate::store::{Outage, Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_opinion::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptions};
 use frontdesk_process::panics::{self, Part};
+use frontdesk_process::priority::lower_priority;
 use frontdesk_screening::Repeats;
 
 /// The maximum number of rows in one transaction.
@@ -30,6 +31,9 @@ const BATCH: usize = 128;
 /// The maximum number of rows in one transaction while submissions are being accepted, because visitors wait
 /// for that transaction. A smaller batch costs more for each row.
 const BATCH_BESIDE_VISITORS: usize = 32;
+/// The lowered priority of the thread: visitors who wait for a response come before the screening of
+/// submissions that are stored already.
+const NICE: i32 = 5;
 /// How long processing waits for the end of a burst of submissions.
 const MAX_PAUSE: Duration = Duration::from_millis(2500);
 /// How long a stopped processor continues to process the rest.
@@ -156,6 +160,7 @@ impl ProcessorThread {
     /// submission is accepted, and at intervals. After an error, retries every second; logs the start and the
     /// end of such an outage. Returns once the processor is stopped or the store is closed.
     fn run_until_stopped(mut self) {
+        lower_priority(NICE);
         self.options.load().screening.lexicon.prepare();
         loop {
             let pause = self.pause();
@@ -177,7 +182,7 @@ impl ProcessorThread {
                 Err(StoreError::Closed) => return,
                 Err(error) => {
                     if self.outage.begin() {
-                        tracing::warn!(%error, "could not process the intake; will retry every second");
+                        tracing::warn!(%error, "could not process the intake, so accepted submissions are neither screened nor delivered; will retry every second");
                     }
                     thread::sleep(RETRY_DELAY);
                     self.store.events().accepted.notify_one();
@@ -237,7 +242,7 @@ impl ProcessorThread {
     fn refresh_lessons(&mut self) {
         let refreshed = self.lessons.refresh(&self.store, &self.options.load(), &self.screener);
         if let Err(error) = refreshed {
-            tracing::warn!(%error, "cannot read the operators' lessons; screening continues with the previous ones");
+            tracing::warn!(%error, "cannot refresh what screening learns from operators' decisions; it continues with what it has learned");
         }
     }
 
@@ -343,7 +348,7 @@ impl ProcessorThread {
             Err(error) if error.is_caused_by_row() => {
                 let text = error.to_string();
                 self.store.change_blocking(move |tx| tx.set_aside(id, &text))?;
-                tracing::error!(%id, %error, "set a submission aside; `frontdesk inbox retry ID` processes it again");
+                tracing::error!(%id, %error, "could not process a submission: it is set aside and not delivered; `frontdesk inbox retry ID` processes it again");
                 Some(Processed { rows: 1, ..Processed::default() })
             }
             outcome => outcome?,

@@ -160,7 +160,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     let connection = open_and_look_for_pooler(server, WRITING)?;
     if connection.is_pooled() && server.pooler().report() {
         tracing::info!(
-            "a connection pooler is in front of {server}: using no session settings, locks and prepared \
+            "a connection pooler is in front of {server}: using no session settings, locks or prepared \
              statements, and looking for changes every second"
         );
     }

@@ -28,6 +28,7 @@ pub(super) mod operator_log;
 pub(super) mod opinion;
 pub(super) mod page;
 pub(super) mod person;
+mod reach;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod saved_view;
@@ -138,9 +139,10 @@ impl dyn Sql + '_ {
         self.one(sql, values)?.only()
     }
 
-    /// Reads the rows whose `key` is one of `keys`, which must be sorted. `select` ends with `WHERE`, or with
-    /// a condition and `AND`. Rows are returned in the order of the keys, and the clause `lock` locks them in
-    /// that order.
+    /// Reads the rows whose `key` is one of `keys`, which must be sorted and distinct. `select` ends with
+    /// `WHERE`, or with a condition and `AND`. Rows are returned in the order of the keys, and the clause
+    /// `lock` locks them in that order. Executes a statement for each key with SQLite, which would make a
+    /// temporary table of a list, and one for up to 64 keys with PostgreSQL.
     pub(super) fn query_in(
         &self,
         select: &str,
@@ -149,6 +151,13 @@ impl dyn Sql + '_ {
         lock: &str,
     ) -> Result<Vec<Row>, StoreError> {
         let mut found = Vec::new();
+        if self.dialect() == Dialect::Sqlite {
+            let select = format!("{select} {key} = ?1");
+            for key in keys {
+                found.extend(self.query(&select, &[key.bind()])?);
+            }
+            return Ok(found);
+        }
         for (list, values) in parameter_lists(keys, &[]) {
             found.extend(self.query(&format!("{select} {key} IN {list} ORDER BY {key} {lock}"), &values)?);
         }
@@ -157,7 +166,7 @@ impl dyn Sql + '_ {
 
     /// Executes a statement on the rows whose `key` is one of `keys`, and returns the number of affected
     /// rows. `statement` ends with `WHERE`, or with a condition and `AND`. `values` are its other parameters,
-    /// numbered from 1.
+    /// numbered from 1. Executes one statement or several, like [`Self::query_in`].
     pub(super) fn execute_in(
         &self,
         statement: &str,
@@ -166,6 +175,16 @@ impl dyn Sql + '_ {
         keys: &[[u8; 16]],
     ) -> Result<usize, StoreError> {
         let mut count = 0;
+        if self.dialect() == Dialect::Sqlite {
+            let statement = format!("{statement} {key} = ?{}", values.len() + 1);
+            let mut values = values.to_vec();
+            for key in keys {
+                values.push(key.bind());
+                count += self.execute(&statement, &values)?;
+                values.pop();
+            }
+            return Ok(count);
+        }
         for (list, values) in parameter_lists(keys, values) {
             count += self.execute(&format!("{statement} {key} IN {list}"), &values)?;
         }

@@ -1,7 +1,8 @@
 //! The inbox in a SQLite file.
 //!
 //! Uses write-ahead logging with `synchronous=FULL`: with a weaker setting, a power failure could lose
-//! confirmed commits.
+//! confirmed commits. Processing is synced as well, although it would be repeated: if the disk failed to take
+//! an unsynced commit, a crash would also lose the confirmed commits after it in the log.
 
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it opens the database again")]
 
@@ -10,7 +11,6 @@ pub(super) mod copier;
 pub(super) mod files;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ use super::sql::definition::StoredDefinitions;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Apply, Change, Transaction};
-use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, TOUCH, Value, placeholders};
+use super::sql::{Cell, Dialect, Row, Sql, TOUCH, Value};
 #[cfg(test)]
 use super::test_recorder as recorder;
 use super::url::DatabaseUrl;
@@ -43,8 +43,6 @@ const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
 pub(crate) const STATEMENTS: usize = 64;
-/// The maximum total size of the strings and blobs in one `INSERT`, in bytes. A single row may exceed it.
-const STATEMENT_BYTES: usize = 256 * 1024;
 /// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
 /// Usually, `copier.rs` copies it earlier.
 const CHECKPOINT_PAGES: i64 = 16_384;
@@ -172,8 +170,8 @@ pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), S
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
 
-/// Caches prepared statements. `insert` executes several statements, of up to [`STATEMENT_BYTES`] each. If it
-/// fails, some of the rows may have been inserted: call it in a transaction, and roll that back.
+/// Caches prepared statements. If `insert` fails, some of the rows may have been inserted: call it in a
+/// transaction, and roll that back.
 impl Sql for Connection {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
@@ -191,36 +189,28 @@ impl Sql for Connection {
         Ok(count)
     }
 
+    /// Executes a statement for each row. For a statement with several rows, SQLite would copy all pages that
+    /// it changes, to be able to undo it.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
-        let mut rest = values;
-        while !rest.is_empty() {
-            let fits = |rows: &usize| {
-                rest.get(..rows * columns).is_some_and(|chunk| {
-                    *rows == 1 || chunk.iter().map(size_in_bytes).sum::<usize>() <= STATEMENT_BYTES
-                })
-            };
-            let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
-            let (chunk, after) = rest.split_at(rest.len().min(rows * columns));
-            // With `OR FAIL`, rows before a faulty one stay, so SQLite need not copy the pages that the
-            // statement changes.
-            let sql = format!("INSERT OR FAIL INTO {into} VALUES {}", placeholders(rows, columns));
-            Sql::execute(self, &sql, chunk)?;
-            rest = after;
-        }
-        Ok(())
+        let sql = format!("INSERT INTO {into} VALUES ({})", vec!["?"; columns].join(", "));
+        values.chunks(columns).try_for_each(|row| Sql::execute(self, &sql, row).map(drop))
     }
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let mut statement = self.prepare_cached(sql)?;
-        let columns: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
         #[cfg(test)]
         let began = Instant::now();
         let mut rows = statement.query(params_from_iter(values))?;
-        let mut found = Vec::new();
+        let mut found: Vec<Row> = Vec::new();
         while let Some(row) = rows.next()? {
+            // Most lookups find nothing, and need no names.
+            let columns = match found.first() {
+                Some(first) => first.columns.clone(),
+                None => row.as_ref().column_names().map(str::to_owned).collect(),
+            };
             let cell = |column| Ok(Cell::from(row.get_ref(column)?));
             let cells = (0..columns.len()).map(cell).collect::<rusqlite::Result<_>>()?;
-            found.push(Row { columns: columns.clone(), cells });
+            found.push(Row { columns, cells });
         }
         drop(rows);
         #[cfg(test)]
@@ -228,14 +218,6 @@ impl Sql for Connection {
             statement.reset_status(rusqlite::StatementStatus::VmStep)
         });
         Ok(found)
-    }
-}
-
-fn size_in_bytes(value: &Value<'_>) -> usize {
-    match value {
-        Value::Null | Value::Integer(_) => 0,
-        Value::Text(text) => text.len(),
-        Value::Blob(bytes) => bytes.len(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -69,11 +70,42 @@ impl Waiting {
     }
 }
 
-/// The requests of one batch. `answers` and `jobs` have the same order.
+/// A caller that is waiting for its submission to be stored.
+pub(super) struct Caller {
+    answer: ResultSender<Uuid>,
+    /// The runtime of the caller's thread; `None` outside of a runtime.
+    runtime: Option<Handle>,
+}
+
+/// Reports the outcomes of a batch's submissions. Wakes each runtime once, however many callers it has: to
+/// wake a runtime of another thread takes a system call. Ignores callers that have stopped waiting, as those
+/// of a runtime that has ended.
+pub(super) fn answer_callers(callers: Vec<Caller>, outcomes: Vec<Result<Uuid, StoreError>>) {
+    let mut by_runtime: Vec<(Handle, Vec<_>)> = Vec::new();
+    for (Caller { answer, runtime }, outcome) in callers.into_iter().zip(outcomes) {
+        let Some(runtime) = runtime else {
+            let _ = answer.send(outcome);
+            continue;
+        };
+        match by_runtime.iter_mut().find(|(known, _)| known.id() == runtime.id()) {
+            Some((_, answers)) => answers.push((answer, outcome)),
+            None => by_runtime.push((runtime, vec![(answer, outcome)])),
+        }
+    }
+    for (runtime, answers) in by_runtime {
+        runtime.spawn(async move {
+            for (answer, outcome) in answers {
+                let _ = answer.send(outcome);
+            }
+        });
+    }
+}
+
+/// The requests of one batch. `callers` and `jobs` have the same order.
 #[derive(Default)]
 pub(super) struct Batch {
     pub jobs: Vec<Accepting>,
-    pub answers: Vec<ResultSender<Uuid>>,
+    pub callers: Vec<Caller>,
     pub changes: Vec<Box<dyn Change>>,
     pub wal_truncations: Vec<ResultSender<bool>>,
     /// Whether to check an idle, healthy database.
@@ -146,7 +178,7 @@ impl WriteQueue {
             }
             waiting.bytes = bytes;
             batch.jobs.push(job);
-            batch.answers.push(answer);
+            batch.callers.push(Caller { answer, runtime: Handle::try_current().ok() });
             Ok(batch.jobs.len() == 1)
         })?;
         answered.await.unwrap_or(Err(StoreError::Closed))

@@ -15,7 +15,7 @@ use super::sql::transaction::Change;
 use super::sqlite::copier::Copier;
 use super::sqlite::files::create_folder;
 use super::url::DatabaseUrl;
-use super::write_queue::WriteQueue;
+use super::write_queue::{WriteQueue, answer_callers};
 use super::{postgres, sqlite};
 use frontdesk_process::panics;
 
@@ -204,10 +204,7 @@ impl WriterThread {
             if accepted.iter().any(Result::is_ok) {
                 self.events.accepted.notify_one();
             }
-            for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
-                // Ignore callers that have stopped waiting.
-                let _ = answer.send(accepted);
-            }
+            answer_callers(batch.callers, accepted);
             if outcome.is_ok() {
                 queue.set_copying(self.checkpoint_if_due());
             }

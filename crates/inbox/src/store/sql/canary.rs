@@ -95,7 +95,7 @@ impl Transaction<'_> {
         Ok(CanaryProgress { is_accepted: row.get("is_accepted")?, is_processed: row.get("is_processed")? })
     }
 
-    /// Removes test submissions that were sent before this time, wherever they are.
+    /// Removes test submissions that were sent before this time from `intake` and `canary`.
     pub fn remove_canaries(&self, before: Timestamp) -> Result<(), StoreError> {
         let waiting = "DELETE FROM intake WHERE canary IS NOT NULL AND received_at < ?1";
         self.sql.execute(waiting, values![before])?;
@@ -134,7 +134,7 @@ impl InboxReader {
     }
 }
 
-/// Reads the stored status. One that another version has written in another format counts as none.
+/// Reads the stored status. `None` if there is none, or if another version has written it in another format.
 fn status(sql: &dyn Sql) -> Result<Option<CanaryStatus>, StoreError> {
     let json: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![STATUS])?;
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))

@@ -44,8 +44,8 @@ impl Transaction<'_> {
     }
 }
 
-/// Removes the details of a submission's screening reasons, because they could identify a person. Removes
-/// reasons that cannot be parsed, because they may contain details.
+/// Removes the details of a submission's screening reasons, because they could identify a person. Removes all
+/// reasons if one is malformed, and those with unknown signals, because they may contain details.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let reasons = tx.one_value("SELECT reasons FROM submission WHERE id = ?1", values![id])?;
     let Some(reasons) = Option::map(reasons, |text: String| rows::parse_reasons(&text)) else {

@@ -1,16 +1,15 @@
 //! The table `intake`. Accepting a submission appends a row, and processing turns rows into submissions.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::definition::{self, StoredDefinitions};
-use super::deliver::to_millis;
 use super::opinion::HAS_OPINION;
+use super::reach::Reach;
 use super::rows::Removable;
 use super::transaction::Transaction;
 use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
@@ -19,7 +18,6 @@ use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
 use crate::submission::parse_fields;
 use crate::submission::route::reads_fields;
-use crate::submission::visitor_mail::is_visitor_channel;
 use frontdesk_forms::parse::Entry;
 use frontdesk_forms::{DefinitionId, FieldValue, Form};
 use frontdesk_limits::source::Source;
@@ -418,19 +416,21 @@ impl Transaction<'_> {
         let most = i64::try_from(2 * ids.len() + 16).unwrap_or(i64::MAX);
         // Do not wait for rows that another replica is removing.
         let lock = tx.dialect().skip_locked_clause();
-        let old = format!(
-            "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
-        );
-        tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+        let old = format!("SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock}");
+        let old =
+            tx.column(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+        tx.execute_in("DELETE FROM repeat WHERE", "id", &[], &old)?;
         // Look through a few neighboring rows, beginning at a random place: the last bytes of an id are
         // random. That needs no index by time, which each submission would change.
         let mut place = ids.last().copied().unwrap_or_default();
         place.reverse();
         let rested = format!(
-            "DELETE FROM network_rate WHERE rested < ?1 AND network IN
-             (SELECT network FROM network_rate WHERE network >= ?2 ORDER BY network LIMIT ?3 {lock})"
+            "SELECT network FROM (
+                 SELECT network, rested FROM network_rate WHERE network >= ?2 ORDER BY network LIMIT ?3 {lock}
+             ) AS visited WHERE rested < ?1"
         );
-        tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), place, most]).map(drop)
+        let rested = tx.column(&rested, values![newest.min(latest).saturating_mul(1000), place, most])?;
+        tx.execute_in("DELETE FROM network_rate WHERE", "network", &[], &rested).map(drop)
     }
 
     /// Finds the newest submission for each content hash. `contents` maps stored hashes, which may have a day
@@ -595,60 +595,6 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
     Ok(if fitting == sizes.len() { most } else { fitting })
 }
 
-/// The submissions that have been delivered, and those that a configured channel will deliver soon.
-#[derive(Default)]
-struct Reach {
-    delivered: BTreeSet<[u8; 16]>,
-    pending: BTreeSet<[u8; 16]>,
-    /// Submissions with a delivery that a configured channel has parked or will not attempt soon. A repeat
-    /// does not rely on the other channels of such a submission, because the stuck channel may be the only
-    /// one that the operator reads.
-    stuck: BTreeSet<[u8; 16]>,
-}
-
-/// A repeat cannot rely on a delivery that is not due within this time, because the repeat would be sent at
-/// once if it were stored as a new submission.
-const SOON: Duration = Duration::from_mins(5);
-/// A repeat cannot rely on a delivery that has failed more often than this, because the delivery would wait
-/// for longer than [`SOON`] after one more failure.
-const MAX_RELIABLE_FAILURES: u32 = 1;
-
-impl Reach {
-    /// Reads the deliveries of `submissions`, rows with a column `id`. Ignores mails to visitors, and
-    /// unfinished deliveries for channels that are not configured. Empty if `channels` is empty. `now` is in
-    /// milliseconds.
-    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
-        let mut reach = Reach::default();
-        // Without channels, no submission needs a delivery.
-        if channels.is_empty() {
-            return Ok(reach);
-        }
-        let mut ids = submissions.iter().map(|row| row.get("id")).collect::<Result<Vec<[u8; 16]>, _>>()?;
-        ids.sort_unstable();
-        let select = "SELECT submission, state, channel, due_at, failures, recipients IS NOT NULL AS is_partial \
-             FROM delivery WHERE";
-        for row in tx.query_in(select, "submission", &ids, "")? {
-            let (state, name) = (row.text("state")?, row.text("channel")?);
-            if is_visitor_channel(name) {
-                continue;
-            }
-            let is_far = row.get::<u32>("failures")? > MAX_RELIABLE_FAILURES
-                || state == "waiting"
-                    && row
-                        .get::<Option<i64>>("due_at")?
-                        .is_some_and(|due_at| due_at.saturating_sub(to_millis(SOON)) > now);
-            // If a channel refuses only some recipients, the others have the submission.
-            if state == "delivered" || state == "parked" && row.get("is_partial")? {
-                reach.delivered.insert(row.get("submission")?);
-            } else if channels.iter().any(|channel| channel.name == name) {
-                let found = if state == "parked" || is_far { &mut reach.stuck } else { &mut reach.pending };
-                found.insert(row.get("submission")?);
-            }
-        }
-        Ok(reach)
-    }
-}
-
 /// For each hash, reads `columns`, followed by the hash, from the newest submission that has it in `column`.
 /// Does not read older submissions, because there may be many. The hashes must be sorted. With PostgreSQL,
 /// the clause `lock` locks the rows in the order of their hashes.
@@ -659,20 +605,25 @@ fn newest_with_hashes(
     hashes: &[Hash],
     lock: &str,
 ) -> Result<Vec<Row>, StoreError> {
-    let (bytes, order) = match tx.dialect() {
-        Dialect::Sqlite => ("blob", String::new()),
-        Dialect::Postgres => ("bytea", format!("ORDER BY {column} {lock}")),
-    };
     let mut found = Vec::new();
+    if tx.dialect() == Dialect::Sqlite {
+        let newest = format!(
+            "SELECT {columns}, {column} FROM submission WHERE {column} = ?1 ORDER BY id DESC LIMIT 1"
+        );
+        for hash in hashes {
+            found.extend(tx.query(&newest, values![hash])?);
+        }
+        return Ok(found);
+    }
     for hashes in hashes.chunks(ROWS_AT_A_TIME[0]) {
         let hashes = pad_keys(hashes);
         let wanted: Vec<String> =
-            (1..=hashes.len()).map(|number| format!("(CAST(?{number} AS {bytes}))")).collect();
+            (1..=hashes.len()).map(|number| format!("(CAST(?{number} AS bytea))")).collect();
         let newest = format!(
             "SELECT {columns}, {column} FROM submission WHERE id IN (
                  SELECT (SELECT s.id FROM submission s WHERE s.{column} = wanted.column1 \
                  ORDER BY s.id DESC LIMIT 1)
-                 FROM (VALUES {}) AS wanted) {order}",
+                 FROM (VALUES {}) AS wanted) ORDER BY {column} {lock}",
             wanted.join(", ")
         );
         let hashes: Vec<Value<'_>> = hashes.into_iter().map(Bind::bind).collect();

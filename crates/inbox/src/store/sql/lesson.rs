@@ -78,7 +78,7 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
-    /// The phrases of the site. Its pages do not matter: tokens leave out the features that depend on them.
+    /// The site's phrases. Tokens do not contain features that depend on its pages.
     pub lexicon: &'a Arc<Lexicon>,
     pub now: Timestamp,
 }

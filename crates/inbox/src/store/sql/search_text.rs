@@ -43,7 +43,7 @@ impl SearchText {
         (!words.is_empty()).then_some(SearchText { words })
     }
 
-    /// The byte offset at which the first of the words begins in `value`.
+    /// The byte offset of the earliest match of any of the words in `value`.
     pub fn find(&self, value: &str) -> Option<usize> {
         let begins = |word: &str, at: usize| {
             let mut rest = folded(&value[at..]);

@@ -56,7 +56,7 @@ pub(crate) fn apply_changes(
         match change.apply(tx) {
             Ok(()) => {}
             Err(error) if error.is_caused_by_row() => {
-                tracing::error!(%error, "could not apply a change to the inbox; skipped it");
+                tracing::error!(%error, "skipped one change to the inbox, which panics or is refused because of stored data; its caller gets this error, and the other changes are still applied");
                 tx.sql.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),

@@ -14,6 +14,7 @@ use rusqlite::OpenFlags;
 use super::files::DatabaseFiles;
 use super::{checkpoint_passively, connect, enable_full_sync};
 use crate::store::error::StoreError;
+use frontdesk_process::priority::lower_priority;
 
 /// The number of changed rows after which the log is copied. Each row changes about one page of 4 KiB; with
 /// long messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`). Copying after 1,024 rows lowered the
@@ -22,6 +23,8 @@ const COPY_AFTER_ROWS: u64 = 6144;
 /// The copier stops after a pass that copied at most this many pages: the writer then has about as few left
 /// to copy.
 const MAX_REST_PAGES: i64 = 128;
+/// The lowered priority of the copier's thread: visitors who wait for the writer come before the copy.
+const NICE: i32 = 10;
 /// The maximum number of passes over the log, which may grow faster than it is copied under heavy load.
 const MAX_PASSES: usize = 8;
 
@@ -91,6 +94,7 @@ impl Drop for Copier {
 /// Copies the log in several passes, until few pages are left or `stop` is set. Fails if the files were
 /// replaced.
 fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
+    lower_priority(NICE);
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
     // the writer's new database.
     if let Some(mut files) = files {
