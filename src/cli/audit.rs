@@ -27,7 +27,7 @@ use frontdesk_site::fault::did_you_mean;
 /// The most bytes of a baseline or of a file with authorities.
 const MAX_FILE: u64 = 256 << 20;
 
-/// Fields that frame a request or choose a representation.
+/// Header fields that frame a request or choose a representation. `--header` cannot set them.
 const SET_BY_THE_AUDIT: [HeaderName; 13] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -114,7 +114,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
         None => parse_target(target).map_err(|error| anyhow!(error))?,
     };
     if options.submit && !options.yes && !confirm_submissions(&url)? {
-        bail!("nothing was sent");
+        bail!("not confirmed: no test submission was sent, and the site was not audited");
     }
     let progress = Progress::start_if(!options.json, "Auditing");
     let mut report = take_report(&url, options)?;
@@ -132,6 +132,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     Ok(exit_code(report.count(Severity::Broken) == 0))
 }
 
+/// Audits the site. Sends requests without pauses if its host is this machine.
 fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
@@ -146,7 +147,7 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let seed = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
-    // The sentence may quote what the site sent.
+    // The error's message may quote what the site sent.
     runtime.block_on(audit(url, &audit_options, seed)).map_err(|error| anyhow!(visible(&error.to_string())))
 }
 
@@ -190,7 +191,8 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// Asks whether real submissions may be sent.
+/// Asks on standard error whether real submissions may be sent, and waits for the answer. Only `y`, `Y` and
+/// `yes` mean yes.
 fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
     let mut stderr = io::stderr();
     write!(stderr, "Send one test submission to each documented form of {url}? [y/N] ")?;

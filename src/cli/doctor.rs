@@ -101,7 +101,7 @@ fn check(
             report.print_result("inbox", finding)?;
         }
         for (subject, finding) in examine_canary(config)? {
-            // The checks above have just asked the name servers.
+            // `check_domains` has just queried the records of the selected channels' domains.
             if subject.starts_with("canary mail-domain") {
                 continue;
             }

@@ -291,7 +291,8 @@ impl InboxCommand {
     }
 }
 
-/// Takes the site's folder from ids and a user's name: the last argument after the name, if it is a folder.
+/// Removes the site's folder from ids and a user's name, and returns it: the last of at least three
+/// arguments, if it is an existing folder. Fails if fewer than two arguments remain.
 fn take_folder_after_user(words: &mut Vec<String>) -> Result<Option<PathBuf>, String> {
     let is_folder = |word: &String| std::path::Path::new(word).is_dir();
     let folder = if words.len() > 2 { words.pop_if(|word| is_folder(word)) } else { None };

@@ -5,34 +5,34 @@ use frontdesk_site::fault::{Fault, Severity};
 /// The keys and tables that a command reads, and what an error in them prevents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConfigNeeds {
-    /// `None` stands for the whole configuration.
+    /// The keys and tables; `None` stands for the whole configuration.
     tables: Option<&'static [&'static str]>,
     /// The reason why the command must not go on, as a sentence without a full stop.
     refusal: Option<&'static str>,
 }
 
-/// Needs every key, as a server does.
+/// For commands that need every key, as a server does.
 pub(super) const EVERYTHING: ConfigNeeds = ConfigNeeds { tables: None, refusal: None };
 
-/// Shows keys and their values, and needs none.
+/// For commands that show keys and their values, and need none.
 pub(super) const NOTHING: ConfigNeeds = ConfigNeeds { tables: Some(&[]), refusal: None };
 
-/// Reads or changes the inbox.
+/// For commands that read or change the inbox.
 pub(super) const STORE: ConfigNeeds = ConfigNeeds { tables: Some(&["store"]), refusal: None };
 
-/// Writes a copy of submissions, which must not be inside the folder of a build, which is published.
+/// For commands that write a copy of submissions, which must not be in a build's folder, which is published.
 pub(super) const STORE_AND_BUILD: ConfigNeeds =
     ConfigNeeds { tables: Some(&["store", "site.prebuilt"]), refusal: None };
 
-/// Names channels.
+/// For commands that name channels.
 pub(super) const CHANNELS: ConfigNeeds = ConfigNeeds { tables: Some(&["store", "channel"]), refusal: None };
 
-/// Links to the web interface.
+/// For commands that need the settings of the web interface, such as its address and users.
 pub(super) const WEB_INTERFACE: ConfigNeeds =
     ConfigNeeds { tables: Some(&["store", "inbox"]), refusal: None };
 
-/// Chooses channels for submissions, by form and by value. Senders and texts depend on the operator and the
-/// site, and a channel that lacks them is left out.
+/// For commands that choose channels for submissions, by form and by value. Senders and texts depend on the
+/// operator and the site, and a channel that lacks them is left out.
 pub(super) const ROUTING: ConfigNeeds = ConfigNeeds {
     tables: Some(&["store", "channel", "forms", "limits", "operator", "site"]),
     refusal: Some(

@@ -48,9 +48,9 @@ pub(super) enum ScreeningCommand {
     },
 }
 
-/// A text of the file.
+/// A text to judge or to learn.
 struct Text {
-    /// The line of the file, from 1.
+    /// The number of the line in the file, from 1.
     line: usize,
     /// The name of the form; `None` for the contact form with only some of its fields.
     form: Option<String>,
@@ -119,7 +119,7 @@ impl Text {
 #[derive(Default)]
 struct Summary([[usize; RESULTS.len()]; 2]);
 
-/// The fates of a text.
+/// The possible results for a text.
 const RESULTS: [&str; 3] = ["delivered", "marked", "held"];
 
 impl Summary {
@@ -128,7 +128,7 @@ impl Summary {
         self.0[label as usize][at.unwrap_or_default()] += 1;
     }
 
-    /// The labels with texts, with the numbers of texts by [`RESULTS`].
+    /// Each label that a text has, with the numbers of its texts by result, in the order of [`RESULTS`].
     fn rows(&self) -> impl Iterator<Item = (Label, [usize; RESULTS.len()])> {
         let rows = [(Label::Spam, self.0[0]), (Label::Ham, self.0[1])];
         rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0))
@@ -143,7 +143,7 @@ impl Summary {
         Ok(())
     }
 
-    /// `{"summary": {"spam": {"texts": 2, …}}}`; `None` without labels.
+    /// An object such as `{"summary": {"spam": {"texts": 2, …}}}`; `None` if no text has a label.
     fn to_json(&self) -> Option<Value> {
         let row = |(label, [delivered, marked, held]): (Label, [usize; RESULTS.len()])| {
             let counts = json!({
@@ -156,7 +156,7 @@ impl Summary {
     }
 }
 
-/// The fate of a text.
+/// The result for a text, one of [`RESULTS`]. A text that is both held and suspicious counts as held.
 fn result(verdict: &ScreeningVerdict) -> &'static str {
     match (verdict.hold, verdict.suspicious) {
         (true, _) => "held",
@@ -165,6 +165,8 @@ fn result(verdict: &ScreeningVerdict) -> &'static str {
     }
 }
 
+/// Prints the result for each text, and the numbers of results by label. Stores and sends nothing. Fails at
+/// the first text that its form refuses; the results before it stay printed.
 pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow::Result<ExitCode> {
     let ScreeningCommand::Test { file, folder, json, learn } = command;
     let texts = read_texts(&file)?;
@@ -212,7 +214,8 @@ fn name(label: Label) -> &'static str {
     }
 }
 
-/// Reads the texts of a file. Fails with the number of a line that is not valid.
+/// Reads the texts of a file, or of standard input for `-`: one per line if the content begins with `{`,
+/// otherwise a single message. Fails with the number of a line that is not valid.
 fn read_texts(path: &Path) -> anyhow::Result<Vec<Text>> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
@@ -236,7 +239,8 @@ fn fault(path: &Path, line: usize, what: &str) -> anyhow::Error {
     )
 }
 
-/// The form with this text. Fails if the form would not accept it.
+/// Parses a text as the server parses the form with these fields. In the contact form, a missing name or
+/// address gets a placeholder. Fails if there is no such form, or if the form refuses the text.
 fn to_entry(text: &Text, path: &Path, config: &Config) -> anyhow::Result<Entry> {
     let forms = &config.pages.form_set;
     let mut fields = text.fields.clone();
@@ -261,7 +265,8 @@ fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -
     screen_with(&text, &Extras::default(), &RequestSignals::default(), learned, options)
 }
 
-/// The lessons of the inbox, and the texts of a labeled file. `None` without either.
+/// The model learned from the inbox's lessons and the texts of `file`. `None` if there are no lessons. Fails
+/// if a text of `file` has no label.
 fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<Learned>> {
     let options = &config.intake.screening;
     let stored = match InboxReader::open(config.store.url.clone()) {

@@ -56,7 +56,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyho
     let started = Instant::now();
     allocator::configure_allocator();
     let (mut config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
-    // Removed when the server has ended.
+    // The temporary folder is removed when the server has ended.
     let scratch = options.isolated.then(tempfile::tempdir).transpose()?;
     if let Some(scratch) = &scratch {
         config = options::isolate(config, scratch.path());
@@ -142,8 +142,8 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts TLS for the inbox's domain: on its own socket if that has a port, otherwise on the public sockets.
-/// `None` without a domain.
+/// Starts TLS for the inbox's domain: on the inbox's own socket if `own_port` names its port, otherwise on
+/// the public sockets. `None` without a domain or a certificate for it.
 fn start_private_name(config: &Config, own_port: Option<u16>) -> anyhow::Result<Option<Arc<PrivateName>>> {
     let (Some(domain), Some(source)) = (&config.web.inbox_pages.domain, &config.inbox_certificate) else {
         return Ok(None);

@@ -234,7 +234,7 @@ fn a_file_that_changes_in_place_is_not_sent_until_a_reload() {
         }
         assert_eq!(server.get("/a.png", &[]).status, 200, "other files are served");
     }
-    server.assert_logged("a file has changed or cannot be opened since the site was loaded");
+    server.assert_logged("a file has changed since the site was loaded, or cannot be opened");
     reload(&server);
     let answer = server.get("/c.pdf", &[]);
     assert!(answer.status == 200 && answer.body == same_length[..290 << 10]);

@@ -629,7 +629,10 @@ fn files_for_the_server_of_a_host_are_not_published() {
         let prefix = if is_build { "" } else { "static/" };
         for (name, message) in [
             ("_worker.js/", "is for Cloudflare Pages Functions; it is neither run nor published"),
-            ("vercel.json", "is the configuration of a host; it is neither applied nor published"),
+            (
+                "vercel.json",
+                "is the configuration of a hosting provider; it is neither applied nor published",
+            ),
         ] {
             let expected = format!("{prefix}{name}: {message}");
             assert!(said.contains(&expected), "{expected} is not in {said}");
@@ -644,7 +647,7 @@ fn files_for_the_server_of_a_host_are_not_published() {
         assert_not_published(&server, &["_headers", "_worker.js.map"]);
         let (_, said) = desk.check();
         for name in ["_headers", "_worker.js.map"] {
-            let expected = format!("{name}` cannot be published: it is for the server of a host");
+            let expected = format!("{name}` cannot be published: it is for the server of a hosting provider");
             assert!(said.contains(&expected), "{expected} is not in {said}");
         }
     }

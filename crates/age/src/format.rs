@@ -14,7 +14,7 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_ke
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    #[error("the text is longer than 1 MiB, the maximum for sealed data")]
+    #[error("the text is longer than 1 MiB, the maximum for encryption")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
     #[error("it was sealed to another key")]
@@ -23,7 +23,7 @@ pub enum EncryptionError {
     #[error("the sealed data is damaged")]
     Damaged,
     /// The cryptographic library failed, for instance because it got no random bytes.
-    #[error("could not seal the data: the cryptographic library failed")]
+    #[error("could not encrypt the data: the cryptographic library failed")]
     Failed,
 }
 
@@ -35,7 +35,7 @@ const SCRYPT_TYPE: &[u8] = b"scrypt";
 /// The length of a full line of a stanza's body. A shorter line ends the body.
 const FULL_LINE: usize = 64;
 const MAC_BYTES: usize = 32;
-/// The length of the value that, with the file key, yields the payload key.
+/// The length of the random salt with which the payload key is derived from the file key.
 const NONCE_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;

@@ -85,7 +85,8 @@ pub enum IdentityError {
 pub struct AgeIdentity(Vec<PrivateKey>);
 
 impl AgeIdentity {
-    /// Reads an identity file from `age-keygen`: comments, and one or more `AGE-SECRET-KEY-1…` lines.
+    /// Reads an identity file from `age-keygen`: comments, and one or more `AGE-SECRET-KEY-1…` lines. Fails
+    /// if any other line is not blank, or if the file is longer than 64 KiB.
     pub fn read(path: &Path) -> Result<AgeIdentity, IdentityError> {
         let io = |error| IdentityError::Io { path: path.to_owned(), error: Arc::new(error) };
         // With this capacity, no reallocation leaves a copy of the secret behind.
@@ -98,7 +99,7 @@ impl AgeIdentity {
     }
 
     /// Decrypts with the first key that fits. Fails with [`EncryptionError::TooLarge`] if the text is longer
-    /// than [`MAX_PLAIN_BYTES`], which only another program encrypts.
+    /// than [`MAX_PLAIN_BYTES`], which only another program can have encrypted.
     pub fn decrypt(&self, sealed: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         format::decrypt(&self.0, sealed, MAX_PLAIN_BYTES)
     }

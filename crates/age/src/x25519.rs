@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, ExposeSecretMut as _, SecretBox};
 /// The length of public, private and derived keys.
 pub(super) const KEY_BYTES: usize = 32;
 const FILE_KEY_BYTES: usize = 16;
-/// An encrypted file key and its tag.
+/// The length of an encrypted file key with its tag.
 const WRAPPED_KEY_BYTES: usize = FILE_KEY_BYTES + 16;
 
 const PUBLIC_PREFIX: Hrp = Hrp::parse_unchecked("age");
@@ -107,7 +107,7 @@ pub(super) fn chacha20_poly1305_key(key: &SecretKey) -> Result<LessSafeKey, Unsp
 }
 
 /// Derives the key that encrypts the file key, from one side's private key and the other's public key `peer`.
-/// `share` is the ephemeral public key, and `recipient` the lasting one. Fails if `peer` is a point of low
+/// `share` is the ephemeral public key, and `recipient` the long-term one. Fails if `peer` is a point of low
 /// order.
 fn derive_wrap_key(
     private: &agreement::PrivateKey,

@@ -161,7 +161,7 @@ impl Default for FormNames {
 }
 
 impl FormNames {
-    /// The place of a form's counters. A new form takes the next place; [`MAX_NAMES`] if none is left.
+    /// The index of a form's counters. A new form gets the next free index; [`MAX_NAMES`] if none is left.
     fn place(&self, name: Interned) -> usize {
         self.0.iter().position(|place| *place.get_or_init(|| name) == name).unwrap_or(MAX_NAMES)
     }

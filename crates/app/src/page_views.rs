@@ -273,7 +273,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// `stop` is dropped. Blocks until then. Logs an error and returns at once if it cannot create a runtime.
 pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonitor, stop: &Receiver<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
-        tracing::error!("cannot create a runtime; page views are not stored until the server is restarted");
+        tracing::error!(
+            "cannot create an asynchronous runtime; page views are not stored until the server is restarted"
+        );
         return;
     };
     let mut unstored = UnstoredCounts::default();
@@ -318,10 +320,12 @@ impl UnstoredCounts {
             self.days.entry(day).or_default().add_all(counts);
         }
         while self.days.len() > MAX_WAITING_DAYS {
-            self.days.pop_first();
-            tracing::warn!(
-                "page views of one day are lost: they could not be stored for {MAX_WAITING_DAYS} days"
-            );
+            if let Some((day, _)) = self.days.pop_first() {
+                tracing::warn!(
+                    %day,
+                    "page views of a day are lost: they could not be stored for {MAX_WAITING_DAYS} days"
+                );
+            }
         }
     }
 

@@ -149,7 +149,7 @@ impl FormRequest<'_> {
     /// Logs that a submission could not be stored.
     fn not_stored(&self, error: &StoreError) -> FormRefusal {
         let request = self.id();
-        tracing::error!(%request, form = self.form.name, %error, "submission could not be stored");
+        tracing::error!(%request, form = self.form.name, %error, "submission could not be stored; the response is a 500");
         FormRefusal::NotStored(request)
     }
 
@@ -203,7 +203,7 @@ impl FormRequest<'_> {
         let ParsedForm { entry, extras, lead } = posted.parse(form)?;
         if posted.length > SMALL_BODY_BYTES && app.disk.is_low() {
             let request = self.id();
-            tracing::warn!(%request, form = form.name, bytes = posted.length, "large submission refused because disk space is low");
+            tracing::warn!(%request, form = form.name, bytes = posted.length, "large submission refused with a 500, because the inbox's disk has less room than `store.min_free`");
             return Err(FormRefusal::LowDisk(request));
         }
         // Check the byte limit last: a submission refused for another reason must not count towards it.
@@ -266,9 +266,9 @@ impl FormRequest<'_> {
         }
         let request = self.id();
         if let Err(error) = confirmed {
-            tracing::error!(%request, form = form.name, %id, %error, "could not determine whether a submission was delivered; delivery continues");
+            tracing::error!(%request, form = form.name, %id, %error, "could not determine whether a submission was delivered; the response is a 500, and delivery continues");
         } else {
-            tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
+            tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; the response is a 500, and delivery continues");
         }
         Err(FormRefusal::NotConfirmed(request))
     }

@@ -21,7 +21,8 @@ use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
-/// Rules that are not judged within this time are left out: only pages made to be slow take longer.
+/// Rules that have not started within this time are reported as not judged: only pages made to be slow take
+/// longer.
 const MAX_JUDGING: Duration = Duration::from_mins(1);
 
 /// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices.
@@ -39,14 +40,15 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     let files = FilesSurvey::survey(&client, &basis).await;
     let basics = BasicsSurvey::survey(&client, &basis).await;
     let forms = FormsSurvey::survey(&client, &files).await;
-    // Last, because it follows more links if requests are left.
+    // The survey of links is last, because it spends the requests that are left on further links.
     let links = LinksSurvey::survey(&client, &basis, &caches).await;
     let exchanges = client.exchanges();
     let survey = Survey { basis, caches, negotiation, links, files, forms, basics, exchanges };
     Ok(judge(&survey, &client))
 }
 
-/// The report about a site that gives browsers only Markdown, so that no rule can read a page.
+/// The report about a site that gives browsers only Markdown, so that no rule can read a page; `None` for
+/// other sites.
 fn only_markdown(client: &Client) -> Option<Report> {
     let exchanges = client.exchanges();
     let is_markdown = |response: &Response| response.representation() == Representation::Markdown;

@@ -52,7 +52,7 @@ pub(crate) const VERCEL: &str = "Vercel";
 pub(crate) const NEXTJS: &str = "Next.js";
 const UNNAMED: &str = "a cache";
 
-/// The longest value that [`CacheStatus`] repeats, in characters.
+/// The most characters of a value in [`CacheStatus::field`]; longer values are cut.
 const MAX_VALUE: usize = 60;
 
 /// The reports of all caches on the path. Ignores values that are not understood.
@@ -84,8 +84,8 @@ pub fn cache_statuses(response: &Response) -> Vec<CacheStatus> {
     statuses
 }
 
-/// The field that shows that a response came from a cache: a hit, or an `Age` above zero. `None` if it came
-/// from the origin, and if no field says so.
+/// The field that shows that a response came from a cache: a hit, or an `Age` above zero. `None` if no field
+/// shows that, whether or not there is a cache.
 pub fn cache_evidence(response: &Response) -> Option<String> {
     let hit = cache_statuses(response).into_iter().find(|status| status.outcome == CacheOutcome::Hit);
     let age = || age(response).filter(|age| *age > 0).map(|age| format!("Age: {age}"));
@@ -129,12 +129,12 @@ fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
 }
 
 /// Understands `HIT`, `Miss from cloudfront`, `TCP_HIT from …`, `HIT, MISS`, `hit,litespeed` and others. With
-/// several caches, one hit is enough.
+/// several caches, a bypass counts before a hit, and a hit before a miss. `None` for other words.
 fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
     let value = value.split(" from ").next().unwrap_or_default().to_ascii_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| value.contains(word));
     if product == VERCEL && value == "REVALIDATED" {
-        // Elsewhere, the origin confirmed what was stored; here, it sent a new response.
+        // With other products, the origin confirmed the stored response; with Vercel, it sent a new one.
         Some(CacheOutcome::Miss)
     } else if has(&["PASS", "DYNAMIC", "NONE", "NOCACHE", "NO-CACHE", "NOSTORE", "UNCACHEABLE"]) {
         Some(CacheOutcome::Bypass)

@@ -21,13 +21,14 @@ use crate::robots::Robots;
 /// The most requests that are open at the same time.
 const PARALLEL: usize = 2;
 
-/// The audit ends once its decoded responses have this many bytes in total.
+/// The audit sends no more requests once its decoded responses exceed this many bytes in total.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
-/// The audit ends after this time for each request of the budget: five minutes for 60 requests.
+/// The audit sends no more requests after this time for each request of its budget: five minutes for 60
+/// requests.
 const TIME_PER_REQUEST: Duration = Duration::from_secs(5);
 
-/// The audit ends after this number of requests in a row that time out.
+/// The audit sends no more requests after this many timeouts in a row.
 const MAX_TIMEOUTS: usize = 3;
 
 /// The most redirects that are followed from one URL.
@@ -46,12 +47,13 @@ const TIMEOUTS: FetchTimeouts = FetchTimeouts {
 pub enum Denial {
     /// The request budget is used up.
     Budget,
-    /// `robots.txt` forbids the page to the audit. Does not apply to the files for programs, nor to the
-    /// operations of a described API, which sites keep out of search results.
+    /// `robots.txt` forbids the page to the audit. Does not apply to [`Group::Files`] and [`Group::Forms`],
+    /// whose URLs sites disallow to keep them out of search results.
     Robots,
     /// The URL belongs to another site.
     OtherHost,
-    /// The site asked for fewer requests, shows a challenge or does not answer. A clause that says which.
+    /// The audit sends no more requests: the site asked for fewer, shows a challenge, does not answer, is too
+    /// slow or sent too many bytes. The text is a clause that names the reason.
     Stopped(String),
 }
 
@@ -82,7 +84,7 @@ pub struct Client {
     deadline: Instant,
     bytes: Cell<usize>,
     sent: Cell<usize>,
-    /// Makes each unused query different from those of earlier audits.
+    /// Makes the unused queries of [`Client::fresh`] different from those of earlier audits.
     seed: u64,
     fresh: Cell<u64>,
     exchanges: RefCell<Vec<Arc<Exchange>>>,
@@ -94,7 +96,8 @@ pub struct Client {
 
 impl Client {
     /// Resolves the host of `target` and permits private addresses only if all of its addresses are private.
-    /// `seed` makes unused queries unique; the time suffices.
+    /// `seed` makes unused queries unique; the current time is suitable. Also begins the progress stage
+    /// `requests`.
     pub async fn new(target: &Url, options: &Options, seed: u64) -> Result<Client, AuditError> {
         let url = fetch_url(target).map_err(AuditError::Unreachable)?;
         let resolving = NameResolver::System.resolve(url.host(), url.port());
@@ -160,9 +163,9 @@ impl Client {
         *self.robots.borrow_mut() = Some(robots);
     }
 
-    /// Sends a request for a group of rules. Follows no redirect. Adds the operator's fields if the URL may
-    /// get them, and `gzip` as the accepted coding if the request has none. A failed connection is an
-    /// exchange, too.
+    /// Sends a request for a group of rules, after waiting for a free slot and for the pace. Follows no
+    /// redirect. Adds the operator's header fields if the URL may get them, and `Accept-Encoding: gzip`
+    /// unless the request has that field. A failed connection is an exchange whose outcome is the error.
     pub async fn send(&self, group: Group, request: Request) -> Result<Arc<Exchange>, Denial> {
         let number = self.admit(group, &request.url)?;
         let permit = self.permits.acquire().await;
@@ -211,8 +214,9 @@ impl Client {
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
-    /// Sends a GET request and follows its redirects within the site. Returns all exchanges, at least one;
-    /// the last may be a redirect that is not followed.
+    /// Sends a request and follows at most [`MAX_REDIRECTS`] redirects within the site, always with GET, even
+    /// if the request was a HEAD. Returns all exchanges, at least one; the last may be a redirect that is not
+    /// followed.
     pub async fn follow(&self, group: Group, request: Request) -> Result<Vec<Arc<Exchange>>, Denial> {
         let mut chain = vec![self.send(group, request).await?];
         while chain.len() <= MAX_REDIRECTS
@@ -229,7 +233,8 @@ impl Client {
         Ok(chain)
     }
 
-    /// The protocol that an `https` server selects: `h2` or `http/1.1`. Costs a request of the budget.
+    /// The protocol that an `https` server selects: `h2` or `http/1.1`, which is also assumed if the server
+    /// ignores the offer. Costs a request of the budget, but is not kept as an exchange.
     pub async fn negotiate_protocol(
         &self,
         group: Group,
@@ -251,13 +256,13 @@ impl Client {
         self.exchanges.borrow().clone()
     }
 
-    /// The number of requests so far.
+    /// The number of requests that the budget was charged for, including TLS handshakes without a request.
     pub fn sent(&self) -> usize {
         self.sent.get()
     }
 
-    /// Whether the operator's fields, which may be credentials, may be sent to a URL: to the origin that the
-    /// operator named, and over TLS to the same site.
+    /// Whether the operator's header fields, which may be credentials, may be sent to a URL: to the origin
+    /// that the operator named, and over TLS to the same site.
     fn is_entitled(&self, url: &Url) -> bool {
         url.origin() == self.target.origin() || (url.scheme() == "https" && self.is_same_site(url))
     }
@@ -267,12 +272,13 @@ impl Client {
         self.options.max_requests.saturating_sub(self.sent.get())
     }
 
-    /// The requests that were not sent, by group.
+    /// The group and the reason of each request that was not sent, in order.
     pub fn denials(&self) -> Vec<(Group, Denial)> {
         self.denials.borrow().clone()
     }
 
-    /// Returns the number of the request, or why it must not be sent.
+    /// Charges a request to the budget and returns its number. If the request must not be sent, records and
+    /// returns the reason.
     fn admit(&self, group: Group, url: &Url) -> Result<usize, Denial> {
         let is_forbidden = || {
             let robots = self.robots.borrow();
@@ -307,7 +313,7 @@ impl Client {
         sleep_until(start).await;
     }
 
-    /// Sends nothing more once the site does not answer.
+    /// Counts timeouts in a row, and stops all further requests after [`MAX_TIMEOUTS`].
     fn note_timeout(&self, is_timeout: bool) {
         self.timeouts.set(if is_timeout { self.timeouts.get() + 1 } else { 0 });
         if self.timeouts.get() == MAX_TIMEOUTS {
@@ -315,11 +321,12 @@ impl Client {
         }
     }
 
-    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests.
+    /// Counts the bytes of a response. Stops all further requests if the response shows a challenge or asks
+    /// for fewer requests.
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
-        // A refusal of a crawler's `User-Agent` does not concern the audit.
+        // A refusal of a crawler's `User-Agent` does not stop the audit, unless the status is 429.
         let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
@@ -335,7 +342,8 @@ impl Client {
     }
 }
 
-/// Names the bot protection that a response shows; a clause.
+/// A clause that names the bot protection which refused a request; `None` unless the status is a refusal and
+/// a field of a known product is present.
 pub(crate) fn challenge(response: &Response) -> Option<String> {
     let named = [
         ("cf-mitigated", "Cloudflare"),
@@ -351,7 +359,8 @@ pub(crate) fn challenge(response: &Response) -> Option<String> {
     Some(format!("{product} answered with a challenge or a block ({status}): allow {PRODUCT_TOKEN} there"))
 }
 
-/// The absolute target of a redirect, without its fragment.
+/// The absolute target of a redirect, without its fragment. A missing `Location` counts as a redirect to the
+/// same URL.
 pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Url> {
     let response = exchange.response()?;
     if !matches!(response.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
@@ -362,7 +371,7 @@ pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Url> {
     Some(target)
 }
 
-/// The host without `www.`, and the port unless it is that of `http` or `https`.
+/// The host without `www.`, and the port unless it is the default of the URL's scheme.
 fn site_host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let host = host.strip_prefix("www.").unwrap_or(host);

@@ -1,4 +1,5 @@
-//! The `Accept` headers that real agents and browsers send, collected in November 2026.
+//! The `Accept` headers that real agents and browsers send, collected in November 2026, and the values of
+//! `User-Agent` that the audit sends.
 
 /// The representation that a client must get from a URL with HTML and Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub const CLAUDE_CODE: WebClient = WebClient {
     accept: "text/markdown, text/html, */*",
     preferred: Preferred::Markdown,
 };
-/// Asked where Claude Code, whose types have equal weights, gets HTML: the site may still have Markdown.
+/// Used where Claude Code gets HTML: its media types have equal weights, so the site may still have Markdown.
 pub const MARKDOWN_ONLY: WebClient = WebClient {
     name: "an agent that accepts only Markdown",
     accept: "text/markdown",

@@ -10,10 +10,11 @@ use frontdesk_convert::{Url, decode_html};
 use frontdesk_fetch::FetchResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-/// The most bytes of a response's body, as sent and after decoding. Longer ones are cut.
+/// The most bytes of a response's body, as sent and after decoding. Longer bodies are cut.
 pub(crate) const MAX_BODY: usize = 2 << 20;
 
-/// The query that makes a URL unknown to all caches. A number follows.
+/// The start of an unused query, which makes a URL unknown to all caches (cache busting). Hexadecimal digits
+/// follow.
 pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 
 /// The text without the unused queries that the audit adds to URLs.
@@ -27,12 +28,12 @@ pub(crate) fn without_fresh_queries(text: &str) -> String {
     clean
 }
 
-/// A request, before the client adds what all requests carry.
+/// A request, before the client adds the fields that all requests carry.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
     pub url: Url,
-    /// In the order in which they are sent; a name may occur several times.
+    /// The header fields in the order in which they are sent; a name may occur several times.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: String,
 }
@@ -68,7 +69,7 @@ impl Request {
 /// A request that was sent, and its outcome.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Counts the requests of an audit from 1.
+    /// The number of the request within its audit, from 1.
     pub number: usize,
     pub request: Request,
     /// The error is a sentence: what failed, without the URL.
@@ -133,7 +134,8 @@ fn title_case(name: &HeaderName) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// The kind of a response, by its bytes where there are any, otherwise by its `Content-Type`.
+/// The kind of a response: HTML if its body begins as an HTML document, otherwise according to its
+/// `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     Html,
@@ -142,8 +144,8 @@ pub enum Representation {
     Other,
 }
 
-/// Whether a media type, empty if it is missing, is one that servers send with Markdown if their tables lack
-/// `text/markdown`.
+/// Whether servers send this media type with Markdown if their tables of media types lack `text/markdown`. An
+/// empty string stands for a missing `Content-Type`.
 pub(crate) fn is_almost_markdown(media_type: &str) -> bool {
     matches!(media_type, "" | "text/plain" | "application/octet-stream" | "text/x-markdown")
 }
@@ -167,6 +169,8 @@ pub struct Response {
 }
 
 impl Response {
+    /// Decodes a gzip body, and cuts it after [`MAX_BODY`] bytes. If decoding fails, the body is the part
+    /// before the error.
     pub(crate) fn from_fetched(fetched: FetchResponse) -> Response {
         let FetchResponse { status, headers, body, is_whole, time_to_header } = fetched;
         let encoded_length = body.len();
@@ -205,7 +209,7 @@ impl Response {
         Some(charset.trim().trim_matches('"').to_owned())
     }
 
-    /// The content coding in lower case; empty if there is none.
+    /// The content coding in lower case; empty if there is none or if it is `identity`.
     pub fn encoding(&self) -> String {
         let value = self.header(header::CONTENT_ENCODING).to_ascii_lowercase();
         if value == "identity" { String::new() } else { value }
@@ -222,7 +226,7 @@ impl Response {
         self.vary().iter().any(|varied| varied == name || varied == "*")
     }
 
-    /// The encoding that `charset` names: the error is an unknown name.
+    /// The encoding that `charset` names; `None` without `charset`. The error is an unknown name.
     fn declared_encoding(&self) -> Result<Option<&'static Encoding>, String> {
         let Some(charset) = self.charset().filter(|charset| !charset.is_empty()) else { return Ok(None) };
         Encoding::for_label(charset.as_bytes()).map(Some).ok_or(charset)
@@ -289,8 +293,9 @@ impl Response {
         self.representation() == Representation::Html && start == Some(&b'<')
     }
 
-    /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
-    /// may serve the response without revalidation. Zero if it must always revalidate, `None` if unspecified.
+    /// The `s-maxage` of `Cache-Control`, otherwise `max-age`, in seconds: the longest time for which a
+    /// shared cache may serve the response without revalidation. Zero for `no-store`, `no-cache` and
+    /// `private`; `None` if unspecified.
     pub fn shared_lifetime(&self) -> Option<u64> {
         let has = |name: &str| self.cache_directive(name).is_some();
         if has("no-store") || has("no-cache") || has("private") {

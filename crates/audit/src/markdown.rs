@@ -1,4 +1,4 @@
-//! Reads Markdown: what the parity of a page and its links need.
+//! Parses Markdown into the parts that the rules compare: headings, links, code, tables and blocks of text.
 
 use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{AstNode, NodeValue};
@@ -34,7 +34,7 @@ pub struct MarkdownPage {
 /// A table of a Markdown document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The text of the last heading before it; empty if there is none.
+    /// The text of the last heading before the table; empty if there is none.
     pub heading: String,
     /// The texts of the cells with single spaces, row by row, with the header.
     pub rows: Vec<Vec<String>>,
@@ -51,7 +51,7 @@ pub struct TextBlock {
     pub linked: usize,
     /// The targets of its links as written, in order.
     pub links: Vec<String>,
-    /// Whether it begins a list item, or begins with bold text.
+    /// Whether the block begins a list item, or begins with bold text.
     pub is_marked: bool,
 }
 
@@ -125,7 +125,7 @@ impl MarkdownPage {
     }
 }
 
-/// Reads a node that is a [`TextBlock`].
+/// Reads a heading, a paragraph, a table cell, a code block or a block of raw HTML; `None` for other nodes.
 fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
     let (kind, text) = match &node.data.borrow().value {
         NodeValue::Heading(heading) => (BlockKind::Heading(heading.level), None),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::exchange::Exchange;
 
-/// The most references that are followed from one place: they may form a loop.
+/// The most references that are followed in a row: they may form a loop.
 const MAX_REFERENCES: usize = 16;
 
 /// The most bytes of a server's URL.
@@ -32,12 +32,12 @@ pub struct OpenApi {
 /// An operation in a description.
 #[derive(Clone, Copy)]
 pub struct DescribedOperation<'a> {
-    /// As written, with its parameters in braces.
+    /// The path as written in the description, with its parameters in braces.
     pub path: &'a str,
-    /// In lower case.
+    /// The HTTP method in lower case.
     pub method: &'static str,
     pub operation: &'a Value,
-    /// The description of the path, with its other methods.
+    /// The path item: the object that describes all methods of the path.
     pub item: &'a Value,
 }
 
@@ -48,12 +48,12 @@ pub struct JsonBody<'a> {
     pub media_type: &'a str,
     pub schema: &'a Value,
     pub is_required: bool,
-    /// Whether the body may also be plain text.
+    /// Whether the description also permits a body of `text/*` or any media type.
     pub takes_text: bool,
 }
 
 impl OpenApi {
-    /// Reads JSON or YAML. The error is a clause.
+    /// Reads JSON or YAML, without checking that it is OpenAPI. The error is a clause.
     pub fn parse(exchange: &Exchange) -> Result<OpenApi, String> {
         let text = exchange.response().map(|response| response.text()).unwrap_or_default();
         let text = text.trim_start_matches('\u{feff}');
@@ -91,7 +91,7 @@ impl OpenApi {
         self.document.pointer(&pointer)
     }
 
-    /// All operations, in order.
+    /// All operations in the order of the paths. Skips paths whose reference cannot be resolved.
     pub fn operations(&self) -> Vec<DescribedOperation<'_>> {
         let mut operations = Vec::new();
         let paths = self.document.get("paths").and_then(Value::as_object);
@@ -110,8 +110,9 @@ impl OpenApi {
         operations
     }
 
-    /// The absolute URLs of the servers of an operation, with the default values of their variables. The
-    /// host of the description if none is named.
+    /// The absolute URLs of the first [`MAX_SERVERS`] servers of an operation, otherwise of its path,
+    /// otherwise of the document, with the default values of their variables. Leaves out invalid URLs. The
+    /// host of the description if no server is named.
     pub fn servers(&self, operation: &DescribedOperation<'_>) -> Vec<Url> {
         let places = [operation.operation, operation.item, &self.document];
         let servers = places.iter().find_map(|place| place.get("servers")?.as_array());
@@ -146,7 +147,8 @@ impl OpenApi {
         })
     }
 
-    /// Whether a valid request needs more than a body: a parameter in the query, a header or a cookie.
+    /// Whether a valid request needs more than a body: a required parameter, or one whose reference cannot be
+    /// resolved.
     pub fn needs_parameters(&self, described: &DescribedOperation<'_>) -> bool {
         let lists = [described.item, described.operation].map(|place| place.get("parameters"));
         let parameters = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
@@ -154,7 +156,8 @@ impl OpenApi {
         parameters.into_iter().any(|parameter| self.resolve(parameter).is_none_or(is_required))
     }
 
-    /// The JSON body of an operation's request. `None` if it has none, or no schema.
+    /// The JSON body of an operation's request. `None` if the description has no JSON body or no schema for
+    /// it.
     pub fn json_body<'a>(&'a self, operation: &'a Value) -> Option<JsonBody<'a>> {
         let body = self.resolve(operation.get("requestBody")?)?;
         let content = body.get("content")?.as_object()?;
@@ -174,6 +177,8 @@ impl OpenApi {
         self.rejects_empty(schema, &mut { MAX_SCHEMAS })
     }
 
+    /// Whether an object without properties violates the schema, its `allOf`, or every part of its `oneOf`
+    /// and `anyOf`. False once `budget` is 0.
     fn rejects_empty(&self, schema: &Value, budget: &mut usize) -> bool {
         let mut parts = Vec::new();
         self.collect_parts(schema, &mut parts, budget);
@@ -208,7 +213,8 @@ impl OpenApi {
         }
     }
 
-    /// Whether a required property has a default or is only for responses, in any part of its schema.
+    /// Whether a required property has a default or is only for responses, in any part of its schema. True if
+    /// the schema cannot be resolved or the budget is used up.
     fn may_be_left_out(&self, schema: &Value, budget: &mut usize) -> bool {
         if *budget == 0 {
             return true;

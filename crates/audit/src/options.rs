@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 pub struct Options {
     /// The most requests that the audit sends. TLS handshakes without a request count as well.
     pub max_requests: usize,
-    /// The number of pages that are compared with their Markdown, with the one that the URL names.
+    /// The number of pages that are compared with their Markdown, including the one that the URL names.
     pub pages: usize,
     /// Fields that every request carries, such as the credentials of a staging site.
     pub headers: Vec<(HeaderName, HeaderValue)>,

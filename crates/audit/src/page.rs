@@ -39,7 +39,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the response to a browser. `None` unless it is HTML with status 200.
+    /// Reads the response to a browser. `None` unless it is HTML with status 200. Parses at most [`MAX_HTML`]
+    /// bytes, and marks a longer page as truncated in `converted`.
     pub(crate) fn read(html: &Arc<Exchange>) -> Option<Page> {
         let response = html.success().filter(|response| response.representation() == Representation::Html)?;
         let url = html.url().clone();
@@ -88,13 +89,13 @@ impl Page {
         self.html.response().unwrap_or_else(|| unreachable!("checked when the page was read"))
     }
 
-    /// The elements that match a CSS selector. Reads the whole page.
+    /// The elements that match a CSS selector. Searches the whole page. Panics if the selector is invalid.
     pub fn select(&self, css: &str) -> Vec<HtmlElement<'_>> {
         self.tree.all(&selector(css))
     }
 
     /// Resolves a link of the page, also against `<base href>`; without the fragment. `None` for links that
-    /// are not `http` or `https`.
+    /// are not `http` or `https`, or longer than [`MAX_URL`].
     pub fn resolve(&self, link: &str) -> Option<Url> {
         let mut url = self.base.join(link.trim()).ok()?;
         url.set_fragment(None);

@@ -28,14 +28,14 @@ pub struct Robots {
 pub struct RobotsGroup {
     /// Product tokens in lower case, or `*`.
     pub agents: Vec<String>,
-    /// Whether a path is allowed, and the pattern.
+    /// The patterns of paths without percent-encoding, each with whether it allows (`true`) or disallows.
     rules: Vec<(bool, String)>,
     /// Other fields of the group, such as `content-signal`: names in lower case, and values.
     pub fields: Vec<(String, String)>,
 }
 
 impl Robots {
-    /// Reads a file. Faulty lines are skipped, as crawlers do.
+    /// Reads a file up to the limits above; ignores what exceeds them. Skips faulty lines, as crawlers do.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
         // Whether the last line named a crawler: the next name belongs to the same group.
@@ -108,7 +108,8 @@ impl Robots {
     }
 
     /// Whether a crawler may request the URL: the longest matching pattern decides, and `Allow` wins between
-    /// equally long ones. `/robots.txt` is always allowed (RFC 9309 §2.2.2).
+    /// equally long ones. A URL without a matching pattern is allowed. `/robots.txt` is always allowed (RFC
+    /// 9309 §2.2.2).
     pub fn permits(&self, agent: &str, url: &Url) -> bool {
         let path =
             url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));

@@ -76,12 +76,12 @@ pub struct Rule {
     pub severity: Severity,
     /// One sentence: what is checked, as a statement about a correct site.
     pub checks: &'static str,
-    /// Why it matters, with the standard that it follows.
+    /// Why the check matters, with the standard behind it.
     pub matters: &'static str,
     /// The people and programs that a defect affects, and how: `Agents, which get HTML; people, who see raw
     /// Markdown.`
     pub hurts: &'static str,
-    /// How to repair it; the first applies to any platform.
+    /// How to repair the defect; the first fix applies to any platform.
     pub fixes: &'static [Fix],
     /// Reports the defects that the survey shows. Reads no clock and sends nothing.
     pub check: fn(&Survey, &mut Findings),
@@ -92,7 +92,7 @@ pub struct Rule {
 pub struct Finding {
     pub rule: &'static Rule,
     pub severity: Severity,
-    /// Without the unused query that the audit adds.
+    /// The URL of the defect, without the unused query that the audit adds.
     pub url: String,
     /// One sentence on one line: what a client requested, what it got, and what is right.
     pub message: String,
@@ -115,7 +115,8 @@ impl Finding {
         })
     }
 
-    /// The same for the same defect on another host and in a later audit: the rule and the path.
+    /// Identifies the defect on any host and in later audits: the rule and the path with its query. All
+    /// findings of a rule at one path share a key.
     pub fn key(&self) -> String {
         let path = self
             .url
@@ -125,6 +126,8 @@ impl Finding {
     }
 }
 
+/// An exchange as JSON, with at most 200 characters of the body. Lacks the header fields that the client
+/// adds, so that the operator's credentials do not appear.
 fn evidence_json(exchange: &Exchange) -> Value {
     let fields = |headers: &mut dyn Iterator<Item = (String, String)>| -> Vec<Value> {
         headers.map(|(name, value)| json!([name, value])).collect()
@@ -149,7 +152,7 @@ fn evidence_json(exchange: &Exchange) -> Value {
     evidence
 }
 
-/// The most characters of a finding's message; longer ones are cut.
+/// The most characters of a finding's message; longer messages are cut.
 const MAX_MESSAGE: usize = 500;
 
 /// Collects the findings of one rule.
@@ -181,7 +184,8 @@ impl Findings {
     }
 
     /// Reports a defect at another URL than that of the first exchange. Cuts long messages, replaces control
-    /// characters, and removes the unused queries that the audit adds, which only the evidence shows.
+    /// characters, and removes the unused queries that the audit adds, which only the evidence shows. Ignores
+    /// a second finding with the same URL and message.
     pub fn report_at(
         &mut self,
         severity: Severity,

@@ -1,4 +1,5 @@
-//! All rules: a module for each group, and in it a file for each rule.
+//! All rules: a module for each group, and in it a file for each rule. The first line of such a file states
+//! what is true of a correct site.
 
 mod basics;
 mod caches;

@@ -31,7 +31,7 @@ impl Use {
     }
 }
 
-/// The two syntaxes.
+/// The syntax of a statement: `Content-Signal` or `Content-Usage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Signal,
@@ -59,7 +59,7 @@ impl Syntax {
     }
 }
 
-/// A line of `robots.txt` or a field of a response.
+/// A preference for automated use: a line of `robots.txt` or a field of a response.
 pub(crate) struct Statement {
     pub syntax: Syntax,
     /// The value without the path.
@@ -69,6 +69,7 @@ pub(crate) struct Statement {
     /// The pattern of paths for which the line is meant: only of `Content-Usage` in `robots.txt`.
     pub path: String,
     pub exchange: Arc<Exchange>,
+    /// The uses that the value names, with whether it allows them.
     pub preferences: Vec<(Use, bool)>,
     /// Why crawlers ignore the value or a part of it, as clauses.
     pub faults: Vec<String>,
@@ -89,6 +90,7 @@ impl Statement {
         format!("{place} says `{}: {path}{}`", self.syntax.field(), self.value)
     }
 
+    /// Reads a value. In `robots.txt`, a `Content-Usage` value may begin with the path for which it is meant.
     fn read(syntax: Syntax, value: &str, agents: Rc<[String]>, exchange: &Arc<Exchange>) -> Statement {
         let value = value.trim();
         let is_ruled = syntax == Syntax::Usage && !agents.is_empty() && value.starts_with('/');
@@ -115,7 +117,7 @@ impl Statement {
         for member in self.value.clone().split(',').map(str::trim).filter(|member| !member.is_empty()) {
             let lower = member.to_ascii_lowercase();
             match lower.split_once('=').map(|(label, value)| (label.trim(), value.trim())) {
-                // The degree of use. It is no preference about a purpose.
+                // `use` states the degree of use, not a preference about a purpose.
                 Some(("use", "immediate" | "reference" | "full")) => {}
                 Some(("use", value)) => self.faults.push(format!(
                     "`use` has the value `{value}`: `immediate`, `reference` and `full` are defined"

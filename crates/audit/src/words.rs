@@ -66,8 +66,8 @@ fn hash(phrase: &[String]) -> u64 {
     hasher.finish()
 }
 
-/// The first `count` words of a text as written, followed by `…` if there are more. Leaves out the mark of a
-/// notice, such as `[!NOTE]`.
+/// The first `count` words of a text with single spaces, at most 160 characters, followed by `…` if there are
+/// more words. Leaves out the mark of a notice, such as `[!NOTE]`.
 pub(crate) fn excerpt(text: &str, count: usize) -> String {
     let text = text.strip_prefix("[!").and_then(|rest| rest.split_once(']')).map_or(text, |(_, text)| text);
     let mut parts = text.split_whitespace();

@@ -58,7 +58,7 @@ pub(crate) fn describe(
     }
 }
 
-/// The name of the proxy or CDN that has added its headers to a response.
+/// The name of the proxy or CDN that has added its headers to a response, else the `Via` or `Server` header.
 fn proxy_name(headers: &HeaderMap) -> Option<String> {
     let known = SIGNS.iter().find(|(header, _)| headers.contains_key(*header));
     if let Some((_, name)) = known {

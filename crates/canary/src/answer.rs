@@ -23,7 +23,7 @@ fn failed(step: Step, text: impl Into<String>) -> Judgment {
     Judgment { step, outcome: Outcome::Failed, text: text.into() }
 }
 
-/// The facts about an answer that it does not contain.
+/// Facts about a test submission that the response to it does not contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     /// The path of the form's endpoint.
@@ -162,7 +162,7 @@ fn describe_foreign_error(status: StatusCode, response: &FetchResponse, context:
     }
 }
 
-/// Whether a 403 is a page that asks the browser to prove something.
+/// Whether a 403 response is a bot check, such as a CAPTCHA.
 fn is_challenge(response: &FetchResponse) -> bool {
     let body = String::from_utf8_lossy(&response.body).to_ascii_lowercase();
     response.headers.contains_key("cf-mitigated")
@@ -206,7 +206,7 @@ fn describe_body(status: StatusCode, response: &FetchResponse) -> String {
     }
 }
 
-/// The message of an error response of this server.
+/// The message of an error response of this server; `None` unless the body is `{"error": "…"}`.
 fn error_member(body: &[u8]) -> Option<String> {
     let value: serde_json::Value = serde_json::from_slice(body).ok()?;
     let members = value.as_object().filter(|members| members.len() == 1)?;

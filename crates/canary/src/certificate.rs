@@ -9,7 +9,8 @@ use x509_cert::time::Time;
 
 use crate::report::{Outcome, Step, StepResult};
 
-/// Programs that renew certificates do so earlier, a month or a third of the lifetime before the end.
+/// A shorter remaining validity is a warning. Renewal programs renew earlier, a month or a third of the
+/// lifetime before the end.
 const WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
 const FAILURE: SignedDuration = SignedDuration::from_hours(3 * 24);
 

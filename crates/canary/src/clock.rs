@@ -13,7 +13,7 @@ const MAX_SECONDS: i64 = 60;
 /// The time that another server stated in a response, and this machine's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClockReading {
-    /// A channel or a host.
+    /// The server in words: a host, or the receiver of a channel.
     pub server: String,
     pub theirs: Timestamp,
     pub ours: Timestamp,
@@ -29,7 +29,7 @@ impl ClockReading {
     }
 }
 
-/// Judges the clock. If more servers agree with it than differ, those that differ are wrong.
+/// Judges the clock. If at least as many servers agree with it as differ, those that differ are wrong.
 /// `is_synchronized` says whether a time service of this machine has synchronized the clock; `None` if that
 /// is not known.
 pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) -> StepResult {
@@ -61,14 +61,14 @@ pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) ->
         }
         (_, None) => {
             let text =
-                "not compared, because no other server has told its time: webhooks and `canary.ping_url` do";
+                "not compared, because no other server has sent its time: webhooks and `canary.ping_url` do";
             (String::new(), Outcome::Skipped, text.to_owned())
         }
     };
     StepResult { step: Step::Clock, subject, outcome, text, took: Duration::ZERO }
 }
 
-/// Such as `120 s ahead of` or `3 h behind`.
+/// A difference in words, such as `120 s ahead of` or `3 hours behind`.
 fn describe_difference(ahead: SignedDuration) -> String {
     let seconds = ahead.as_secs().abs();
     let amount = match seconds {

@@ -13,7 +13,7 @@ use frontdesk_process::panics::{self, Part};
 #[derive(Clone)]
 pub struct LocalCheck {
     pub step: Step,
-    /// The subject if the check does not end in time.
+    /// The subject of the skipped step if the check panics or does not end in time.
     pub subject: String,
     /// Returns any number of results.
     pub run: Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>,
@@ -26,7 +26,7 @@ impl fmt::Debug for LocalCheck {
 }
 
 /// Runs the checks at the same time, and returns their results in order. A check that takes longer than
-/// `limit` or panics is skipped with the reason.
+/// `limit` or panics gives a skipped step with the reason; a slow check keeps its thread until it ends.
 pub(crate) async fn run(checks: &[LocalCheck], limit: Duration) -> Vec<StepResult> {
     let start = |check: &LocalCheck| {
         let run = check.run.clone();

@@ -14,7 +14,7 @@ use frontdesk_forms::Form;
 pub struct CanaryOptions {
     /// The time between two runs. `None` disables the canary.
     pub every: Option<Duration>,
-    /// Requested with GET after each success. The path may be secret.
+    /// Requested with GET after each run without a failure. The path may be secret.
     pub ping_url: Option<Url>,
     /// A Maildir on this machine in which the canary's mails arrive.
     pub mailbox: Option<PathBuf>,
@@ -40,7 +40,7 @@ impl CanaryOptions {
 }
 
 /// The time limits of the parts of a run. They are shorter if runs follow each other quickly, so that a run
-/// has ended before the next one is due.
+/// normally ends before the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimits {
     /// For each phase of a request to a form, and for each check of this machine.

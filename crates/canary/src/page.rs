@@ -24,7 +24,7 @@ pub(crate) struct FormSenders {
 }
 
 impl FormSenders {
-    /// Whether this text of a script sends forms: it uses the attribute, or an endpoint.
+    /// Whether a script seems to send forms: its text contains `data-frontdesk` or the path of an endpoint.
     pub(crate) fn is_sender(&self, script: &str) -> bool {
         script.contains("data-frontdesk") || self.endpoints.iter().any(|path| script.contains(&**path))
     }
@@ -44,7 +44,8 @@ pub(crate) struct OwnForm<'a> {
     pub page: &'a PageContent,
 }
 
-/// Compares the page that visitors get with that of this server. Returns the most severe difference.
+/// Compares the page that visitors get with that of this server. Returns the first difference that is a
+/// failure, or else the first warning; [`Outcome::Ok`] if there is no difference.
 pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders) -> (Outcome, String) {
     let form = own.form;
     let marked = page.forms.iter().find(|shown| shown.is_marked_as(form));
@@ -169,7 +170,8 @@ fn judge_address(
     })
 }
 
-/// Judges the names of the controls.
+/// Judges the names of the controls. Fails if a required field is missing. Warns of controls that only this
+/// server's page has, and else of required controls that the definition of the form lacks.
 fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)> {
     let form = own.form;
     let required = form.fields.iter().filter(|field| field.required).map(|field| field.name);
@@ -224,8 +226,8 @@ pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, St
     }
 }
 
-/// Judges a form that no run has seen before, and that has exactly the fields of this form but neither an
-/// attribute nor an address. Only a warning, because a script of another service may send it.
+/// Looks for a form that no run has seen before: one with all required fields of `form` and no other fields,
+/// but without an attribute and an address. Only a warning, because a script of another service may send it.
 pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let is_unmarked = |shown: &&ShownForm| {
         shown.attribute.is_none()
@@ -242,7 +244,8 @@ pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome
     Some((Outcome::Warning, text))
 }
 
-/// Judges forms whose attribute names no form: the endpoint that the script uses does not exist.
+/// Reports the first form on a page whose attribute names none of `forms`: the endpoint that the script uses
+/// does not exist.
 pub(crate) fn judge_unknown_names(forms: &[&Form], page: &PageContent) -> Option<(Outcome, String)> {
     let is_known = |name: &str| forms.iter().any(|form| form.name == name);
     let mut names = page.forms.iter().filter_map(|shown| shown.attribute.as_deref());

@@ -25,10 +25,10 @@ pub(crate) const MAX_BYTES: usize = 2 << 20;
 const MAX_REDIRECTS: usize = 3;
 /// Maximum length of a quoted address.
 const MAX_QUOTED_CHARS: usize = 120;
-/// The name that the pages' server sees. It does not count views of this client.
+/// The `User-Agent` of the requests. The server does not count page views of this client.
 const AGENT: &str = concat!("Mozilla/5.0 (compatible; frontdesk-canary/", env!("CARGO_PKG_VERSION"), ")");
 
-/// The two sides of the comparison.
+/// Fetches pages and scripts from the public address, and compares them with those of this server.
 pub(crate) struct PageCheck<'a> {
     pub client: &'a FetchClient,
     /// The public address.
@@ -36,12 +36,14 @@ pub(crate) struct PageCheck<'a> {
     pub origin: &'a str,
     pub forms: &'a [&'static Form],
     pub site: &'a SiteContent,
-    /// Later checks are skipped after this time.
+    /// After this time, no more pages and scripts are fetched.
     pub deadline: Instant,
 }
 
 impl PageCheck<'_> {
-    /// Checks the first pages, each form on them, and each script that sends a form once.
+    /// Checks the first [`MAX_FETCHED`] pages, each form on them, and once each of the first [`MAX_FETCHED`]
+    /// scripts that send a form. After the deadline, pages are reported as skipped, and scripts are not
+    /// reported.
     pub async fn run(&self, own: &SiteForms) -> Vec<StepResult> {
         let mut steps = Vec::new();
         let mut scripts: BTreeMap<&str, &str> = BTreeMap::new();
@@ -76,7 +78,7 @@ impl PageCheck<'_> {
         steps
     }
 
-    /// Judges a page that visitors get.
+    /// Judges a form on a page that visitors get. Skipped if this panics.
     fn judge(&self, form: page::OwnForm<'_>, html: &str, path: &str, own: &SiteForms) -> (Outcome, String) {
         let judge = || {
             panics::inject("canary-page", path);
@@ -184,7 +186,7 @@ impl PageCheck<'_> {
         Err(format!("visitors get more than {MAX_REDIRECTS} redirects"))
     }
 
-    /// The target on this site that a redirect leads to. `None` if it leads to another one.
+    /// The path and query on this site that a redirect leads to. `None` if it leads to another site.
     fn follow(&self, target: &str, location: &str) -> Option<String> {
         let site = parse_url(self.origin).ok()?;
         let next = site.join(target).ok()?.join(location).ok()?;

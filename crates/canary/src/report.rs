@@ -12,8 +12,8 @@ pub struct Report {
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     pub steps: Vec<StepResult>,
-    /// The subjects of pages that show a form, or have lost it: the next run knows by them that a form has
-    /// lost its attribute.
+    /// The subjects of pages that show a form, or have lost it. With these, the next run recognizes that a
+    /// form has lost its attribute.
     #[serde(default)]
     pub form_pages: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub enum Step {
     Page,
     /// The form's endpoint answers as this server does.
     Form,
-    /// The canary was stored and processed by this inbox.
+    /// This inbox stored and processed the test submission.
     Intake,
     /// A channel accepted the canary's message.
     Channel,
@@ -108,11 +108,12 @@ impl fmt::Display for Step {
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     Ok,
-    /// Leads still arrive, but the operator should act.
+    /// Submissions still arrive, but the operator should act.
     Warning,
-    /// Leads are lost, or cannot be sent.
+    /// Submissions are lost, or cannot be sent.
     Failed,
-    /// The step could not be tried, because an earlier one failed or nothing is configured for it.
+    /// The step has no result: an earlier one failed, nothing is configured for it, or it did not end in
+    /// time.
     Skipped,
 }
 
@@ -136,7 +137,8 @@ impl Report {
         self.steps.iter().filter(move |step| step.outcome == outcome)
     }
 
-    /// One sentence: the first failure, or the first warning, and how many more there are.
+    /// One sentence: the first failure, or else the first warning, and how many more there are. Without
+    /// these, how many steps succeeded.
     pub fn summary(&self) -> String {
         let failures: Vec<&StepResult> = self.failures().collect();
         let (found, what) =

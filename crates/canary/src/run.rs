@@ -1,4 +1,5 @@
-//! One run: a test submission to each form through the public address, and a message through each channel.
+//! One run of the canary: sends a test submission to each form through the public address and a message
+//! through each channel, and checks pages, certificates, this machine and its clock.
 
 #![expect(clippy::disallowed_methods, reason = "a run is timed")]
 
@@ -27,9 +28,10 @@ use frontdesk_forms::Form;
 use frontdesk_inbox::store::{CanaryKey, CanaryProgress, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
 
-/// How often the inbox and the mailbox are checked.
+/// The time between two checks of the mailbox, and the longest time between two checks of the inbox.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Files in the mailbox may be a little older than the run, if another machine's clock wrote their times.
+/// Mails whose files are older than the run by up to this time are examined too, because another machine's
+/// clock may have set the times of the files.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
 
 /// Everything that a run needs.
@@ -43,7 +45,7 @@ pub(crate) struct Run<'a> {
     pub previous: Option<&'a Report>,
 }
 
-/// A test submission, and what came of it.
+/// A test submission and the response to it. `answer` is `None` if the submission was not sent.
 struct Submission {
     form: &'static Form,
     nonce: Hash,
@@ -52,7 +54,8 @@ struct Submission {
 }
 
 impl Run<'_> {
-    /// Runs all steps. Fails if the database cannot be used: nothing else can be checked then.
+    /// Runs all steps, and records the test submissions in the inbox until the run has ended. Does not store
+    /// the report. Fails if the database cannot be used, because nothing else can be checked then.
     pub async fn report(&self) -> Result<Report, StoreError> {
         let started_at = Timestamp::now();
         let new = |form| Submission { form, nonce: CanaryKey::nonce(), answer: None, took: Duration::ZERO };
@@ -72,7 +75,8 @@ impl Run<'_> {
         Ok(Report { started_at, ended_at: Timestamp::now(), steps, form_pages: forms.known })
     }
 
-    /// Sends the test submissions, one after another, and follows them to the inbox.
+    /// Sends the test submissions, one after another, and waits until the accepted ones are processed. If the
+    /// public address cannot be resolved or reached, sends no more of them and reports the rest as skipped.
     async fn check_public_address(
         &self,
         submissions: &mut [Submission],
@@ -131,7 +135,7 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Finds the forms on the site's own pages.
+    /// Finds the forms on the site's own pages. If this panics, returns only what the last run knew.
     async fn find_forms(&self) -> SiteForms {
         let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
         let origin = self.options.base_url.clone();
@@ -145,8 +149,10 @@ impl Run<'_> {
         }
     }
 
-    /// Looks at the certificate, and compares the pages that show a form, unless the public address cannot be
-    /// reached. Names what is wrong with this server's pages in any case.
+    /// Checks the certificate of the public address, and compares the pages that show a form. Skips both if
+    /// an earlier step could not reach the address. In any case, adds the faults of this server's own pages,
+    /// and checks the certificate of the inbox's domain if there is one. Returns nothing if `base_url` is
+    /// invalid.
     async fn check_pages(&self, earlier: &[StepResult], own: &SiteForms) -> Vec<StepResult> {
         let Ok(url) = Url::parse_unencrypted(&self.options.base_url) else { return Vec::new() };
         let client = self.client().with_max_body(page_check::MAX_BYTES);
@@ -177,7 +183,8 @@ impl Run<'_> {
         steps
     }
 
-    /// Judges the clock, and reports a success to `canary.ping_url`, whose response has the time as well.
+    /// Adds the step of the clock. If no step has failed, first requests `canary.ping_url`, whose response
+    /// also has a time to compare, and adds that step after the clock's.
     async fn check_clock_and_ping(&self, steps: &mut Vec<StepResult>, mut readings: Vec<ClockReading>) {
         let is_synchronized = clock::is_synchronized();
         let first = clock::judge(&readings, is_synchronized);
@@ -192,7 +199,8 @@ impl Run<'_> {
         steps.extend(pinged);
     }
 
-    /// Looks the name of the public address up. Returns its addresses as well; none if that failed.
+    /// Resolves the host of the public address. Returns the step and the addresses, of which there are none
+    /// if the step failed.
     async fn resolve(&self, url: &Url) -> (StepResult, Vec<IpAddr>) {
         let (host, began) = (url.host().to_string(), Instant::now());
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
@@ -240,7 +248,7 @@ impl Run<'_> {
         client.send(Method::POST, &url.with_target(form.path), headers, example_body(form, &token)).await
     }
 
-    /// Judges all answers, with what the inbox knows of each submission.
+    /// Judges the answer to each submission that was sent, and whether the inbox has accepted it.
     async fn judge_all<'s>(
         &self,
         submissions: &'s [Submission],
@@ -268,7 +276,7 @@ impl Run<'_> {
         self.store.change(move |tx| tx.canary_progress(&nonce)).await
     }
 
-    /// Waits until an accepted submission has been processed.
+    /// Waits until an accepted submission has been processed. The step fails after `limits.processing`.
     async fn await_processing(&self, submission: &Submission) -> Result<StepResult, StoreError> {
         let (began, name) = (Instant::now(), submission.form.name);
         let mut processed = self.store.events().processed.subscribe();
@@ -288,8 +296,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a message through each channel, and waits for the mail in the mailbox. Also returns the times
-    /// that receivers have stated.
+    /// Sends a message through each channel, and waits for the mail in the mailbox. A step fails if channels
+    /// do not respond within `limits.channels`. Also returns the times that receivers have stated.
     async fn check_channels(&self) -> (Vec<StepResult>, Vec<ClockReading>) {
         let (began, started) = (Instant::now(), SystemTime::now());
         let notice = message(self.id, self.options.site(), Timestamp::now());
@@ -341,7 +349,8 @@ impl Run<'_> {
         step(Step::Channel, &name, outcome, text, took)
     }
 
-    /// Waits for the run's mail in `canary.mailbox`. `None` if there is no such mailbox.
+    /// Waits for the run's mail in `canary.mailbox`, and removes it there. The step is skipped if no channel
+    /// has sent a mail, and fails after `limits.mailbox`. `None` if no mailbox is configured.
     async fn check_mailbox(&self, accepted: &[String], started: SystemTime) -> Option<StepResult> {
         let path = self.options.mailbox.as_ref()?;
         let (subject, began) = (path.display().to_string(), Instant::now());
@@ -388,7 +397,7 @@ fn not_sent(form: &Form) -> StepResult {
     step(Step::Form, form.name, Outcome::Skipped, "not sent, because of the fault above", Duration::ZERO)
 }
 
-/// The steps of a connection that could not be tried. Without TLS, there is no such step.
+/// The given steps of a connection as skipped. Leaves out [`Step::Tls`] for an `http` URL.
 fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
     let is_tried = |kind: &&Step| **kind != Step::Tls || scheme == UrlScheme::Https;
     let skip = |kind: &Step| {
@@ -403,7 +412,8 @@ fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
     steps.iter().filter(is_tried).map(skip).collect()
 }
 
-/// The steps of connection and TLS: failed if a submission failed there, otherwise successful.
+/// The steps of connection and TLS: failed if a submission failed there, otherwise successful. A failed DNS
+/// step replaces both if the name did not resolve for a submission. None if no submission was sent.
 fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepResult> {
     let subject = url.host_and_port();
     let mut steps = Vec::new();

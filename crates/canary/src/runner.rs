@@ -20,7 +20,7 @@ use frontdesk_deliver::canary::{CanaryLink, Receivers, fault_notification};
 use frontdesk_inbox::store::{Store, StoreError};
 use frontdesk_process::panics;
 
-/// The longest sleep between two looks at the clock, which may be changed.
+/// The longest sleep before the clock is read again, because it may have been set.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 /// The delay before another attempt after an error of the database.
 const STORE_RETRY: Duration = Duration::from_secs(10);
@@ -35,7 +35,8 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Starts the thread. It runs only in the process that `link` marks as the one that maintains the inbox.
+    /// Starts the thread. Runs begin only while `link` marks this process as the one that maintains the
+    /// inbox.
     pub fn start(options: CanaryOptions, store: Store, link: Arc<CanaryLink>) -> io::Result<Canary> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopping) = watch::channel(false);
@@ -110,8 +111,9 @@ impl Runner {
         }
     }
 
-    /// Runs if it is time. Returns how long to wait before the next call: zero after a run. If the canary is
-    /// off, removes the result of the last run, which would soon be misleading.
+    /// Runs the canary if a run is due, and stores the result. Returns how long to wait before the next call:
+    /// zero after a run. If the canary is off, removes the result of the last run, which would soon be
+    /// misleading.
     async fn run_if_due(&self, options: &CanaryOptions) -> Result<Duration, StoreError> {
         let Some(every) = options.every else {
             #[expect(
@@ -142,7 +144,8 @@ impl Runner {
         Ok(Duration::ZERO)
     }
 
-    /// Stores the result of a run. Logs the begin and the end of an outage, and notifies the team of it once.
+    /// Stores the result of a run. Logs the begin and the end of an outage. During an outage, notifies the
+    /// team after each run until a channel has accepted the notification.
     async fn conclude(
         &self,
         options: &CanaryOptions,

@@ -29,14 +29,14 @@ pub(crate) struct ShownForm {
     pub is_post: bool,
     /// The name in `data-frontdesk`.
     pub attribute: Option<String>,
-    /// The names of its controls, and whether a browser requires a value.
+    /// The names of the form's controls, and whether a browser requires a value for each.
     pub controls: BTreeMap<String, bool>,
 }
 
 /// The address that a form is sent to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FormAction {
-    /// None, so that browsers send the form to the page itself.
+    /// The form has no address, so browsers send it to the page itself.
     #[default]
     Missing,
     /// A path on this site, without its query.
@@ -137,28 +137,28 @@ impl Addresses {
 }
 
 impl ShownForm {
-    /// Whether the form is sent to the endpoint of this form.
+    /// Whether this form on a page is sent to the endpoint of `form`.
     pub(crate) fn sends_to(&self, form: &Form) -> bool {
         matches!(&self.action, FormAction::Path(path) if path == form.path)
     }
 
-    /// Whether the page says that this is this form, by its attribute or its address.
+    /// Whether the page marks this as `form`: with the attribute or, if there is none, with the address.
     pub(crate) fn is_marked_as(&self, form: &Form) -> bool {
         self.attribute.as_deref() == Some(form.name) || self.attribute.is_none() && self.sends_to(form)
     }
 
-    /// Whether the form has all controls that this form requires.
+    /// Whether this has controls for all fields that `form` requires. False if `form` requires none.
     pub(crate) fn has_required_fields_of(&self, form: &Form) -> bool {
         let mut required = form.fields.iter().filter(|field| field.required).peekable();
         required.peek().is_some() && required.all(|field| self.controls.contains_key(field.name))
     }
 
-    /// Whether all of its controls are fields of this form.
+    /// Whether all controls of this are fields of `form`, apart from those with [`OWN_PREFIX`].
     pub(crate) fn has_only_fields_of(&self, form: &Form) -> bool {
         self.controls.keys().all(|name| name.starts_with(OWN_PREFIX) || form.field(name).is_some())
     }
 
-    /// The names of controls that browsers require and that this form does not have.
+    /// The names of controls that browsers require and that are not fields of `form`.
     pub(crate) fn unknown_required(&self, form: &Form) -> Vec<&str> {
         let unknown = |(name, is_required): &(&String, &bool)| {
             **is_required && !name.starts_with(OWN_PREFIX) && form.field(name).is_none()

@@ -16,7 +16,7 @@ use frontdesk_forms::Form;
 /// Maximum number of pages whose HTML is read in a run.
 const MAX_READ: usize = 200;
 
-/// The content of this server's site that the check of pages needs. Cheap to clone.
+/// The content of this server's site that the check of pages needs. Clones share the bytes of the files.
 #[derive(Clone, Default)]
 pub struct SiteContent {
     /// All pages, in any order.
@@ -30,7 +30,7 @@ pub struct SiteContent {
 /// A page as this server sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePage {
-    /// Percent-encoded.
+    /// The percent-encoded path.
     pub path: String,
     pub html: Bytes,
 }
@@ -61,7 +61,8 @@ pub(crate) fn subject(path: &str, form: &Form) -> String {
 
 impl SiteForms {
     /// Finds the forms of the site at `origin`. `known` are the subjects of pages that showed a form at
-    /// earlier runs.
+    /// earlier runs. Reads at most [`MAX_READ`] pages: first those that are known or have a mark of a form,
+    /// then those with the names of all required fields.
     pub(crate) fn find(
         site: &SiteContent,
         forms: &[&'static Form],
@@ -96,7 +97,8 @@ impl SiteForms {
         found
     }
 
-    /// Adds a page with what is wrong with it.
+    /// Adds a page if it shows a form, and the faults of the page: forms that have lost their mark, forms
+    /// without a mark, and unknown names in `data-frontdesk`.
     fn examine(&mut self, page: &SitePage, content: PageContent, forms: &[&Form], known: &BTreeSet<&str>) {
         let mut shows_form = false;
         for form in forms {

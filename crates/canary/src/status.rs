@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::report::{Outcome, Report, Step};
 use frontdesk_inbox::store::CanaryStatus;
 
-/// The change that the last run has brought.
+/// Whether an outage began or ended with the last run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
@@ -51,7 +51,7 @@ pub(crate) fn failed_steps(report: &Report) -> String {
     names.collect::<Vec<String>>().join(", ")
 }
 
-/// The channels through which the canary's message did not pass.
+/// The names of the channels that did not accept the canary's message.
 pub(crate) fn failed_channels(report: &Report) -> Vec<String> {
     let is_failed = |step: &&crate::StepResult| step.step == Step::Channel && step.outcome == Outcome::Failed;
     report.steps.iter().filter(is_failed).map(|step| step.subject.clone()).collect()

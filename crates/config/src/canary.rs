@@ -9,7 +9,7 @@ use super::value::{self, ParseResult, Raw};
 use frontdesk_canary::CanaryOptions;
 use frontdesk_fetch::Url;
 
-/// Runs must not follow each other more quickly, nor be so rare that they miss a day.
+/// Valid range of the interval between runs.
 const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(24 * 7);
 
 /// Reads `[canary]`. [`Config::with_base_url`](super::Config::with_base_url) fills in the public address and

@@ -400,8 +400,8 @@ pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
-/// Parses the names of forms, among them those whose files have faults. The error names the first one that is
-/// not a form.
+/// Parses the names of forms. Accepts a form whose file has faults. The error names the first form that does
+/// not exist or is switched off.
 fn parse_forms(raw: &Raw, set: &FormSet) -> ParseResult<Vec<String>> {
     let names: Vec<String> = set.iter().map(|form| format!("{:?}", form.name)).collect();
     let expected = format!("a list of forms: {}", names.join(", "));

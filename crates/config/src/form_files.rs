@@ -10,12 +10,12 @@ use frontdesk_site::fault::Fault;
 
 /// The folder of the definitions, within the site's folder.
 pub const FORMS_FOLDER: &str = "forms";
-/// The table of the keys that a form's file, or the table of the form, sets.
+/// The table of the configuration keys for forms, `forms.NAME.…`.
 const KEYS: &str = "forms";
 
 /// Reads all definitions, and returns the forms in the order of [`FormSet`]. The settings in the files are
-/// then read as the keys `forms.NAME.…`. Records the faults of each file, leaves its form out, and lists it
-/// as faulty.
+/// then read as the keys `forms.NAME.…`. If a file has faults, records them, leaves the form out, and lists
+/// it as faulty; a built-in form then keeps its embedded definition.
 pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     let folder = r.site_folder().join(FORMS_FOLDER);
     let names = match toml_folder::list(&folder) {
@@ -26,7 +26,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
         }
     };
     let mut forms: Vec<&'static Form> = FormSet::built_in().iter().collect();
-    // The form that has used an operation's id, without which two forms would be one tool for agents.
+    // The form that uses each operation id. Agents would see two forms with the same id as one tool.
     let mut operations: BTreeMap<&'static str, &'static str> =
         forms.iter().map(|form| (form.operation_id, form.name)).collect();
     let mut faulty: Vec<String> = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
         }
     }
     for name in faulty.iter().filter(|name| FormSet::built_in().named(name).is_none()) {
-        // Which keys the form has is known, but not the form.
+        // The keys of a form that is left out are not read: do not report them as unknown.
         r.in_table(format!("{KEYS}.{name}."), Reader::skip_table);
     }
     FormSet::new(forms).with_faulty(faulty)

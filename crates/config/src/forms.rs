@@ -70,7 +70,8 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
     values
 }
 
-/// Reads the table of a form. Returns whether the form exists. The keys of the first form are documented.
+/// Reads the table of a form into `web` and `values`. Returns whether the form is enabled. Only the keys of
+/// the waitlist form have documentation.
 fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, values: &mut FormValues) -> bool {
     let is_first = form.name == WAITLIST.name;
     let documented = |text: &'static str| if is_first { text } else { "" };
@@ -117,7 +118,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
         |raw| parse_reply(raw, form),
     );
     values.replies.extend(reply.map(|reply| (form.name.to_owned(), reply)));
-    // Last, because the keys are in a table of their own.
+    // Last, because `limits` is a table of its own in the complete file.
     let per_minute = r.get(
         requests(key("limits.per_minute")),
         "auto",

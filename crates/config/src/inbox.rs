@@ -118,7 +118,8 @@ fn read_access(r: &mut Reader<'_>) -> DeskOptions {
 }
 
 impl InboxValues {
-    /// The mail server and the sender of login links. Records a fault if there are users and no such channel.
+    /// The mail server and the sender of login links; `None` if there are no users. Records a fault if
+    /// `inbox.mail` does not name an SMTP channel, or if there are users and no such channel.
     pub(super) fn login_mail(&self, r: &mut Reader<'_>, channels: &[ChannelOptions]) -> Option<SmtpOptions> {
         let smtp_of = |channel: &ChannelOptions| match &channel.kind {
             TransportOptions::Smtp(smtp) => Some(smtp.clone()),
@@ -141,8 +142,8 @@ impl InboxValues {
         smtp.filter(|_| !self.options.users.is_empty())
     }
 
-    /// The daily mails to the users through the mail server of login links; `None` if they are off. Records a
-    /// fault if there are no users.
+    /// The daily mails to the users through the mail server of login links; `None` if they are off or
+    /// `mail` is `None`. Records a fault if they are on and there are no users.
     pub(super) fn reminders(
         &self,
         r: &mut Reader<'_>,
@@ -188,7 +189,8 @@ fn parse_hosts(raw: &Raw) -> ParseResult<Vec<HostName>> {
     parse_items(raw, "a list of host names such as [\"inbox.example.com\"]", |item| item.parse().ok())
 }
 
-/// Parses `ADDRESS` or `ADDRESS = ROLE` for each user. Addresses are in lower case, and occur once.
+/// Parses `ADDRESS` or `ADDRESS = ROLE` for each user. Converts addresses to lower case, and refuses repeated
+/// ones.
 fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
     let expected = "a list of users such as [\"ada@example.com = admin\", \"grace@example.com = read\"]";
     let users = parse_list(raw, expected, MAX_USERS, parse_user)?;

@@ -25,7 +25,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> Option<HostName> {
 }
 
 /// Reads where the domain's certificate comes from: files, or the authority of `[tls]`. `None` without a
-/// domain.
+/// domain. If only one of the two files is set, records an error and returns the authority.
 pub(super) fn read_certificate(
     r: &mut Reader<'_>,
     domain: Option<&HostName>,
@@ -61,7 +61,8 @@ pub(super) fn read_certificate(
     })
 }
 
-/// Refuses a domain that is one of the site's names, or that no listener can serve.
+/// Refuses a domain that is one of the site's names, or that no listener can serve. Warns about
+/// `inbox.host`, which the domain replaces, and about a loopback address. Checks nothing without a domain.
 pub(super) fn check(
     r: &mut Reader<'_>,
     desk: &DeskOptions,
@@ -113,7 +114,8 @@ pub(super) fn check(
     );
 }
 
-/// Faults of the domain's certificate, as for those of `[tls]`.
+/// Reads the certificate and the key of the inbox's domain, and returns their faults. Returns nothing without
+/// a domain.
 pub(super) fn certificate_faults(
     domain: Option<&HostName>,
     source: Option<&CertificateSource>,

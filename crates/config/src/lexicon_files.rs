@@ -10,10 +10,11 @@ use frontdesk_site::fault::Fault;
 
 /// The folder of the files, within the site's folder.
 pub const LEXICON_FOLDER: &str = "screening";
-/// The table of keys that the faults concern.
+/// The table of keys with which faults in these files are reported.
 const KEYS: &str = "screening";
 
-/// Reads the files, and builds the lexicon. Without files, or after a fault, it is the built-in one.
+/// Reads the files, and builds the lexicon. Records faults, and leaves out files that cannot be read. Without
+/// files, or after a fault in a file's content, returns the built-in lexicon.
 pub(super) fn read(r: &mut Reader<'_>) -> Arc<Lexicon> {
     let folder = r.site_folder().join(LEXICON_FOLDER);
     let names = toml_folder::list(&folder).unwrap_or_else(|error| {

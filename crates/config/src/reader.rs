@@ -18,6 +18,9 @@ use super::value::{ParseResult, Raw, parse_line};
 use frontdesk_site::PrivatePath;
 use frontdesk_site::fault::{Fault, Placed, closest};
 
+/// The message about a variable that has our prefix but belongs to no key.
+const UNKNOWN_VARIABLE: &str = "unknown environment variable";
+
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
 /// Maximum length of a channel's name, in characters.
@@ -44,7 +47,7 @@ pub(super) struct Reader<'a> {
     /// The settings of the running server. Keys that need a restart keep these values.
     running: &'a [Setting],
     settings: Vec<Setting>,
-    /// The files and folders that keys and variables name, also where another value takes precedence.
+    /// The files and folders that keys and variables name, even if another value takes precedence.
     named: Vec<PrivatePath>,
     /// The table whose keys are being read, such as `channel.crm.`.
     table: String,
@@ -175,9 +178,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Finds the value of a key in the flags, the environment, a file that the environment names, or the
-    /// configuration file, in this order of precedence. Records secrets and private files in the values that
-    /// are overridden as well, and a fault if the file that the environment names cannot be read.
+    /// Finds the value of a key in the flags, the environment, a file that the environment names, the
+    /// configuration file, or the file of a form, in this order of precedence. Removes white space at the end
+    /// of a file that the environment names, and records a fault if the file cannot be read. Records secrets
+    /// and private files in the values that are overridden as well.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Remove the entry in any case: `finish` reports remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
@@ -246,7 +250,7 @@ impl<'a> Reader<'a> {
         members.into_iter().map(with_line).collect()
     }
 
-    /// The site's folder, to which paths in the file are relative.
+    /// The site's folder, to which paths in the configuration file are relative.
     pub(super) fn site_folder(&self) -> &'a Path {
         self.folder
     }
@@ -268,8 +272,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. `value` is valid
-    /// TOML.
+    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. Ignores a `value`
+    /// that is not valid TOML.
     pub(super) fn add_form_setting(&mut self, form: &str, key: &str, value: &str, place: &str, line: usize) {
         let Ok(value) = DeValue::parse(value) else { return };
         let origin = ValueOrigin::FormFile(place.to_owned(), line);
@@ -288,7 +292,8 @@ impl<'a> Reader<'a> {
         Placed { value, place, line }
     }
 
-    /// Runs `read` with key names relative to a table such as `channel.crm.`.
+    /// Runs `read` with key names relative to a table such as `channel.crm.`. Calls must not be nested: names
+    /// are full names again afterward.
     pub(super) fn in_table<T>(&mut self, table: String, read: impl FnOnce(&mut Self) -> T) -> T {
         self.table = table;
         let result = read(self);
@@ -401,9 +406,10 @@ impl<'a> Reader<'a> {
         self.environment.retain(|name, _| !name.starts_with(&variables));
     }
 
-    /// Returns the settings, the named files, and all faults. Reports entries that belong to no key.
-    /// Omits faults that follow from others: if a part of the file cannot be read, all other faults in the
-    /// file; and missing keys that are misspelled or in a table that is.
+    /// Returns the settings, the named files, and all faults, sorted by place and line. Reports entries and
+    /// variables that belong to no key. Omits faults that follow from others: if a part of the configuration
+    /// file cannot be read, all faults in that file except syntax errors; and faults about a missing key if
+    /// the file misspells the key or its table.
     pub(super) fn finish(mut self) -> ReadResult {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -435,8 +441,7 @@ impl<'a> Reader<'a> {
                     let known = closest(name, known.iter().copied()).or_else(elsewhere);
                     misspelled.extend(known.map(str::to_owned));
                     let fault = add_suggestion(fault(format!("unknown key `{name}`")), known);
-                    // Without a suggestion, another key of the table may be meant, or any above the first
-                    // one.
+                    // Without a suggestion, the whole table may be meant; above the first table, nothing.
                     let meant = known.or(Some(table)).filter(|meant| !meant.is_empty());
                     Fault { key: meant.map(str::to_owned), ..fault }
                 }
@@ -466,7 +471,7 @@ impl<'a> Reader<'a> {
             // Other programs may use the prefix: report only variables that resemble a known one, or name a
             // table and a key.
             if known.is_some() || name.contains("__") {
-                self.faults.push(add_suggestion(Fault::warning(name, None, "unknown variable"), known));
+                self.faults.push(add_suggestion(Fault::warning(name, None, UNKNOWN_VARIABLE), known));
             }
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));

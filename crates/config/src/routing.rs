@@ -194,8 +194,8 @@ pub struct RoutingCase {
 }
 
 /// All possible combinations of the values that the conditions of `routes` name for this form, and of the
-/// values of other fields; one without values if there are none. `None` if there are more than
-/// [`MAX_CASES`].
+/// values of other fields, each with another value that no condition names; one without values if there are
+/// none. `None` if there are more than [`MAX_CASES`], counting impossible ones.
 pub fn routing_cases(
     routes: &[Route],
     form: &'static Form,
@@ -317,7 +317,8 @@ pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], s
     }
 }
 
-/// The values of the first combinations, after ` with`, and the number of others. Empty if any value is one.
+/// The values of the first combinations, after ` with`, and the number of others. Empty if the only gap is
+/// the combination without values, which stands for all submissions to the form.
 fn describe_gaps(gaps: &[&RoutingCase]) -> String {
     let (first, others) = gaps.split_at(gaps.len().min(MAX_NAMED));
     let values: Vec<String> = first.iter().map(|case| describe_case_values(&case.values)).collect();

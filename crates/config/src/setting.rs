@@ -12,6 +12,7 @@ use frontdesk_site::fault::Fault;
 pub enum ValueOrigin {
     /// No flag, variable or line sets the key.
     Default,
+    /// The line in `frontdesk.toml`, counted from 1.
     File(usize),
     /// The file of a form, and the line.
     FormFile(String, usize),
@@ -20,7 +21,8 @@ pub enum ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// The place that a fault in the value refers to, and the line if the file sets the value.
+    /// The place that a fault in the value refers to, and the line if a file sets the value. The place of a
+    /// default is the configuration file.
     pub(super) fn location(&self) -> (String, Option<usize>) {
         match self {
             Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
@@ -64,7 +66,7 @@ impl Setting {
 }
 
 /// Calls `new` to create a fault about the value of `key`. The fault's place is the origin of the value: a
-/// line of the file, a variable or a flag.
+/// line of a file, a variable or a flag. If the key is not set, it is the configuration file, without a line.
 pub(super) fn fault_of(
     settings: &[Setting],
     key: &str,

@@ -476,7 +476,9 @@ fn an_unknown_variable_is_only_a_warning() {
     let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
         said,
-        ["FRONTDESK_SERVER__LISEN: unknown variable\n    hint: did you mean `FRONTDESK_SERVER__LISTEN`?"]
+        [
+            "FRONTDESK_SERVER__LISEN: unknown environment variable\n    hint: did you mean `FRONTDESK_SERVER__LISTEN`?"
+        ]
     );
 }
 

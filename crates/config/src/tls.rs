@@ -19,11 +19,11 @@ use frontdesk_site::fault::Fault;
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-/// Reads `[tls]`, and returns the addresses of the HTTPS listener, none if it is disabled, with the options
-/// and those of ACME, without domains unless the certificate comes from there.
+/// Reads `[tls]`. Returns the addresses of the HTTPS listener, which are empty if it is disabled, the TLS
+/// options, and the ACME options, whose domains are empty if `tls.acme_domains` is not set.
 /// A listener without a source of certificates is a fault. Does not open the files: [`certificate_faults`]
-/// checks them. The redirect, which needs such a source, has no destination until [`complete_redirect`] sets
-/// it.
+/// checks them. The redirect is on only if there is a source of certificates, and has no destination until
+/// [`complete_redirect`] sets it.
 pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOptions, Acme) {
     let mut listen = r.get(
         restart("tls.listen"),
@@ -104,7 +104,7 @@ fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> (Option<CertificateSource
     (source, acme)
 }
 
-/// Reads the keys for ACME after the domains.
+/// Reads the keys for ACME except `tls.acme_domains`, which the caller has read.
 fn read_acme(r: &mut Reader<'_>, domains: Vec<String>, data_dir: &Path) -> Acme {
     let email = r.get(
         restart("tls.acme_email"),

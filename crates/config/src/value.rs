@@ -14,7 +14,7 @@ use frontdesk_inbox::store::{DatabaseUrl, Server};
 use frontdesk_limits::rate_limiter;
 use frontdesk_process::disk::MinFree;
 
-/// A value from the file, or text from the environment or a flag.
+/// A value from a TOML file, or text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
     /// Every value from the environment and from flags is text.
@@ -23,12 +23,13 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<Raw>),
     Table(Vec<(String, Raw)>),
-    /// A floating-point number, a date, or an integer of more than 64 bits. Only `site.extra` accepts them.
+    /// A floating-point number, a date, or an integer of more than 64 bits. Only `site.extra` and a channel's
+    /// `when` accept them.
     Other(String),
 }
 
 impl Raw {
-    /// Converts a value from the file.
+    /// Converts a value from a TOML file.
     pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self::Text(text.to_string()),
@@ -326,7 +327,7 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     }
 }
 
-/// Parses a time of day as `HH:MM`, or "off" as `None`.
+/// Parses a time of day in UTC as `HH:MM`, or "off" as `None`.
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
     parse_time(raw, "a time of day in UTC such as \"07:00\", or \"off\"")
 }
@@ -408,12 +409,13 @@ pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     }
 }
 
-/// Parses the URL of the Redis server for shared limits. Reports other types as an invalid URL.
+/// Parses the URL of the Redis server for shared limits. Reports a value that is not text as an invalid URL.
 pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
-/// Minimum length of the secret, in characters. Anyone who can read the hashed sources can test guesses.
+/// Minimum length of `limits.shared_secret`, in characters. Anyone who can read the hashed sources in Redis
+/// can test guesses of the secret.
 const MIN_SECRET_CHARS: usize = 16;
 
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
@@ -475,7 +477,7 @@ pub(super) fn language(raw: &Raw) -> ParseResult<String> {
 
 /// Parses a list of language tags. Refuses duplicates, regardless of case.
 pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
-    /// Each language adds work to every load.
+    /// Maximum number of languages. Each one adds work to every load of the site.
     const MAX_LANGUAGES: usize = 50;
     let expected =
         format!("a list of up to {MAX_LANGUAGES} different language tags such as [\"en\", \"de\"]");

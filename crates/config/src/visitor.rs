@@ -18,19 +18,21 @@ use frontdesk_inbox::submission::visitor_mail::{
 use frontdesk_site::fault::Fault;
 use frontdesk_site::{PagesOptions, Placeholder, parse_mail};
 
-/// The maximum number of attempts in progress for each kind of mail. The team's mails come first.
+/// The maximum number of attempts in progress for each kind of mail. Less than the default of a channel,
+/// because mails to the team matter more.
 const CONCURRENCY: usize = 2;
 
 /// The placeholder for the link that confirms an address.
 const CONFIRM_LINK: &str = "confirm_link";
 
-/// The values of the keys, which are read before the channels.
+/// The values of the keys for mails to visitors. They are read before the channels, whose mail servers
+/// [`read_channels`] needs.
 pub(super) struct VisitorKeys {
     forms: Vec<FormKeys>,
     limits: HourlyLimits,
 }
 
-/// The values of the keys of one form.
+/// The values of the keys for mails to the visitors of one form.
 struct FormKeys {
     form: &'static str,
     acknowledge: Option<PathBuf>,
@@ -248,9 +250,9 @@ impl MailSource<'_> {
         })
     }
 
-    /// Reads the text, and fills in the placeholders that are the same for all visitors. Records faults and
-    /// returns `None` if the file or a placeholder is unusable, or if a mail that asks for a confirmation has
-    /// no link for it.
+    /// Reads the file with the mail's text, and fills in the placeholders that are the same for all visitors.
+    /// Records faults and returns `None` if the file or a placeholder is unusable, or if a mail that asks for
+    /// a confirmation has no link for it.
     fn read_text(&self, r: &mut Reader<'_>, mail: VisitorMail) -> Option<MailText> {
         let asks = mail != VisitorMail::Acknowledgement;
         let text = match named_file::read_text(self.path) {

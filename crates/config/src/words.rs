@@ -4,7 +4,7 @@ use super::reader::{Reader, requests};
 use super::value;
 use frontdesk_site::WordOverride;
 
-/// Reads all words in the file; the environment cannot add any. Their names are checked when the site loads,
+/// Reads all words in `[words]`; the environment cannot add any. Their names are checked when the site loads,
 /// because the theme defines them.
 pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
     let mut documentation = "Texts of the built-in theme, in all languages or, in a table such as `[words.de]`, in one \

@@ -137,8 +137,9 @@ impl Panels {
 }
 
 /// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,
-/// also guesses from class names which elements are hidden. If hidden elements have more than 90 % of the
-/// words, keeps those with at least a quarter of them, because a script probably shows these later.
+/// also guesses from class names which elements are hidden. If hidden elements have more than 40 words and
+/// more than 90 % of all words, keeps those with at least a quarter of all words, because a script probably
+/// shows these later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) {

@@ -4,7 +4,8 @@
 use super::dom::{Dom, NodeId, Tag};
 use super::rule::Rule;
 
-/// Classes of elements in a code block that are not code: line numbers, copy buttons and prompts.
+/// Classes of elements in a code block that are not code: line numbers, copy buttons, hidden texts and
+/// popups.
 #[rustfmt::skip]
 const NOT_CODE: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",

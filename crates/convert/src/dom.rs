@@ -141,7 +141,8 @@ impl Dom {
         id
     }
 
-    /// To be called when attributes were added to an element.
+    /// Updates the bits of an element's attributes. Call this after adding attributes, because otherwise
+    /// [`Dom::attribute`] may not find them.
     pub(super) fn note_attributes(&mut self, id: NodeId) {
         let Data::Element(element) = &self.node(id).data else { return };
         let bits = element.attributes.iter().map(|attribute| attribute_bit(&attribute.name.local));

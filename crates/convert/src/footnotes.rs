@@ -19,8 +19,9 @@ pub(super) struct Definition {
 }
 
 /// Finds the footnotes below `root` and detaches the notes, without their numbers, links back and copies in
-/// the margin. Numbers them in the order of their references, as renderers of Markdown do, or notes without
-/// links in the order in which they were found. Returns them in document order.
+/// the margin. Looks for notes without links only if there are none with links. Numbers notes in the order of
+/// their references, as renderers of Markdown do, but notes without links in the order in which they were
+/// found. Returns the notes in document order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
@@ -192,8 +193,8 @@ fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> O
 /// that are empty without them.
 fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
-    // The element above all notes that precede a node, for nodes with such notes directly before them. Asking
-    // the tree would visit the text that the notes leave behind once for each note.
+    // Maps the element directly after a series of detached notes to the element before the series. A search
+    // in the tree would visit the text between the detached notes again for each note.
     let mut above: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut titles: HashMap<NodeId, bool> = HashMap::new();
     let mut containers: BTreeSet<(usize, NodeId)> = BTreeSet::new();
@@ -329,7 +330,8 @@ fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
         || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
 }
 
-/// The block that is the note around `target`: one of the six innermost elements, or the list item around it.
+/// The block that is the note around `target`: the first suitable one of `target` and its five nearest
+/// ancestors, or the list item that begins with this block. `None` if none is suitable.
 fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
     // Docutils before version 0.18 lays out a note as a table with one row.
     if dom.tag(target) == Tag::Table && dom.has_class(target, "footnote") {
@@ -358,12 +360,12 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
 /// The facts about a note that [`is_footnote_reference`] needs.
 struct NoteContent<'a> {
     has_heading: bool,
-    /// The fragments of its links.
+    /// The fragments of the links in the note.
     fragments: HashSet<&'a str>,
 }
 
 impl<'a> NoteContent<'a> {
-    /// Reads the facts. A heading with only the number of the note does not count as a heading.
+    /// Reads a note. A heading with only the number of the note does not count as a heading.
     fn read(dom: &'a Dom, note: NodeId) -> Self {
         let links = dom.subtree(note).filter(|&id| dom.tag(id) == Tag::A);
         Self {
@@ -516,8 +518,8 @@ fn trim_note_start(dom: &mut Dom, note: NodeId) {
 /// rule or title before them. Then does the same with their parents. Each container comes with its depth.
 /// Those with an image stay, and so do `<body>`, `<main>` and `<article>`.
 fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeId)>) {
-    // The innermost ones first, so that each parent is examined once. Otherwise from the end, so that the
-    // elements before are still there.
+    // Examine the deepest containers first, so that each parent is examined once, and containers of one depth
+    // from last to first, so that the elements before a container are still in the tree.
     while let Some((depth, id)) = containers.pop_last() {
         let Some(parent) = dom.parent(id) else { continue };
         let is_content = matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);

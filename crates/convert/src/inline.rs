@@ -23,7 +23,7 @@ impl Emphasis {
         })
     }
 
-    /// The delimiter, and the name of the HTML tag for places where it would not be recognized.
+    /// The delimiter, and the name of the HTML tag for places where the delimiter would not be recognized.
     fn syntax(self) -> (&'static str, &'static str) {
         match self {
             Self::Regular => ("*", "em"),
@@ -49,17 +49,18 @@ enum Open {
     Nothing,
 }
 
-/// A code span of more bytes is separated from the next one by a space. Joining two spans writes both again.
+/// Maximum length in bytes of a code span to which the next one is joined. Joining writes the first span
+/// again, so a longer one is followed by a space instead.
 const MAX_JOINED_CODE: usize = 1000;
 
-/// The kind of Markdown after the text that is escaped.
+/// The kind of Markdown that follows the text to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     /// The end of the line or paragraph.
     End,
-    /// The end of emphasis or of an HTML element.
+    /// The closing syntax of emphasis, a link or an HTML element.
     Closing,
-    /// The start of an element, or code or an image.
+    /// The opening syntax of emphasis, a link or an HTML element, or finished Markdown such as a code span.
     Syntax,
 }
 
@@ -67,7 +68,7 @@ enum After {
 struct Mark {
     position: usize,
     emphasis: Emphasis,
-    /// Index of the mark at the other end of the emphasis.
+    /// Index in [`Inline::marks`] of the mark at the other end, valid once the emphasis is closed.
     other: usize,
     is_start: bool,
     is_dropped: bool,
@@ -84,7 +85,8 @@ impl Mark {
 #[derive(Default)]
 pub(super) struct Inline {
     text: String,
-    /// Text at the end that has not been escaped yet, because the text after it decides.
+    /// The end of the text, which is not escaped yet: the text after it decides which characters need a
+    /// backslash.
     raw: String,
     has_space: bool,
     stack: Vec<Open>,
@@ -96,7 +98,7 @@ pub(super) struct Inline {
     marks: Vec<Mark>,
     /// The last code span: where it begins and ends, and its code.
     code: Option<(usize, usize, String)>,
-    /// Where the text after the last number of a list item begins.
+    /// Position in `text` directly after the last number that [`Inline::add_number`] added.
     item_start: usize,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
@@ -286,7 +288,8 @@ impl Inline {
         self.has_space = true;
     }
 
-    /// Adds a hard line break; a second one in a row ends the paragraph.
+    /// Adds a hard line break; a second one in a row ends the paragraph, and open elements continue in the
+    /// next paragraph. Further ones in a row have no effect, nor does one at the start.
     pub(super) fn add_line_break(&mut self) {
         self.has_space = false;
         self.write_raw(After::End);
@@ -362,7 +365,7 @@ impl Inline {
 
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn write_word(&mut self, text: &str, start: usize, end: usize, after: After) {
-        // The end of emphasis is written before a line break.
+        // If an element is open, its closing syntax comes between this text and a line break.
         let is_end = after == After::End && self.written == 0;
         // Links on the stack that are not written yet begin after this text.
         let is_in_link =
@@ -401,7 +404,8 @@ impl Inline {
     /// starts there. If the autolink would also take in syntax in or after the word, also returns the
     /// position of the character whose escape prevents the autolink.
     fn address_at(&self, text: &str, at: usize, end: usize, after: After) -> Option<(usize, Option<usize>)> {
-        // After a tag or a link, `www.` begins no address. A delimiter may become a tag.
+        // Directly after a tag, a link or code, `www.` begins no address. After an emphasis delimiter it may
+        // begin one, unless the delimiter is written as a tag in the end.
         let is_after_syntax = at == 0 && text.starts_with('w') && self.text.ends_with(['>', ')', '`']);
         if is_after_syntax && !self.is_after_mark() {
             return None;
@@ -425,7 +429,7 @@ impl Inline {
             && !(at == 0 && self.is_after_mark());
         match text.as_bytes()[at] {
             b'\\' => next.is_none_or(|c| c.is_ascii_punctuation()),
-            // At the start of a line, it could begin a list.
+            // At the start of a line, `*` could begin a list.
             b'*' => !is_apart || previous.is_none_or(|c| c == '\n'),
             b'_' => !is_apart && ![previous, next].iter().all(|c| c.is_some_and(char::is_alphanumeric)),
             b'`' => true,
@@ -478,7 +482,7 @@ fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
         c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
-        // An e-mail address.
+        // Here, `address` is an e-mail address.
         c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
     }
 }
@@ -496,11 +500,11 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     }
     let end = start.find(|c: char| c == '<' || c.is_whitespace()).unwrap_or(start.len());
     let mut address = &start[..end];
-    // Punctuation at the end belongs to the sentence.
+    // Punctuation at the end belongs to the sentence and not to the address.
     loop {
         let before = address.len();
         address = address.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"', '`', '\\']);
-        // So does a character reference.
+        // A character reference at the end does not belong to the address either.
         if let Some(stem) = address.strip_suffix(';') {
             let name = stem.trim_end_matches(|c: char| c.is_ascii_alphabetic());
             let is_reference = name.len() < stem.len() && name.ends_with('&');
@@ -525,7 +529,8 @@ fn ends_with_address(text: &str) -> bool {
     !word.contains("](") && (word.contains("://") || word.contains("www."))
 }
 
-/// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference.
+/// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference. Looks
+/// for the end of a link's text in the first 300 bytes only.
 fn may_be_link(text: &str) -> bool {
     if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
         return true;

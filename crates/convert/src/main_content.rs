@@ -12,8 +12,9 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 /// Removes scripts and styles, and the elements that [`Options::exclude`] or an attribute excludes. Then
-/// returns an element with all elements that [`Options::main`] selects, without hidden ones. Several are
-/// moved into a new element. `None` if there are none, in which case hidden elements stay.
+/// returns the element that [`Options::main`] selects, without the hidden elements in it; moves several
+/// selected elements into a new one. `None` if the option selects nothing, in which case hidden elements
+/// stay.
 pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId> {
     let body = dom.body();
     clean::remove_invisible(dom, body, options.article);
@@ -54,8 +55,9 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
 }
 
 /// Finds the region that the page marks as its content: with `data-pagefind-body`, else with `<main>` or its
-/// role, else with the class or `itemprop` of a known generator, which must occur once; the only `<article>`,
-/// if it is around that, counts instead. `None` if none is marked. Blank regions do not count.
+/// role, else with the class or `itemprop` of a known generator. A generator's mark must occur once; if the
+/// page's only `<article>` contains the marked element, that article is the region. `None` if no region is
+/// marked. Blank regions do not count.
 ///
 /// Changes the tree: moves several regions into one new element, and removes links beside a generator's
 /// content.
@@ -85,7 +87,7 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
         ([known], []) => {
             let articles = dom.outermost(body, |id| dom.tag(id) == Tag::Article);
             return Some(match *articles {
-                // The date and the tags of the article may be links beside the content.
+                // The `<article>` also contains the date and the tags, which may be links beside the content.
                 [article] if dom.ancestors(*known).any(|a| a == article) => article,
                 _ => *known,
             });
@@ -123,7 +125,8 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
     }
 }
 
-/// Whether a link leads to the page before or after, to a section of the page, or to an editor of its source.
+/// Whether a link leads to the page before, after or above, to a section of the same page, or to its source:
+/// the path contains `/edit/`, `/blob/` or `/tree/`.
 fn leads_around(dom: &Dom, link: NodeId) -> bool {
     let rel = dom.attribute(link, "rel").unwrap_or_default();
     let href = dom.attribute(link, "href").unwrap_or_default();
@@ -232,16 +235,17 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
         }
         labels += dom.text(id).map_or(0, count_letters);
     }
-    // Links to the pages before and after may be content too, such as the items of a list. Those of DocBook,
-    // which have access keys, have the titles of the pages as labels.
+    // Links to the pages before and after may also be content, such as the items of a list, so the labels
+    // must be short. DocBook labels these links with page titles, but gives them access keys.
     (has_step || named.len() > 1 && is_marked) && (keys > 1 || labels <= links * MAX_LABEL)
 }
 
-/// Maximum number of letters and digits before a link in sequential navigation.
+/// Maximum number of letters and digits outside of links in sequential navigation, on average per link.
 const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
-/// below a heading for them, permalinks and buttons that copy. A fragment keeps the lists.
+/// below a heading for them, permalinks and buttons that copy. Keeps a `<nav>` that contains a paragraph of
+/// text or a tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed: most pages need neither.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());

@@ -118,7 +118,8 @@ fn is_bare_email(text: &str) -> bool {
 }
 
 /// The text directly after a node: up to white space, a line break, a block, or the end of emphasis and the
-/// like around the node. An `a` stands for an element, at which the text ends, other than `<span>`.
+/// like around the node. At an element other than `<span>`, the text ends with an `a` in place of the
+/// element.
 fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {

@@ -114,8 +114,8 @@ const KIND_PREFIXES: [&str; 9] = [
 /// The classes of admonitions whose kind is another class.
 const ADMONITIONS: [&str; 6] = ["admonition", "custom-block", "callout", "hint", "alert", "admonitionblock"];
 
-/// The kind of the alert that the classes or the `data-callout` attribute of an element name. An admonition
-/// of another kind is a note.
+/// The kind of the alert that the classes or the `data-callout` attribute of an element name. An element with
+/// the class `admonition` but without a known kind is a note.
 fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let prefixed =
         |class: &str| KIND_PREFIXES.iter().find_map(|prefix| alert_kind(class.strip_prefix(prefix)?));
@@ -219,8 +219,8 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let says_so = PERMALINK_LABELS.iter().any(|start| text.starts_with(start));
     match text.as_str() {
         "" => is_named && dom.find(link, Tag::Img).is_none(),
-        // Other links may be about the character.
         _ if is_named => is_symbol || says_so && href.starts_with('#'),
+        // Without such a class, a link may be about the symbol, so its place decides; only `↩` needs none.
         _ if is_symbol => {
             let is_title = |id| dom.tag(id) == Tag::Dt || dom.is_heading(id);
             text.contains('↩')

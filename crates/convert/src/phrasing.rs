@@ -19,7 +19,8 @@ pub(super) struct Converter<'a> {
     base: Option<Url>,
     pub(super) footnotes: Footnotes,
     pub(super) tabs: Tabs,
-    /// The title of the admonition that is being converted; it has been written already.
+    /// The title of the admonition that is being converted. It is not converted again: it has been written,
+    /// or left out because it says no more than the kind.
     pub(super) skipped: Cell<Option<NodeId>>,
     pub(super) mode: Mode,
     /// [`Options::forms`](super::Options::forms).
@@ -28,12 +29,12 @@ pub(super) struct Converter<'a> {
     has_blocks: Vec<bool>,
 }
 
-/// The name in the attribute by which the forms' script recognizes a form.
+/// The value of `data-frontdesk`, by which the forms' script recognizes a form; `None` for other elements.
 fn form_name(dom: &Dom, id: NodeId) -> Option<&str> {
     (dom.tag(id) == Tag::Form).then(|| dom.attribute(id, "data-frontdesk")).flatten()
 }
 
-/// The names of all such forms of a page, in document order.
+/// The names of all forms with `data-frontdesk` in the body of a page, in document order.
 pub(super) fn form_names(dom: &Dom) -> Vec<String> {
     dom.descendants(dom.body()).filter_map(|id| form_name(dom, id)).map(str::to_owned).collect()
 }
@@ -74,7 +75,8 @@ impl<'a> Converter<'a> {
         Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, forms, has_blocks }
     }
 
-    /// The Markdown that replaces a form.
+    /// The Markdown that replaces a form; `None` if the element is not a form that
+    /// [`Options::forms`](super::Options::forms) names.
     pub(super) fn described_form(&self, id: NodeId) -> Option<&'a str> {
         let name = form_name(self.dom, id)?;
         self.forms.iter().find(|(known, _)| known == name).map(|(_, markdown)| markdown.as_str())

@@ -80,7 +80,7 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
         return true;
     }
     let cells = || rows.iter().flat_map(|&r| dom.child_elements(r)).filter(|&c| is_cell(dom, c));
-    // Without the blank cells at the ends of rows.
+    // The number of cells in each row, without the blank ones at its end. Blank rows do not count.
     let widths = rows.iter().filter_map(|&row| {
         let cells: Vec<NodeId> = dom.child_elements(row).collect();
         cells.iter().rposition(|&cell| !dom.is_blank(cell)).map(|last| last + 1)

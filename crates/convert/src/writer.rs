@@ -70,7 +70,8 @@ impl MarkdownWriter {
             }
             alternates = match (previous, block) {
                 (Some(Block::List(a)), Block::List(b)) => match (a.start, b.start) {
-                    // A number keeps its full stop, so a comment separates the lists.
+                    // Ordered lists are always written with `1.` and the like, so a comment separates two of
+                    // them.
                     (Some(_), Some(_)) => {
                         self.write_line("<!-- -->");
                         self.write_line("");
@@ -117,7 +118,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with `prefix` at the beginning of each line.
+    /// Writes blocks with `prefix` at the beginning of each line; beyond [`MAX_NESTING`], without it.
     fn write_nested(&mut self, prefix: &str, blocks: &[Block], is_tight: bool) {
         let length = self.prefix.len();
         if self.nesting < MAX_NESTING {
@@ -283,7 +284,7 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
         Some(b'_') => (bytes.len() > 2 && bytes.iter().all(|&b| b == b'_' || b == b' ')).then_some(0),
         Some(b'=') => is_underline(b'=').then_some(0),
         Some(b'~') => line.starts_with("~~~").then_some(0),
-        // It would define the address of a link.
+        // A line such as `[a]: b` would define the address of a link.
         Some(b'[') => {
             find_unescaped(line, |b| b == b']').filter(|end| bytes.get(end + 1) == Some(&b':')).map(|_| 0)
         }

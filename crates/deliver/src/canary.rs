@@ -1,5 +1,5 @@
 //! Sends the canary's messages with the delivery worker's own channels, so that a stuck worker or a channel
-//! that fails is noticed. The messages are no submissions, and no delivery is recorded.
+//! that fails is noticed. The messages are not submissions, and no delivery is recorded.
 
 #![expect(clippy::disallowed_methods, reason = "a reply is compared with this machine's clock")]
 
@@ -18,7 +18,7 @@ use super::test_message;
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 use frontdesk_process::panics::{self, Part};
 
-/// The longest time in which one channel may respond.
+/// Time limit for sending one message through one channel.
 pub const CHANNEL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The connection between the canary and the delivery worker: messages to send, and whether this process runs
@@ -41,7 +41,7 @@ impl Default for CanaryLink {
 struct CanaryRequest {
     notice: Notification,
     receivers: Receivers,
-    /// Gets a report for each channel that was tried, and is then dropped.
+    /// Receives one report for each channel that was tried. Dropped after the last report.
     reports: mpsc::UnboundedSender<ChannelReport>,
 }
 
@@ -49,7 +49,7 @@ struct CanaryRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receivers {
     All,
-    /// The first channel that accepts it. Those with these names are tried last.
+    /// The first channel that accepts the message. The channels named in `last` are tried after the others.
     FirstWorking {
         last: Vec<String>,
     },
@@ -97,14 +97,15 @@ impl CanaryLink {
         Lead(self)
     }
 
-    /// Starts to send the messages that wait, beside the deliveries.
+    /// Spawns a task in `sending` for each waiting message, and does not wait for it. A panic is logged and
+    /// ends only that message.
     pub(super) fn start(&self, channels: &[OpenChannel], sending: &mut JoinSet<()>) {
         let waiting = std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
         for request in waiting {
             let work = panics::catch_async(Part::Delivery, serve(request, channels.to_vec()));
             sending.spawn_local(async move {
                 if let Err(panic) = work.await {
-                    tracing::error!("{panic} ended a message of the canary");
+                    tracing::error!("{panic} ended the sending of the canary's message");
                 }
             });
         }
@@ -195,7 +196,8 @@ async fn send((options, channel): &OpenChannel, notice: &Notification) -> Channe
     let ours = Timestamp::now();
     let (outcome, theirs) = sent.unwrap_or_else(|_| {
         let limit = CHANNEL_TIMEOUT.as_secs();
-        let fault = format!("no reply within {limit} s; deliveries wait longer");
+        let fault =
+            format!("no reply within {limit} s, when the canary gives up; a delivery would wait longer");
         (Outcome::failed(Cause::Channel, fault), None)
     });
     let result = match outcome {

@@ -16,7 +16,7 @@ pub struct ChannelOptions {
     pub name: String,
     /// The forms whose submissions the channel delivers. An empty list means all forms.
     pub forms: Vec<String>,
-    /// Which of these submissions the channel gets.
+    /// The condition that a submission must meet for the channel to deliver it.
     pub when: Condition,
     /// Maximum number of attempts in progress, at least one.
     pub concurrency: usize,

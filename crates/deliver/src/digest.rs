@@ -31,7 +31,7 @@ pub struct Digest {
     pub canary: Option<CanaryProblem>,
     /// Number of panics of the server since the last digest. 0 in other processes.
     pub panics: u64,
-    /// The number of open submissions to come back to today or before, by assignee; `None` for no user.
+    /// The number of open submissions whose follow-up is due, by assignee. `None` stands for no assignee.
     pub follow_ups: Vec<(Option<String>, usize)>,
     pub channels: Vec<ChannelState>,
     /// The number of overdue deliveries of each channel that has any.
@@ -49,7 +49,8 @@ const LONG_DUE: Duration = Duration::from_hours(1);
 const MANY_FAILURES: u32 = 4;
 /// The digest names at most this many users with follow-ups.
 const MAX_ASSIGNEES: usize = 20;
-/// The digest reports refused mails to visitors from this number on, if they are more than a fifth.
+/// Minimum number of refused mails to visitors that the digest reports. They must also be more than a fifth
+/// of the refused and accepted mails together.
 const MANY_REFUSED: usize = 3;
 
 impl Digest {
@@ -209,7 +210,7 @@ impl Digest {
     }
 }
 
-/// A problem that the canary has found, or that it has not run.
+/// A failed run of the canary, or a run that is overdue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CanaryProblem {
     /// When the outage began or, if there is none, when the last run ended.

@@ -72,6 +72,7 @@ const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Dispatcher {
     channels: Vec<(ChannelTarget, ChannelHealth)>,
+    /// The leases of all attempts in progress.
     pub under_way: Vec<Lease>,
 }
 
@@ -189,7 +190,7 @@ pub struct ChannelHealth {
     gap_ends: Duration,
     /// The receiver asked the channel to send nothing before this time.
     asked_until: Duration,
-    /// See [`DISTRUST`].
+    /// The channel ignores `Retry-After` in temporary refusals until this time; see [`DISTRUST`].
     distrusts_until: Duration,
     /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
@@ -258,8 +259,9 @@ impl ChannelHealth {
         ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
     }
 
-    /// The number of attempts that may start now. Retries get at most half of the concurrency, rounded up, so
-    /// that slow failures do not delay new deliveries.
+    /// The number of attempts that may start now: none during a pause, and only probes after it. On a channel
+    /// that works, retries get at most half of the concurrency, rounded up, so that slow failures do not
+    /// delay new deliveries.
     pub fn capacity(&self, now: Duration) -> Capacity {
         let under_way = self.first_attempts + self.retries;
         match self.health {
@@ -321,7 +323,8 @@ impl ChannelHealth {
         }
     }
 
-    /// Records the outcome of an attempt. Returns the change that the caller must store and report, if any.
+    /// Records the outcome of an attempt. A channel that is switched off stays off. Returns the change that
+    /// the caller must store and report, if any.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);
@@ -336,7 +339,7 @@ impl ChannelHealth {
             }
             // A refusal of one notification also shows that the channel works.
             Cause::Notification | Cause::Refused => self.record_success(false, now),
-            // The content may be the cause.
+            // Counts as unclear: the content may have caused the failure.
             Cause::Uncertain => self.record_failure(Cause::Unclear, failure.retry_after, now),
             cause => self.record_failure(cause, failure.retry_after, now),
         }
@@ -383,7 +386,7 @@ impl ChannelHealth {
     }
 
     /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
-    /// Either ends a pause and the series of failures. A success also shortens the gap, and starts
+    /// Both end a pause and reset the count of failures. A success also shortens the gap, and starts
     /// [`DISTRUST`] if the receiver had asked for a delay that is not over.
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;

@@ -22,7 +22,7 @@ use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
 use frontdesk_inbox::submission::first_email;
 
-/// The header of the canary's mails, by which filters file them. Its value is the id of the run.
+/// The header by which mail filters recognize the canary's mails. Its value is the id of the run.
 pub const CANARY_HEADER: &str = "X-Frontdesk-Canary";
 
 /// Longer subjects are truncated and end in `…`.
@@ -43,7 +43,7 @@ pub struct MailAddresses {
     from_name: String,
     /// The addresses of all recipients, at least one.
     pub(crate) to: Vec<String>,
-    /// Set if only some of them get each submission.
+    /// Selects the recipients of each submission from `to`. `None` sends every submission to all of them.
     by_value: Option<Box<RecipientsByValue>>,
 }
 
@@ -51,15 +51,16 @@ pub struct MailAddresses {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipientsByValue {
     pub field: String,
-    /// A submission goes to the recipients of each value that it has.
+    /// Values of the field, each with its recipients. A submission that has several of these values goes to
+    /// the recipients of each.
     pub cases: Vec<(FieldValue, Vec<String>)>,
-    /// The recipients of submissions with none of these values.
+    /// The recipients of submissions with none of the values in `cases`.
     pub otherwise: Vec<String>,
 }
 
 impl RecipientsByValue {
-    /// The recipients of a submission with this value in the field; `None` stands for a value without
-    /// recipients of its own, and for none.
+    /// The recipients of a submission with the value `given` in the field (`None`: no value). Falls back to
+    /// `otherwise` if no case matches. Repeats an address that several matching cases contain.
     pub fn of(&self, given: Option<&FieldValue>) -> impl Iterator<Item = &str> {
         let has = |value: &FieldValue| given.is_some_and(|given| given.has(value));
         let mut chosen: Vec<&String> =
@@ -91,19 +92,20 @@ impl MailAddresses {
         Ok(MailAddresses { from: from.to_owned(), from_name, to, by_value: None })
     }
 
-    /// Sends each submission only to the recipients for its value. All of them must be among the recipients.
+    /// Sends each submission only to the recipients for its value. Addresses that are not in `to` get
+    /// nothing.
     #[must_use]
     pub fn with_recipients_by_value(self, by_value: RecipientsByValue) -> MailAddresses {
         MailAddresses { by_value: Some(Box::new(by_value)), ..self }
     }
 
-    /// The recipients that depend on a value, if they do.
+    /// The rule that selects recipients by a field's value, if there is one.
     pub fn by_value(&self) -> Option<&RecipientsByValue> {
         self.by_value.as_deref()
     }
 
-    /// The same sender with the recipients of this notification. All recipients get those that are not
-    /// submissions.
+    /// The same sender with the recipients of this notification. Notifications that are not about a
+    /// submission go to all recipients.
     pub(super) fn for_notification(&self, notice: &Notification) -> Cow<'_, MailAddresses> {
         let by_value = self.by_value.as_ref().filter(|_| notice.topic == Topic::Submission);
         let Some(by_value) = by_value else { return Cow::Borrowed(self) };

@@ -31,7 +31,8 @@ pub struct MaildirOptions {
 pub struct Maildir(pub MaildirOptions);
 
 impl Maildir {
-    /// Delivers the message within a minute. A write that takes longer continues in the background.
+    /// Delivers the message. Fails after a minute, but the write then continues in the background. A message
+    /// of the canary replaces those of its earlier runs.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();

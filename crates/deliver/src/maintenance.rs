@@ -1,5 +1,6 @@
-//! Inbox maintenance: removes expired submissions, encrypts ("seals") delivered ones, sends the team a daily
-//! digest, and notifies the team of floods and of the limit of mails to visitors immediately.
+//! Inbox maintenance: removes expired submissions and old counts, encrypts ("seals") delivered submissions,
+//! sends the team a daily digest and each user a daily mail, and notifies the team at once of floods and of a
+//! reached limit of mails to visitors.
 
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
@@ -40,9 +41,9 @@ const REFUSAL_DAYS: i32 = 30;
 const VIEW_DAYS: i32 = 400;
 /// Test submissions of the canary that are older than this belong to a run that never ended.
 const CANARY_LIFETIME: Duration = Duration::from_hours(1);
-/// Keys under which the inbox stores the due time of the last digest and the time of the last flood
-/// notification.
+/// The key under which the inbox stores the due time of the last digest that is done.
 const DIGEST_KEY: &str = "digest";
+/// The key under which the inbox stores the time of the last flood notification.
 const FLOOD_KEY: &str = "flood";
 /// Minimum time between two flood notifications.
 const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
@@ -55,7 +56,8 @@ pub struct MaintenanceOptions {
     /// How long submissions are kept after their arrival, except held ones and those with unfinished
     /// deliveries. `None` keeps them forever.
     pub retention: Option<Duration>,
-    /// The retention of forms with one of their own, in place of `retention`.
+    /// The retention of each form that has its own, by form name; it replaces `retention`. `None` keeps the
+    /// form's submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
     /// How long submissions are held before they are removed. `None` keeps them forever.
     pub retention_held: Option<Duration>,
@@ -73,7 +75,8 @@ pub struct MaintenanceOptions {
     pub recipient: Option<Recipient>,
 }
 
-/// When the last digest was due, if no channel has accepted it for an hour. `None` without a digest.
+/// The time when the last digest was due, if that is more than an hour ago and the digest is not done. `None`
+/// also if digests are disabled, or if the inbox has no record of an earlier one.
 pub fn undelivered_digest(
     inbox: &InboxReader,
     digest_at: Option<Time>,
@@ -125,7 +128,7 @@ impl Maintenance {
             match self.run_tasks(now, is_time, removes, &mut log_is_stale).await {
                 Ok(()) if outage.end() => tracing::info!("inbox maintenance succeeds again"),
                 Err(error) if outage.begin() => {
-                    tracing::warn!(%error, "inbox maintenance failed; will retry");
+                    tracing::warn!(%error, "inbox maintenance failed; will retry within 15 minutes");
                 }
                 _ => {}
             }
@@ -136,7 +139,7 @@ impl Maintenance {
                     Ok(retry) => retry,
                     Err(error) => {
                         if flood_outage.begin() {
-                            tracing::warn!(%error, "sending the flood notification failed; will retry every minute");
+                            tracing::warn!(%error, "could not send the notification that a form is being flooded; will retry every minute");
                         }
                         Some(NOTIFICATION_RETRY)
                     }
@@ -146,7 +149,7 @@ impl Maintenance {
             let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
             if is_time || is_limit_due {
                 let is_done = self.send_mail_limit_notification(now).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "sending the notification about the limit of mails to visitors failed; will retry");
+                    tracing::warn!(%error, "could not send the notification that mails to visitors have reached their limit; will retry in a minute");
                     false
                 });
                 mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
@@ -175,7 +178,8 @@ impl Maintenance {
     }
 
     /// Runs the periodic tasks if `is_time`, and retention if `removes`. Truncates the database's log if a
-    /// task removed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
+    /// task removed or sealed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
+    /// Returns at the first error: the remaining tasks wait for the next run.
     async fn run_tasks(
         &self,
         now: Timestamp,
@@ -219,7 +223,8 @@ impl Maintenance {
         }
     }
 
-    /// Logs a warning for each channel that is no longer configured but has unfinished deliveries.
+    /// Logs a warning for each channel to the team that is no longer configured but has unfinished
+    /// deliveries.
     async fn warn_about_removed_channels(&self) {
         let Ok(mut removed) = self.query_inbox(InboxReader::channels).await else { return };
         removed.retain(|known| {
@@ -231,7 +236,7 @@ impl Maintenance {
                 tracing::warn!(
                     channel = channel.name,
                     waiting,
-                    "deliveries are waiting for a channel that is no longer configured; they start once a channel has this name again"
+                    "deliveries are waiting for a channel that is no longer configured; they resume once a `[[channel]]` has this name again"
                 );
             }
         }
@@ -367,7 +372,9 @@ impl Maintenance {
             self.reported_panics.set(panics);
             return done().await;
         }
-        tracing::warn!("digest not accepted by any channel; will retry");
+        tracing::warn!(
+            "no channel accepted the digest of what needs attention in the inbox; will retry within 15 minutes"
+        );
         Ok(())
     }
 
@@ -397,7 +404,7 @@ impl Maintenance {
             };
             if !is_done {
                 tracing::warn!(
-                    "could not prepare or send the daily mail to a user of the inbox; will retry for some hours"
+                    "could not prepare or send the daily mail to a user of the inbox; will retry for up to 4 hours"
                 );
                 let before = due.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(due);
                 self.store.change(move |tx| tx.store_time(&key, before)).await?;
@@ -439,7 +446,7 @@ impl Maintenance {
         let notice = digest::flood_notification(&floods, now);
         let channel = send_through_first_working(&self.channels, &notice).await;
         if let Some(channel) = channel {
-            tracing::info!(channel, "sent the flood notification to the team");
+            tracing::info!(channel, "notified the team that a form is being flooded");
         }
         if channel.is_some() || self.channels.is_empty() {
             self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
@@ -447,13 +454,16 @@ impl Maintenance {
             return Ok(Some(FLOOD_INTERVAL));
         }
         if outage.begin() {
-            tracing::warn!("flood notification not accepted by any channel; will retry every minute");
+            tracing::warn!(
+                "no channel accepted the notification that a form is being flooded; will retry every minute"
+            );
         }
         Ok(Some(NOTIFICATION_RETRY))
     }
 
     /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them.
-    /// Returns false if no channel has accepted the notification.
+    /// Returns false if no channel has accepted the notification. Without channels, the notification counts
+    /// as sent.
     async fn send_mail_limit_notification(&self, now: Timestamp) -> Result<bool, StoreError> {
         let Some(since) = self.store.change(move |tx| tx.unannounced_mail_limit(now)).await? else {
             return Ok(true);
@@ -462,11 +472,11 @@ impl Maintenance {
             let notice = digest::mail_limit_notification(since, now);
             let Some(channel) = send_through_first_working(&self.channels, &notice).await else {
                 tracing::warn!(
-                    "notification about the limit of mails to visitors not accepted by any channel; will retry"
+                    "no channel accepted the notification that mails to visitors have reached their limit; will retry in a minute"
                 );
                 return Ok(false);
             };
-            tracing::info!(channel, "told the team that mails to visitors have reached their limit");
+            tracing::info!(channel, "notified the team that mails to visitors have reached their limit");
         }
         self.store.change(move |tx| tx.record_mail_limit_notice(since)).await?;
         Ok(true)

@@ -91,7 +91,7 @@ impl Notification {
         }
     }
 
-    /// Whether chat services should show it without a sound.
+    /// Whether chat services should show the notification without a sound.
     pub fn is_quiet(&self) -> bool {
         self.is_suspicious || self.topic == Topic::Canary
     }
@@ -107,7 +107,8 @@ impl Notification {
         visible(self.definition.and_then(|form| form.field(name)).map_or(name, |field| field.label))
     }
 
-    /// The value of a field. `None` if the submission does not have the field.
+    /// The value of a text field. `None` if the submission does not have the field, or if the value is not
+    /// text.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }

@@ -14,7 +14,8 @@ use frontdesk_inbox::submission::schedule::splitmix64;
 /// submissions blocks no retry (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
 const RETRY_EVERY: u64 = 4;
 /// One in this many attempts, on average, is for the delivery of its kind that has been due the longest,
-/// regardless of its rank, so that the same stream blocks no other first attempt (the same test).
+/// regardless of its rank, so that an endless stream of first submissions blocks no other first attempt (the
+/// test named at [`RETRY_EVERY`]).
 const OLDEST_EVERY: u64 = 8;
 /// One in this many attempts, on average, is for the newest delivery with the lowest rank, so that a visitor
 /// who writes while a receiver is slow does not have to wait for the whole backlog (`pacing/attacks.rs`:
@@ -49,7 +50,7 @@ fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) ->
         (is_drawn(RETRY_EVERY), is_drawn(OLDEST_EVERY), is_drawn(NEWEST_EVERY));
     let all = || due.iter().enumerate().filter(|(_, found)| may_begin(found));
     // First attempts precede retries of the same class: ranks that differ only in how many submissions the
-    // networks have sent. `pacing/retries.rs` has a test that fails without each of the three.
+    // networks have sent. Without any one of the three sort keys, a test in `pacing/retries.rs` fails.
     let place = |found: &DueDelivery| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank);
     let age = |found: &DueDelivery| (found.due_at, found.submission);
     let (_, first) = all().min_by_key(|(_, found)| (prefers_retry && !found.is_retry(), place(found)))?;

@@ -45,13 +45,14 @@ pub fn due_at(now: &Zoned, at: Time) -> Option<Timestamp> {
 /// The content of the mail to one user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reminder {
-    /// The user's own follow-ups and those of no user that are due, newest submission first, as lines.
+    /// One line for each due follow-up of the user or of no user, newest submission first, at most
+    /// `MAX_NAMED`.
     pub follow_ups: Vec<String>,
     /// Whether there are more than [`MAX_NAMED`] follow-ups.
     has_more: bool,
-    /// The number of submissions of the last day, by form.
+    /// The number of submissions of the last day, by form, up to `MAX_COUNTED` in total.
     pub new: BTreeMap<String, usize>,
-    /// The numbers of open, held and failed submissions.
+    /// The numbers of open, held and failed submissions, each up to `MAX_COUNTED`.
     pub counts: [usize; 3],
 }
 
@@ -138,7 +139,7 @@ fn name_of(submission: &Submission) -> String {
     let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
     let parts: Vec<&str> = [field("firstname"), field("lastname")].into_iter().flatten().collect();
     let full = Some(parts.join(" ")).filter(|name| !name.is_empty());
-    // Mail programs make links of addresses, in a mail that users trust.
+    // Omit addresses: mail programs turn them into links, and users trust this mail.
     let is_name = |name: &String| !name.contains(['@', '/']) && !name.contains("www.");
     let name = field("name").map(str::to_owned).or(full).filter(is_name);
     let name = name.unwrap_or_else(|| "no name".to_owned());

@@ -78,7 +78,8 @@ pub struct SmtpDeadlines {
     pub tls: Duration,
     /// Limit for the greeting, for sending a command or 16 KiB of a message, and for the reply to a command.
     pub command: Duration,
-    /// Limit for the first command on a connection that was idle. It is then repeated on a new connection.
+    /// Limit for the first command on a connection that was idle. Without a reply in this time, the message
+    /// is sent over a new connection.
     pub reused: Duration,
     /// Limit for the reply to the final dot.
     pub message: Duration,
@@ -124,7 +125,8 @@ impl Smtp {
         self.send_except(notice, &[]).await
     }
 
-    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it.
+    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it; if
+    /// none is left, succeeds without sending.
     pub async fn send_except(&self, notice: &Notification, reached: &[String]) -> Outcome {
         let addresses = self.options.addresses.for_notification(notice);
         let to: Vec<&str> = addresses.to.iter().map(String::as_str).collect();

@@ -10,7 +10,7 @@ use super::notification::Topic;
 use super::{Channel, ChannelOptions, Notification, TransportOptions};
 use frontdesk_inbox::submission::outcome::{AttemptFailure, Cause, Outcome};
 
-/// Shorter than the limit of a delivery, because an operator waits for the result.
+/// Time limit for a test message. Shorter than that of a delivery, because an operator waits for the result.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// Sends the test message. `sender` names the program that sends it, such as `` `frontdesk doctor` ``.
@@ -34,7 +34,10 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
     let channel = Channel::open(&channel.kind);
     let sent = tokio::time::timeout(TIME_LIMIT, channel.send(&notice)).await;
     sent.unwrap_or_else(|_| {
-        Outcome::failed(Cause::Channel, "no reply within two minutes; deliveries wait longer")
+        Outcome::failed(
+            Cause::Channel,
+            "no reply within two minutes, when the test gives up; a delivery would wait longer",
+        )
     })
 }
 

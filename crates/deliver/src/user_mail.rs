@@ -1,4 +1,4 @@
-//! Mails to users of the inbox: plain text that no program answers.
+//! Mails to users of the inbox: plain text, with headers that tell programs not to reply.
 
 use jiff::Timestamp;
 use mail_builder::MessageBuilder;
@@ -19,6 +19,7 @@ pub struct UserMail<'a> {
     pub text: String,
     /// The part of the message's id before the `@`.
     pub id: String,
+    /// The time in the header `Date`.
     pub at: Timestamp,
 }
 
@@ -33,7 +34,8 @@ impl UserMail<'_> {
             .header("Subject", unstructured_header(&subject_line(&self.subject)))
             .date(date::Date::new(self.at.as_second()))
             .message_id(MessageId::new(format!("{}@{}", self.id, addresses.domain())))
-            // RFC 3834: no program should answer this. The second field stops Exchange.
+            // Programs must not reply to this mail (RFC 3834). The second header stops automatic replies of
+            // Exchange.
             .header("Auto-Submitted", Raw::new("auto-generated"))
             .header("X-Auto-Response-Suppress", Raw::new("All"))
             .text_body(self.text)

@@ -29,7 +29,7 @@ pub struct MailText {
 #[derive(Clone, Debug)]
 pub struct VisitorMailOptions {
     pub rule: VisitorRule,
-    /// The text for each form.
+    /// The name of each form, and its text.
     pub texts: Vec<(String, MailText)>,
     /// The mail server, and the sender. The recipients are not used.
     pub smtp: SmtpOptions,
@@ -39,7 +39,7 @@ pub struct VisitorMailOptions {
 
 pub struct VisitorMailer {
     rule: VisitorRule,
-    /// The text for each form, and its sender.
+    /// The name of each form, its text and its sender.
     texts: Vec<(String, MailText, MailAddresses)>,
     smtp: Smtp,
     link: String,
@@ -61,8 +61,8 @@ impl VisitorMailer {
     }
 
     /// Sends the mail to the address in a submission. `token` completes the link that confirms the address.
-    /// Refuses to send if the rule excludes the address, or if a mail that asks for a confirmation has no
-    /// token.
+    /// Refuses to send if the rule excludes the address, if a mail that asks for a confirmation has no token,
+    /// or if the form has no text.
     pub async fn send(&self, submission: &Submission, token: Option<&str>) -> Outcome {
         // The rule may have changed since the mail was queued.
         let Some(email) = submission.email().filter(|email| self.rule.permits(email)) else {
@@ -95,7 +95,8 @@ impl VisitorMailer {
         let fill = |text: &str| text.replace("{date}", &day).replace("{confirm_link}", &link);
         let bare = |address| Address::new_address(None::<&str>, address);
         let mail = self.rule.mail.name().trim_start_matches("visitor:");
-        // A visitor who sends the form again later gets a new mail, not another attempt.
+        // The Message-ID contains the link's expiry time, so that a mail for a renewed confirmation is not
+        // taken for a duplicate.
         let confirmation = submission.confirmation.as_ref().filter(|_| token.is_some());
         let expiry = confirmation.map(|it| format!(".{}", it.expires_at.as_second())).unwrap_or_default();
         let mut message = MessageBuilder::new()
@@ -109,7 +110,8 @@ impl VisitorMailer {
             .header("Subject", unstructured_header(&subject_line(&fill(subject))))
             .date(Date::new(submission.received_at.as_second()))
             .message_id(MessageId::new(format!("{}.{mail}{expiry}@{}", submission.id, addresses.domain())))
-            // RFC 3834: no program should answer this. The second field stops Exchange.
+            // Programs must not reply to this mail (RFC 3834). The second header stops automatic replies of
+            // Exchange.
             .header("Auto-Submitted", Raw::new("auto-replied"))
             .header("X-Auto-Response-Suppress", Raw::new("All"))
             .body(alternatives(&fill(text), &fill(html)))

@@ -257,7 +257,7 @@ struct WorkerLoop {
     dispatcher: Dispatcher,
     channels: Vec<Rc<Channel>>,
     attempts: JoinSet<FinishedAttempt>,
-    /// The canary's messages that are being sent. They end with the worker.
+    /// The tasks that send the canary's messages. They are aborted when the worker stops.
     canaries: JoinSet<()>,
     started_attempts: Vec<StartedAttempt>,
     sealed: Rc<Notify>,
@@ -265,10 +265,11 @@ struct WorkerLoop {
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
     clock: (Timestamp, Instant),
+    /// Whether the next claim must first requeue attempts that are recorded but not in progress.
     store_fails: bool,
     /// Indices of the channels that are currently delaying submissions from high-volume networks.
     paced: HashSet<usize>,
-    asked: Option<Instant>,
+    claimed_at: Option<Instant>,
 }
 
 enum StopReason {
@@ -303,7 +304,7 @@ impl WorkerLoop {
             clock: (Timestamp::now(), Instant::now()),
             store_fails: false,
             paced: HashSet::new(),
-            asked: None,
+            claimed_at: None,
         }
     }
 
@@ -393,7 +394,7 @@ impl WorkerLoop {
     }
 
     /// Waits up to `grace` for the attempts in progress to finish, and then aborts the rest. Records an
-    /// aborted attempt if the receiver may have its notification.
+    /// aborted attempt as uncertain if the receiver may have its notification; the others are repeated.
     async fn finish_attempts(&mut self) {
         let grace = self.options.grace;
         let finish = async {
@@ -402,7 +403,9 @@ impl WorkerLoop {
             }
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
-            tracing::warn!("delivery attempts in progress have been aborted and will be repeated");
+            tracing::warn!(
+                "aborting the delivery attempts that are still in progress at shutdown; they will be repeated, or parked if an earlier attempt was uncertain too"
+            );
             self.attempts.shutdown().await;
             for started in std::mem::take(&mut self.started_attempts) {
                 if started.handover.is_pending() {
@@ -422,7 +425,7 @@ impl WorkerLoop {
         let now = Timestamp::now();
         let next = schedule::next_step(&outcome, lease.submission, failures, uncertain, now);
         if let Err(error) = self.store.change(move |tx| tx.record(&lease, &outcome, next, now)).await {
-            tracing::error!(%error, "could not record an aborted delivery attempt; it will be repeated");
+            tracing::error!(%error, "could not record an aborted delivery attempt; it will be repeated, although the receiver may already have the message");
         }
     }
 
@@ -446,8 +449,8 @@ impl WorkerLoop {
     }
 
     fn idle_time(&self) -> Option<Duration> {
-        let asked = self.asked.filter(|_| !self.store_fails)?;
-        self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
+        let claimed_at = self.claimed_at.filter(|_| !self.store_fails)?;
+        self.dispatcher.idle_time(self.started.elapsed(), claimed_at.elapsed())
     }
 
     /// Claims and starts due deliveries. Returns the time until the next claim, at most [`LONGEST_SLEEP`].
@@ -457,7 +460,7 @@ impl WorkerLoop {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
         }
-        self.asked = Some(Instant::now());
+        self.claimed_at = Some(Instant::now());
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         let now = Timestamp::now();
         if self.was_clock_set_back(now) && self.store.change(move |tx| tx.clamp_due_times(now)).await.is_err()
@@ -482,7 +485,7 @@ impl WorkerLoop {
             }
             Err(error) => {
                 if !self.store_fails {
-                    tracing::error!(%error, "could not claim deliveries from the inbox; delivery is suspended; will retry");
+                    tracing::error!(%error, "could not claim deliveries from the inbox; no delivery starts until that succeeds; will retry every second");
                 }
                 self.store_fails = true;
                 STORE_RETRY
@@ -490,14 +493,14 @@ impl WorkerLoop {
         }
     }
 
-    /// Whether the system clock was set back since the last call. Records the clocks for the next one.
+    /// Whether the system clock was set back since the last call. Records both clocks for the next call.
     fn was_clock_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());
         now + MOST_DRIFT < should_show
     }
 
-    /// Starts the claimed attempts. Returns the time until the channel's next attempt.
+    /// Starts the claimed attempts of one channel. Returns the time until its next attempt, if known.
     fn begin_attempts(&mut self, index: usize, claims: Claims) -> Option<Duration> {
         if !claims.is_paced {
             self.paced.remove(&index);
@@ -534,7 +537,8 @@ impl WorkerLoop {
         started.sleep
     }
 
-    /// Ends an attempt: records its outcome in the channel's health, and stores and logs a change of it.
+    /// Ends an attempt: records its outcome in the channel's health, and stores and logs a change of that
+    /// health. Does nothing if the task was aborted (`None`).
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
         self.started_attempts.retain(|started| started.lease != lease);
@@ -566,18 +570,19 @@ impl WorkerLoop {
             HealthChange::Off => {
                 tracing::error!(
                     channel = name,
-                    "the receiver is gone for good (410): the channel is switched off, and its deliveries are parked"
+                    "the receiver replied that it is gone for good (410): the channel is switched off, and its deliveries are parked until `frontdesk inbox retry --channel NAME`"
                 );
                 self.store.change(move |tx| tx.switch_off(&target, &answer, now)).await
             }
         };
         if let Err(error) = noted {
-            tracing::error!(%error, channel = lease.channel, "could not record the new state of a channel");
+            tracing::error!(%error, channel = lease.channel, "could not record in the inbox that the channel was paused, resumed or switched off");
         }
     }
 }
 
-/// Waits until this process holds the lock. `what` completes the log message "another process …".
+/// Waits until this process holds the lock. Logs only the first failed attempt; `what` completes the message
+/// "another process …".
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {
@@ -586,7 +591,7 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
             Ok(Ok(Some(lock))) => return lock,
             Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
             Ok(Err(error)) if !is_reported => {
-                tracing::error!(%error, "cannot take the inbox's lock; will retry");
+                tracing::error!(%error, "cannot take the inbox's lock; will retry every {} s", retry_interval.as_secs());
             }
             _ => {}
         }
@@ -595,7 +600,8 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
     }
 }
 
-/// Runs maintenance. If there are several replicas, the one that holds the lock runs it, and the canary.
+/// Runs maintenance, and marks this process as the one that runs the canary. With PostgreSQL, waits for the
+/// maintenance lock first, and stops maintenance whenever the lock is lost, until it is held again.
 async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
     if maintenance.place.file().is_some() {
         let _lead = canary.lead();
@@ -611,7 +617,7 @@ async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
         let _lead = canary.lead();
         tokio::select! {
             () = maintenance.run() => {}
-            () = lost => tracing::warn!("lost the lease of maintenance, which another process may now run; will try to take it again"),
+            () = lost => tracing::warn!("lost the lock for maintenance, so another process may run it now; will try every 10 s to take the lock again"),
         }
     }
 }
@@ -674,7 +680,7 @@ async fn deliver_submission(
                     match maintenance::seal_submission(&store, &recipient, &submission).await {
                         Ok(_) => sealed.notify_one(),
                         Err(error) => {
-                            tracing::warn!(%id, %error, "sealing a submission failed; will retry");
+                            tracing::warn!(%id, %error, "could not encrypt a submission after its last delivery; maintenance will retry within 15 minutes");
                         }
                     }
                 }

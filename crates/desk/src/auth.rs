@@ -112,7 +112,7 @@ pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<Des
     });
     if let Err(error) = ended {
         *known() = None;
-        tracing::warn!(%error, "the sessions of removed users of the inbox could not be ended");
+        tracing::warn!(%error, "could not end the sessions of users who are no longer in `inbox.users`; they are refused anyway, and the next request tries again");
     }
 }
 

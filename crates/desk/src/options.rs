@@ -31,7 +31,7 @@ pub struct DeskOptions {
     pub title: String,
     /// The name under which the interface is reached over TLS, and the only one there.
     pub domain: Option<HostName>,
-    /// The port of the domain if the interface has no address of its own.
+    /// The public port of the site's TLS, for links to `domain` if the interface has no address of its own.
     pub tls_port: u16,
     /// The `Strict-Transport-Security` header of responses over TLS.
     pub hsts: Option<Hsts>,

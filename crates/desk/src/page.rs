@@ -138,7 +138,7 @@ impl<'a> PageRequest<'a> {
                 let marked = Editor::open(self.inbox.readers.database())
                     .and_then(|mut editor| editor.set_seen(id, true, self.clock.now));
                 if let Err(error) = marked {
-                    tracing::warn!(%error, "a submission that was opened stays unread");
+                    tracing::warn!(%id, %error, "could not mark an opened submission as read; it stays unread");
                 }
             }
             let notes = reader.notes(&[id])?.remove(&id).unwrap_or_default();

@@ -37,7 +37,7 @@ pub(super) struct DeskState {
     pub(super) strangers: StrangerLimiter,
     /// Limits requests for mails with login links.
     pub(super) login_requests: LocalLimiter,
-    /// Limits the links that one network can ask for a user.
+    /// Limits the login links that one network can request for one user.
     pub(super) login_sources: LoginSources,
     /// Limits the mails that are sent at a time.
     pub(super) login_mails: Arc<Semaphore>,

@@ -187,7 +187,7 @@ pub(super) fn describe_signal(signal: Signal) -> &'static str {
         Signal::Shouting => "Is written in capitals.",
         Signal::Name => "The name does not look like a person's name.",
         Signal::Learned => "Resembles messages that you called spam.",
-        Signal::Opinion => "Your rspamd takes it for spam.",
+        Signal::Opinion => "Your rspamd server considers it spam.",
     }
 }
 

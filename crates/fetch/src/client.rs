@@ -28,7 +28,7 @@ use super::url::{Host, Url, UrlScheme};
 
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// More header fields than fit into [`MAX_HEADER_BYTES`].
+/// Maximum number of header fields. More than fit into [`MAX_HEADER_BYTES`], so only that limit applies.
 const MAX_HEADERS: usize = 4096;
 
 /// Maximum number of addresses that the client tries per address family.
@@ -133,11 +133,12 @@ pub struct FetchError {
     pub phase: FetchPhase,
     /// Set if the TLS handshake failed because of the server's certificate.
     pub certificate: Option<CertificateFault>,
-    /// The cause, in most cases after the phase of the request. Callers prepend the server's name.
+    /// The cause, in most cases preceded by the phase of the request. Callers prepend the server's name.
     pub sentence: String,
 }
 
-/// An error before the request, other than a timeout.
+/// An error that is no timeout and occurred before the request was sent. Its phase is
+/// [`FetchPhase::Exchange`] until the caller sets another.
 impl From<String> for FetchError {
     fn from(sentence: String) -> FetchError {
         let (phase, certificate) = (FetchPhase::Exchange, None);
@@ -216,7 +217,7 @@ impl FetchClient {
 
     /// Sends one request on a new connection, and reads the response. Adds `Host`, `Connection`, for a body
     /// `Content-Length`, and unless `headers` has one, `User-Agent`. A redirect or an error status is a
-    /// response like others.
+    /// response like others, and so is a malformed response whose status can be read.
     pub async fn send(
         &self,
         method: Method,
@@ -384,7 +385,8 @@ async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>, max_bytes: usize
     true
 }
 
-/// Waits for `work` for at most `limit`. The error's sentence begins with `phase`; the caller sets `is_sent`.
+/// Waits for `work` for at most `limit`. The error's sentence begins with `phase`; the caller sets `is_sent`
+/// and the field `phase`.
 async fn with_timeout<T, E: std::error::Error + 'static>(
     limit: Duration,
     phase: &str,

@@ -1,5 +1,5 @@
-//! Reads the status of responses that hyper rejects: a webhook's receiver that answered 200 has accepted the
-//! request, even if the rest of its response is malformed.
+//! The response type, and a lenient reader for responses that hyper rejects: a webhook's receiver that
+//! answered 200 has accepted the request, even if the rest of its response is malformed.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The maximum number of bytes that are read of a connection in addition to the limit of the body: interim
 /// responses, header, and the framing of a body that is sent in chunks of a few bytes. A peer that sends
-/// `100 Continue` for ever would otherwise keep the thread busy until the time limit: its task is always
+/// `100 Continue` forever would otherwise keep the thread busy until the time limit: its task is always
 /// ready, and tokio rarely looks for other events meanwhile.
 const MAX_OTHER_BYTES: usize = 448 * 1024;
 
@@ -30,7 +30,7 @@ pub struct FetchResponse {
     pub body: Vec<u8>,
     /// Whether `body` is complete: false if it was longer, broke off or did not arrive in time.
     pub is_whole: bool,
-    /// The time from the begin of sending the request to the end of the response's header. Zero if hyper
+    /// The time from the start of sending the request to the end of the response's header. Zero if hyper
     /// rejected the response.
     pub time_to_header: Duration,
 }

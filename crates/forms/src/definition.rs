@@ -82,7 +82,7 @@ pub struct Field {
     #[serde(deserialize_with = "interned")]
     pub label: Interned,
     pub kind: FieldKind,
-    /// Whether the field must be present, texts with at least one visible character.
+    /// Whether the field must be present. A required text must have a visible character.
     pub required: bool,
     /// Maximum length in characters (Unicode scalar values) of a text; 0 for other kinds.
     #[serde(rename = "max", default)]
@@ -211,7 +211,7 @@ impl Form {
 
     /// The definition as JSON, which [`Form::from_stored`] reads.
     pub fn stored(&self) -> String {
-        // A form has no maps, so it cannot fail; an empty definition would not be read again.
+        // Serialization cannot fail, because a form has no maps. `from_stored` rejects an empty text.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -298,12 +298,13 @@ impl FormSet {
         &BUILT_IN
     }
 
-    /// A set of these forms, at most [`MAX_FORMS`], in this order.
+    /// A set of these forms in this order. Drops those after the first [`MAX_FORMS`].
     pub fn new(forms: impl IntoIterator<Item = &'static Form>) -> FormSet {
         FormSet { forms: forms.into_iter().take(MAX_FORMS).collect(), faulty: Vec::new() }
     }
 
-    /// Records the names of forms whose files have faults, so that what names them is not a fault as well.
+    /// Sets the names of forms whose files have faults, so that configuration keys that name such a form are
+    /// not reported as well.
     #[must_use]
     pub fn with_faulty(self, names: Vec<String>) -> FormSet {
         FormSet { faulty: names, ..self }

@@ -88,7 +88,7 @@ impl LeadSource {
     }
 
     /// Sets a member to a value in its normal form: without white space around it, a page without query and
-    /// fragment, a host in lower case. Removes the member if the value is invalid.
+    /// fragment, a host in lower case. Removes the member if the value is invalid. Ignores unknown names.
     pub fn set(&mut self, name: &str, value: &str) {
         if let Some(index) = index_of(name) {
             self.0[index] = normal_form(index, value).map(Box::from);
@@ -128,7 +128,7 @@ impl LeadSource {
     }
 }
 
-/// The member that a member of a request body sets, such as `ref` for `desk_ref`.
+/// The lead member that a member of a request body sets, such as `ref` for `desk_ref`.
 pub(crate) fn lead_member(body_member: &str) -> Option<&'static str> {
     index_of(body_member.strip_prefix(PREFIX)?).map(|index| LEAD_MEMBERS[index])
 }
@@ -137,10 +137,11 @@ fn index_of(name: &str) -> Option<usize> {
     LEAD_MEMBERS.iter().position(|member| *member == name)
 }
 
-/// The value in the normal form of the member, or `None` if it is empty or invalid.
+/// Normalizes the value of the member at `index` of [`LEAD_MEMBERS`]. `None` if it is empty, too long or
+/// invalid.
 fn normal_form(index: usize, value: &str) -> Option<String> {
     let value = value.trim();
-    // A value that is much too long is not searched.
+    // Reject a value that is much too long before searching it.
     if value.len() > 16 * MAX_LEAD_CHARS {
         return None;
     }

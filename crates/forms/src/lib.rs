@@ -64,9 +64,9 @@ pub const MAX_ENCODED_BYTES: usize = 3 * MAX_BODY_BYTES;
 /// The format of a request body, and how it escapes characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyEncoding {
-    /// `\uXXXX`.
+    /// Escapes a UTF-16 unit as `\uXXXX`.
     Json,
-    /// `%XX`.
+    /// Escapes a byte as `%XX`.
     Urlencoded,
 }
 

@@ -101,9 +101,9 @@ struct Provider {
     is_one_account: bool,
     /// Characters that the provider ignores in the name.
     ignored: &'static str,
-    /// Characters that are the same as the first of them.
+    /// Characters that the provider treats as the first one of them.
     equal: &'static str,
-    /// The name ends at this character.
+    /// The character that begins a subaddress, in addition to `+`.
     tag: Option<char>,
     /// Whether `anything@NAME.DOMAIN` is the mailbox `NAME@DOMAIN`.
     has_subdomains: bool,
@@ -115,6 +115,7 @@ struct Providers {
     by_domain: HashMap<&'static str, usize>,
 }
 
+/// The providers in `providers.txt`. Skips malformed lines.
 static KNOWN: LazyLock<Providers> = LazyLock::new(|| {
     let lines = PROVIDERS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let all: Vec<Provider> = lines.filter_map(Provider::parse).collect();

@@ -285,6 +285,8 @@ enum MemberValue {
     Flag(bool),
     /// An array of strings.
     List(Vec<String>),
+    /// A value that no field accepts: its JSON type, such as `an object`, or `an array` for an array with an
+    /// item that is not a string.
     Other(&'static str),
     /// A string with half of a surrogate pair.
     Malformed,

@@ -11,7 +11,7 @@ use crate::email::Mailbox;
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
 
-/// The largest integer that all JSON libraries keep.
+/// The largest integer that all JSON libraries represent exactly, 2^53 - 1.
 pub(crate) const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 /// The value of a field, with its JSON type.
@@ -93,7 +93,7 @@ pub enum Problem {
     Empty,
     /// The JSON type of the value, which is not that of the field.
     WrongType(&'static str),
-    /// The number of characters.
+    /// The number of characters in the text, which exceeds the field's maximum.
     TooLong(usize),
     NotAnAddress,
     ControlCharacter,
@@ -104,7 +104,8 @@ pub enum Problem {
     NotAccepted,
 }
 
-/// Checks the text of a form post, or a value in a definition, as a value of the field.
+/// Checks the text of a form post, or a value in a definition, as a value of the field. `None` if the field
+/// is optional and the text is blank, or says no to a consent (`off`, `false`, `no` or `0`).
 pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
     match field.kind {
         FieldKind::Number | FieldKind::Consent | FieldKind::Choices if text.chars().all(is_blank) => {
@@ -124,7 +125,7 @@ pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>
     }
 }
 
-/// The result of a field without a value.
+/// The result for a field without a value: a problem if the field is required, otherwise `None`.
 pub(crate) fn absent(field: &Field) -> Result<Option<FieldValue>, Vec<Problem>> {
     if field.required { Err(vec![Problem::Missing]) } else { Ok(None) }
 }

@@ -32,7 +32,7 @@ pub struct ServerDescription {
     pub name: &'static str,
     pub title: &'static str,
     pub version: &'static str,
-    /// For the client's model.
+    /// Instructions for the client's language model.
     pub instructions: String,
 }
 
@@ -56,7 +56,7 @@ pub struct ToolHints {
     pub is_destructive: bool,
     /// Whether a second call with the same arguments changes nothing more.
     pub is_idempotent: bool,
-    /// Whether a call has effects on systems of others.
+    /// Whether a call affects systems outside of this server's control.
     pub is_open_world: bool,
 }
 
@@ -135,7 +135,7 @@ impl ServerHandler for McpServer {
             .with_instructions(about.instructions)
     }
 
-    /// All revisions except 2025-03-26, which requires that servers accept batches: the SDK does not.
+    /// All revisions except 2025-03-26, which requires that servers accept batches: the SDK accepts none.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         known.filter(|version| **version != ProtocolVersion::V_2025_03_26).cloned().collect()

@@ -22,7 +22,9 @@ pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite +
         match (&mut input).take(most).read_until(b'\n', &mut line).await {
             Ok(0) => return,
             Ok(_) => {}
-            Err(error) => return tracing::error!(%error, "cannot read from the client"),
+            Err(error) => {
+                return tracing::error!(%error, "cannot read the messages of the MCP client; the session ends");
+            }
         }
         let is_too_long = line.len() > longest && !line.ends_with(b"\n");
         if is_too_long {

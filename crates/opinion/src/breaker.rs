@@ -1,4 +1,4 @@
-//! Decides when rspamd is not asked because it fails. Pure: time is an argument.
+//! A circuit breaker that stops requests to rspamd while it fails. The caller passes the time.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub(crate) struct Breaker {
 struct Pause {
     length: Duration,
     ends_at: Instant,
-    /// Whether the one request after the pause is under way.
+    /// Whether the one request after the pause is queued or in progress.
     is_on_trial: bool,
 }
 
@@ -54,14 +54,14 @@ impl Breaker {
         }
     }
 
-    /// Records an answer.
+    /// Records a usable answer, which ends a pause. Returns a change to log, if any.
     pub fn succeed(&mut self) -> Option<Change> {
         self.failures = 0;
         self.pause.take().map(|_| Change::Resumed)
     }
 
     /// Records a request without a usable answer. Late failures of requests that were sent before a pause do
-    /// not prolong it.
+    /// not prolong it. Returns a change to log if the first pause begins; a longer pause is not a change.
     pub fn fail(&mut self, now: Instant) -> Option<Change> {
         self.failures = self.failures.saturating_add(1);
         match &mut self.pause {

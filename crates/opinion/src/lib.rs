@@ -1,7 +1,7 @@
 //! Asks rspamd for its opinion on submissions, over its HTTP interface.
 //!
-//! [`OpinionQueue`] is a bounded queue with a thread that asks. It never blocks its caller: beyond its room,
-//! and while rspamd does not answer, submissions get no opinion.
+//! [`OpinionQueue`] is a bounded queue with a thread that sends the requests. Queuing never waits for rspamd:
+//! if the queue is full, or while rspamd does not answer, submissions get no opinion.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

@@ -9,14 +9,14 @@ use http::HeaderValue;
 /// The options of an rspamd server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RspamdOptions {
-    /// Without a path.
+    /// The server's URL, without a path.
     pub url: Url,
     pub password: Option<Password>,
-    /// The limit of a request, and how long the delivery of a submission waits for the answer.
+    /// The time limit of a request, and how long the delivery of a submission waits for the answer.
     pub timeout: Duration,
 }
 
-/// The value of the header `Password`. Its debug output is empty.
+/// The value of the header `Password`. Its debug output hides the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(HeaderValue);
 

@@ -33,7 +33,8 @@ pub struct OpinionRequest {
     pub due_at: i64,
 }
 
-/// Records the result for a submission: `None` if rspamd did not answer.
+/// Records the result for a submission: `None` if rspamd was not asked or gave no usable answer. Not called
+/// for a submission whose request panics.
 pub type Record = Box<dyn Fn(OpinionRequest, Option<Opinion>) -> Recording + Send + Sync>;
 type Recording = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -47,7 +48,7 @@ pub struct OpinionCounts {
 }
 
 /// Asks rspamd about submissions, on a thread that starts with the first one. Dropping the queue forgets
-/// those that wait.
+/// those that wait, cancels requests in progress, and waits for the thread to end.
 pub struct OpinionQueue {
     shared: Arc<Shared>,
     worker: Mutex<Option<Worker>>,
@@ -83,8 +84,8 @@ impl OpinionQueue {
         OpinionQueue { shared: Arc::new(Shared { record, counts, server, stop }), worker: Mutex::new(None) }
     }
 
-    /// The number of submissions that can be pushed now. Zero while rspamd does not answer. A server with
-    /// other options begins anew.
+    /// The number of submissions that can be pushed now. Zero while the circuit breaker is open. Resets the
+    /// breaker if the options have changed.
     pub fn room(&self, options: &Arc<RspamdOptions>, now: Instant) -> usize {
         let mut server = self.shared.server();
         if server.options.as_ref() != Some(options) {
@@ -95,7 +96,8 @@ impl OpinionQueue {
         server.breaker.allowance(now).min(free)
     }
 
-    /// Queues submissions, at most as many as there is room for; more are dropped.
+    /// Queues submissions without blocking. The caller passes at most [`OpinionQueue::room`] of them. Drops
+    /// those for which the queue has no space, or all, after logging an error, if the thread cannot start.
     pub fn push(&self, options: &Arc<RspamdOptions>, requests: Vec<OpinionRequest>) {
         if requests.is_empty() {
             return;
@@ -104,7 +106,9 @@ impl OpinionQueue {
         if worker.is_none() {
             match start(self.shared.clone()) {
                 Ok(started) => *worker = Some(started),
-                Err(error) => return tracing::error!(%error, "cannot start the thread that asks rspamd"),
+                Err(error) => {
+                    return tracing::error!(%error, "cannot start the thread that asks rspamd; submissions are delivered without its opinion");
+                }
             }
         }
         let Some(worker) = &*worker else { return };
@@ -127,7 +131,7 @@ impl Drop for OpinionQueue {
     }
 }
 
-/// Starts the thread.
+/// Starts the thread that asks rspamd.
 fn start(shared: Arc<Shared>) -> std::io::Result<Worker> {
     let (sender, receiver) = mpsc::channel(CAPACITY);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -138,7 +142,7 @@ fn start(shared: Arc<Shared>) -> std::io::Result<Worker> {
                 () = serve(&shared, receiver) => {}
             }
         });
-        // Do not wait for lookups of names.
+        // Do not wait for DNS lookups in progress.
         runtime.shutdown_background();
     };
     let thread = thread::Builder::new().name("opinion".to_owned()).spawn(work)?;

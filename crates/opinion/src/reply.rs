@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The number of rules that an opinion names.
+/// Maximum number of rules that an opinion names.
 const MAX_RULES: usize = 4;
 const MAX_RULE_CHARS: usize = 40;
 /// The largest amount of points that is shown.
@@ -36,7 +36,8 @@ struct Symbol {
     score: f64,
 }
 
-/// Reads the body of a reply. `None` if it is not one.
+/// Reads the body of a reply; `None` if it is not a reply of rspamd. Every action except `no action`,
+/// `greylist` and `soft reject` counts as spam.
 pub(crate) fn parse(body: &[u8]) -> Option<Opinion> {
     let reply: Reply = serde_json::from_slice(body).ok()?;
     // Greylisting and `soft reject` (rate limits) only delay a mail: they are no opinion on its content.
@@ -59,7 +60,8 @@ pub(crate) fn parse(body: &[u8]) -> Option<Opinion> {
     Some(Opinion::Spam(text))
 }
 
-/// Names of rules are ASCII. Others may quote the visitor, and are left out.
+/// Whether a name consists of ASCII letters, digits, `_`, `-` and `.`, as names of rules do. Other names may
+/// quote the visitor.
 fn is_rule_name(name: &str) -> bool {
     let is_permitted = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !name.is_empty() && name.bytes().all(is_permitted)

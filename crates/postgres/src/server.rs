@@ -233,7 +233,7 @@ mod tests {
         let server =
             Server::parse("postgres://db.example.com/a?keepalives_idle=60&keepalives_retries=9").unwrap();
         let config = server.config();
-        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(60));
+        assert_eq!(config.get_keepalives_idle(), Duration::from_mins(1));
         assert_eq!(config.get_keepalives_interval(), Some(Duration::from_secs(2)));
         assert_eq!(config.get_keepalives_retries(), Some(9));
     }

@@ -476,7 +476,9 @@ impl FolderListing<'_, '_, '_> {
             }
             Some(HostingFile::Program | HostingFile::RulesCopy) => {}
             Some(HostingFile::Configuration) if !is_listed => {
-                self.faults.push(warn("is the configuration of a host; it is neither applied nor published"));
+                self.faults.push(warn(
+                    "is the configuration of a hosting provider; it is neither applied nor published",
+                ));
                 self.exclude(place.to_owned(), ExclusionReason::Configuration);
                 return true;
             }

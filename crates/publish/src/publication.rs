@@ -67,9 +67,9 @@ pub enum ExclusionReason {
     /// The mode of the file, or of a folder above it.
     #[error("fewer users may read it (mode {:04o}) than the pages", .0 & 0o7777)]
     Mode(u32),
-    #[error("its name is that of a backup, a temporary file or a file of the system")]
+    #[error("its name is that of a backup, a temporary file or a file of the operating system")]
     Leftover,
-    #[error("its name is that of a configuration, which may have passwords")]
+    #[error("its name is that of a configuration file, which may contain passwords")]
     Configuration,
     #[error("its name is that of a file with private keys")]
     KeyFile,
@@ -78,7 +78,7 @@ pub enum ExclusionReason {
     #[error("it is a program, which this server does not run")]
     ServerCode,
     /// Rules or programs for a hosting provider, at the root of a build or of `static/`.
-    #[error("it is for the server of a host, not for visitors")]
+    #[error("it is for the server of a hosting provider, not for visitors")]
     Hosting,
     #[error("it holds the packages of the project in this folder")]
     Packages,

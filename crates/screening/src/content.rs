@@ -31,7 +31,7 @@ const FREE_MAIL: &str = include_str!("free_mail.txt");
 /// A text with at least this many words is long, and one with fewer than [`FEW_WORDS`] is short.
 const MANY_WORDS: usize = 60;
 const FEW_WORDS: usize = 15;
-/// From this number of long words on, their share that is frequent on the site's pages says something.
+/// Minimum number of long words in a text for comparing its words with those of the site's pages.
 const MIN_LONG_WORDS: usize = 12;
 /// A text uses the site's words if at least this percentage of its long words is frequent there, and foreign
 /// ones if less than [`FOREIGN_PERCENT`] is.
@@ -138,11 +138,11 @@ fn link_strength(links: usize, words: usize) -> u32 {
 /// The findings of one pass over the tokens of a text.
 #[derive(Default)]
 struct TextScan {
-    /// The weight of subjects that promise quick money.
+    /// The total weight of words about getting rich quickly.
     money: u32,
     links: usize,
     words: usize,
-    /// Two for each link in forum markup, and one for each link in HTML.
+    /// The sum over all links with markup: two for forum markup, one for HTML.
     markup: usize,
     /// The domain of the first link through a URL shortener.
     shortener: Option<String>,
@@ -166,6 +166,7 @@ struct TextScan {
 }
 
 impl TextScan {
+    /// Scans the tokens. A text without words has no features, only links.
     fn run(text: &TokenizedText<'_>, options: &ScreeningOptions) -> TextScan {
         let ScreeningOptions { blocked, lexicon, profile, .. } = options;
         let mut scan = TextScan::default();

@@ -1,4 +1,4 @@
-//! The features of a text: what its writer does, the subject of an offer, and what only honest enquiries do.
+//! The features of a text: steps of a sales pitch, subjects of offers, and what only honest enquiries have.
 //!
 //! `lexicon/features.toml` declares them with their points; the files of languages map phrases to them, so
 //! that one set of points serves all languages.
@@ -40,7 +40,7 @@ named_enum! {
         Link = "link",
         /// A link leads to the domain of the sender's e-mail address.
         OwnLink = "own-link",
-        /// The e-mail address is neither at a free mail provider nor at the site's own domain.
+        /// An e-mail address is not at a provider of free mailboxes.
         CompanyAddress = "company-address",
         /// The text has no question mark.
         NoQuestion = "no-question",
@@ -52,9 +52,9 @@ named_enum! {
         SiteWords = "site-words",
         /// Hardly any word of the text is frequent on the site's pages.
         ForeignWords = "foreign-words",
-        /// At least three steps of a pitch.
+        /// The text has at least three steps of a pitch.
         ManySteps = "many-steps",
-        /// The text has numbers.
+        /// A word of the text contains a digit.
         Digits = "digits",
         /// The wording, which [`wording`](crate::wording) judges. Its points are for a unit of the logarithm
         /// of the odds.

@@ -27,29 +27,29 @@ pub const MAX_LESSONS: usize = 3000;
 pub const MAX_AGE: Duration = Duration::from_hours(24 * 730);
 /// A lesson counts half as much after this time.
 const HALF_LIFE: Duration = Duration::from_hours(24 * 365);
-/// With fewer lessons of either kind, the model says nothing.
+/// Minimum sums of the weights of lessons of either kind. With less, the model gives no result.
 const MIN_SPAM: f64 = 4.0;
 const MIN_HONEST: f64 = 4.0;
 /// Added to each count, so that rare tokens say little.
 const SMOOTHING: f64 = 0.5;
 /// Points for a unit of the averaged logarithm of the odds.
 const POINTS_PER_UNIT: f64 = 9.0;
-/// How much words count, compared with features.
+/// The weight of the odds of words; that of features is 1.
 const WORDS_SHARE: f64 = 0.6;
-/// Words count only if at least this many lessons have them.
+/// Minimum sum of the weights of the lessons with a word. Rarer words do not count.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
-/// The share of honest lessons that may be marked.
+/// The share of honest lessons that the calibration allows to be marked as suspicious.
 const MAX_WRONG: f64 = 0.03;
-/// With so many honest lessons, the calibration counts half.
+/// The number of honest lessons with which half of the calibrated shift applies.
 const CERTAIN: f64 = 20.0;
 /// Maximum number of points that the model adds and subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -12;
-/// A weak lesson, such as a reply, counts this much.
+/// The weight of a new weak lesson, such as a reply; that of other new lessons is 1.
 const WEAK: f64 = 0.4;
-/// The number of smallest tokens that represent a lesson when near-duplicates are found.
+/// The number of a lesson's smallest word tokens that are compared to find near-duplicates.
 const SKETCH: usize = 6;
-/// The number of these that two lessons of one kind share if they count as one.
+/// The number of tokens in [`SKETCH`] that two lessons of one kind must share to count as one.
 const SAME: usize = 5;
 
 /// The decision that a lesson teaches.
@@ -59,7 +59,7 @@ pub enum Teaching {
     Spam,
     /// Released, or marked as no spam.
     Honest,
-    /// Answered or finished: weak evidence that it is honest.
+    /// Answered or finished: weak evidence that the submission is honest.
     WeakHonest,
 }
 
@@ -73,7 +73,7 @@ impl Teaching {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
     pub teaching: Teaching,
-    /// How long ago it was taught.
+    /// How long ago the operator decided.
     pub age: Duration,
     pub tokens: Tokens,
 }
@@ -109,7 +109,8 @@ impl Tokens {
     }
 }
 
-/// Tokens are keyed hashes already, so that visitors cannot choose ones that collide.
+/// A fast hasher for tokens. It need not resist attackers: tokens are keyed hashes, so visitors cannot choose
+/// ones that collide.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TokenHasher(u64);
 
@@ -144,11 +145,11 @@ struct Counts {
     tokens: TokenMap<Count>,
     spam: f64,
     honest: f64,
-    /// The numbers of lessons, weak ones included.
+    /// The numbers of spam lessons and of honest ones, weak ones included.
     lessons: (usize, usize),
 }
 
-/// The odds of tokens, from all lessons. Without enough of them, the model says nothing.
+/// The odds of tokens, from all lessons. Without enough lessons, the model gives no result.
 #[derive(Debug, Default)]
 pub struct LearnedModel {
     is_ready: bool,
@@ -158,7 +159,7 @@ pub struct LearnedModel {
     shift: f64,
     /// The minimum number of points.
     min_points: i32,
-    /// The numbers of lessons, weak ones included.
+    /// The numbers of spam lessons and of honest ones, weak ones included.
     lessons: (usize, usize),
 }
 
@@ -199,8 +200,8 @@ impl Counts {
         (f64::from(MIN_POINTS) * (self.honest / self.spam.max(1.0)).min(1.0)) as i32
     }
 
-    /// The shift with which hardly any honest lesson would be marked, judged without itself. The fewer honest
-    /// lessons there are, the more cautious it is.
+    /// The shift with which hardly any honest lesson would be marked, each judged without its own influence.
+    /// The fewer honest lessons there are, the closer to zero the shift is. At least one must be honest.
     fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
         let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
         let mut totals: Vec<f64> = honest
@@ -293,13 +294,13 @@ impl LearnedModel {
     }
 }
 
-/// How much a lesson counts.
+/// The weight of a lesson, which halves with each [`HALF_LIFE`].
 fn weight(lesson: &Lesson) -> f64 {
     let strength = if lesson.teaching == Teaching::WeakHonest { WEAK } else { 1.0 };
     strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
 }
 
-/// Whether a lesson is nearly equal to an earlier one of its kind. Otherwise, notes it under its number.
+/// Whether a lesson is nearly equal to an earlier one of its kind. Otherwise, adds it to `seen` as `number`.
 fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
     let kind = lesson.teaching.is_spam();
     let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH);

@@ -42,9 +42,9 @@ pub(super) const BUILT_IN: [(&str, &str); 22] = [
 
 /// Maximum number of words that a `~` matches.
 const GAP: usize = 3;
-/// The weight of a phrase that states none, and the greatest one.
+/// The weight of a phrase that states none.
 const DEFAULT_WEIGHT: u8 = 2;
-/// The weight at which a feature has its full strength.
+/// The maximum weight of a phrase, and the weight at which a feature has its full strength.
 pub(super) const FULL_WEIGHT: u8 = 4;
 
 /// The ID of a word in the lexicon.
@@ -55,10 +55,10 @@ const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 /// Maximum number of files with frequent words: languages are bits of a `u32`.
 const MAX_LANGUAGES: u32 = 32;
-/// A text with fewer frequent words of its language may be in any language.
+/// A text with fewer frequent words of every language than this counts as a text in all languages.
 const MIN_COMMON: u32 = 3;
-/// A text is in each language of which it has at least this percentage of the frequent words that it has of
-/// any.
+/// A text also counts as a text in another language if its number of frequent words of that language is at
+/// least this percentage of the number for its main language.
 const SAME_LANGUAGE_PERCENT: u32 = 60;
 /// Maximum number of words and of phrases; IDs have 16 bits.
 const MAX_ENTRIES: usize = 60_000;
@@ -101,8 +101,8 @@ struct Lead {
     near: u64,
 }
 
-/// The features and their phrases. The one that is part of the binary is read when it is first used, because
-/// that takes as long as starting a command that does without it.
+/// The features and their phrases. The built-in lexicon is parsed on first use, because parsing takes as long
+/// as starting a command that does not need it.
 pub struct Lexicon(OnceLock<Tables>);
 
 impl Deref for Lexicon {
@@ -180,7 +180,7 @@ impl Lexicon {
         Tables::with_files(own).map(|tables| Lexicon(OnceLock::from(tables)))
     }
 
-    /// Reads the lexicon, if it has not been used yet, so that its first use does not take longer.
+    /// Parses the built-in lexicon if it has not been used yet, so that its first use does not take longer.
     pub fn prepare(&self) {
         let _ = &**self;
     }
@@ -510,7 +510,7 @@ impl Words<'_> {
         }
     }
 
-    /// The languages in which the text may be, as a bit set.
+    /// The languages in which the text may be, as a bit set; all bits if it has too few frequent words.
     fn languages(&self) -> u32 {
         let mut counts = [0; MAX_LANGUAGES as usize];
         for id in self.ids.iter().filter(|id| **id != BREAK) {

@@ -69,12 +69,12 @@ pub struct ScreeningOptions {
     pub lexicon: Arc<Lexicon>,
     /// The site's trade and vocabulary.
     pub profile: Arc<SiteProfile>,
-    /// Whether the operator's decisions teach, and whether what they taught counts.
+    /// Whether screening learns from the operator's decisions, and whether learned evidence adds points.
     pub learn: bool,
 }
 
 impl ScreeningOptions {
-    /// Whether an opinion from outside counts.
+    /// Whether an opinion of rspamd adds points.
     pub fn counts_opinions(&self) -> bool {
         self.enabled && !self.ignored.contains(&Signal::Opinion)
     }
@@ -235,7 +235,7 @@ pub fn screen_with(
     score_findings(findings, options)
 }
 
-/// The sum of the operator's decisions, and the key of its tokens.
+/// The model of the operator's decisions, and the key with which its tokens are hashed.
 #[derive(Debug)]
 pub struct Learned {
     pub model: LearnedModel,
@@ -284,9 +284,9 @@ pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Ve
     weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
 }
 
-/// Converts findings to points, and compares their sum with the thresholds: to hold a submission, without
-/// those of [`Signal::Rate`], and only if it has more than halfway to it without those of
-/// [`Signal::Learned`]. Drops findings that add no points.
+/// Converts findings to points, and compares their sum with the thresholds. Points for [`Signal::Rate`] never
+/// hold a submission. Points for [`Signal::Learned`] hold one only if the points without both signals reach
+/// the midpoint of the two thresholds. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -303,8 +303,8 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
     let of = |signal| reasons.iter().find(|reason| reason.signal == signal).map_or(0, |reason| reason.points);
     let (counted, marked_from) = (score - of(Signal::Rate), options.suspicious_threshold.max(1));
-    // Learned evidence holds nothing that is not strongly suspicious without it: a wrong decision may have
-    // taught it.
+    // Learned points hold only a submission that is strongly suspicious without them, because the operator's
+    // decisions may have been wrong.
     let strong = marked_from.midpoint(threshold).min(threshold);
     let hold = counted >= threshold && counted - of(Signal::Learned) >= strong;
     let suspicious = !hold && score >= marked_from;

@@ -6,13 +6,13 @@ use super::profile::SiteProfile;
 
 /// Maximum number of points of a text that is an offer.
 pub(super) const MAX_POINTS: u32 = 80;
-/// Fewer points say too little.
+/// Minimum number of points of an offer: a text with fewer is not an offer.
 const MIN_POINTS: i32 = 25;
-/// A text without a part of an offer that has so many points, or a wording with such odds, is none by its
-/// shape alone.
+/// Minimum points of a pitch, topic or vice, or minimum odds of the wording, in hundredths, that make a text
+/// an offer. A text with neither is not an offer, even if its shape adds enough points.
 const TELLING_POINTS: i32 = 5;
 const TELLING_ODDS: i32 = 100;
-/// Only so many subjects count: a company that lists all its services is no worse than one with few.
+/// Maximum number of topics that count: a company that lists all its services is no worse than one with few.
 const MAX_TOPICS: usize = 2;
 /// From this number of steps on, a text is a pitch.
 const MANY_STEPS: usize = 3;
@@ -43,7 +43,8 @@ impl Weights {
         }
     }
 
-    /// Adds [`Shape::ManySteps`] if the text has that many steps of a pitch.
+    /// Adds [`Shape::ManySteps`] if the text has at least [`MANY_STEPS`] steps of a pitch. Steps with the
+    /// weight 1 do not count.
     pub fn count_steps(&mut self, lexicon: &Lexicon) {
         let steps = self.features(lexicon, FeatureKind::Pitch).filter(|(_, weight)| *weight > 1).count();
         if steps >= MANY_STEPS {
@@ -79,7 +80,8 @@ impl Weights {
         found.map(|(_, weight)| u32::from(*weight)).sum()
     }
 
-    /// Adds up the points of the features, and those of the wording, whose odds are in hundredths.
+    /// Adds up the points of the features, and those of the wording, whose odds are in hundredths. Ignores
+    /// topics of the site's own trade. Returns no points and no features if the text is not an offer.
     pub fn judge(&self, lexicon: &Lexicon, profile: &SiteProfile, wording: i32) -> Offer {
         let mut counted: Vec<(i32, FeatureId)> = Vec::new();
         let mut topics: Vec<(i32, FeatureId)> = Vec::new();

@@ -1,6 +1,5 @@
 //! The trade and the words of a site, from its own pages: an offer to build websites is spam to a harbor,
-//! and an enquiry
-//! to an agency.
+//! and an enquiry to an agency.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,7 @@ const MAX_WORDS: usize = 300;
 const MIN_LETTERS: u32 = 6;
 /// A profile with fewer frequent words says nothing about which words are foreign to the site.
 const MIN_WORDS: usize = 60;
-/// A subject is the site's own trade if this part of its pages (one in so many) is about it, at least two.
+/// A subject is the site's own trade if at least one in this many pages, and at least two, are about it.
 const TRADE_SHARE: usize = 8;
 /// Maximum length of a text that is read, in bytes. The beginning of a page says what it is about.
 const MAX_TEXT: usize = 10_000;
@@ -31,7 +30,7 @@ pub struct SiteProfile {
 }
 
 impl SiteProfile {
-    /// Reads the texts of a site's pages.
+    /// Reads the texts of a site's pages: the first `MAX_TEXTS`, and of each the first `MAX_TEXT` bytes.
     pub fn read<'a>(lexicon: &Lexicon, texts: impl IntoIterator<Item = &'a str>) -> SiteProfile {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         let mut pages_about: HashMap<FeatureId, usize> = HashMap::new();

@@ -227,7 +227,8 @@ impl Tokenizer<'_> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
         let (mut letters, mut lower) = (0, 0);
-        // The hashes of the first letters, from one on, without a check for each whether it is a prefix.
+        // The hash after each of the first letters. Storing also those of lengths below the shortest prefix
+        // saves a check per letter.
         let mut begin = [0; *PREFIX_LENGTHS.end()];
         let mut add = |byte: u8| {
             let small = byte | 0x20;

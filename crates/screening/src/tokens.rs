@@ -15,8 +15,8 @@ pub type TokenKey = [u8; 16];
 /// Maximum number of tokens that are features or pairs of features.
 const MAX_FEATURES: usize = 120;
 
-/// The tokens of a text whose features have these names, and which has so many points. The same text gives
-/// the same tokens with the same key.
+/// The tokens of a text, at most [`MAX_TOKENS`]. `features` are the names of its features, and `points` those
+/// of its signals, stored as at most 255. The same text gives the same tokens with the same key.
 pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, key: &TokenKey) -> Tokens {
     let hasher = SipHasher13::new_with_key(key);
     let hash = |bytes: &[u8]| u32::try_from(hasher.hash(bytes) >> 32).unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, 
     Tokens { points: u8::try_from(points).unwrap_or(u8::MAX), hashes: found }
 }
 
-/// Adds the features and their pairs.
+/// Adds the features and their pairs, at most [`MAX_FEATURES`] in all.
 fn collect_features(features: &[&str], hash: &impl Fn(&[u8]) -> u32, found: &mut Vec<u32>) {
     let mut bytes: Vec<u8> = Vec::new();
     for (at, name) in features.iter().enumerate() {

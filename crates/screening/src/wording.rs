@@ -1,20 +1,20 @@
 //! How a text is worded: a linear model of its letter sequences, fitted to labeled texts of many languages
-//! and trades (`examples/fit.rs`). It knows what phrases do not list: endings, punctuation, ways of speaking.
+//! and trades (`examples/fit.rs`). It covers what phrases do not list: endings, punctuation, turns of phrase.
 
 /// The binary logarithm of the number of weights.
 const BITS: u32 = 15;
 /// Maximum length of the sequences, in characters, within a word with a space on both sides. The minimum is
 /// three.
 const MAX_LENGTH: usize = 5;
-/// Texts with fewer distinct sequences say too little.
+/// Minimum number of distinct sequences for a result.
 const MIN_SEQUENCES: u64 = 60;
-/// Maximum length of a text that is read, in bytes: the beginning says how it is worded, and the work is
-/// bounded.
+/// Maximum total length of the texts that are read, in bytes. The beginning shows how they are worded, and
+/// the limit bounds the work.
 const MAX_TEXT: usize = 8_000;
 
 /// The weights, a signed byte each, by the hash of a sequence.
 static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
-/// How many of these make a unit of the logarithm of the odds.
+/// The weight that equals one unit of the logarithm of the odds.
 pub const WEIGHT_UNIT: f64 = 16.0;
 
 /// The hashes of the distinct sequences of a text, each below 2^15, in the order in which they begin.
@@ -79,7 +79,8 @@ fn read_letters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
     letters
 }
 
-/// The text before the first part between white space that has a scheme, and the text after this part.
+/// The text before the first link with a scheme, and the text after it. The link extends to white space on
+/// both sides. `None` if there is no such link.
 fn split_at_link(text: &str) -> Option<(&str, &str)> {
     let (colon, _) = text.match_indices(':').find(|(at, _)| text[at + 1..].starts_with("//"))?;
     let (before, link) = text.split_at(colon);
@@ -134,7 +135,7 @@ fn end_word(letters: &mut Vec<u32>) {
     }
 }
 
-/// Marks bytes in [`FOLDED`] that are white space, and those of characters that are not ASCII.
+/// The values in [`FOLDED`] of white space, and of bytes that are not ASCII.
 const WHITE: u8 = 0xfe;
 const NOT_ASCII: u8 = 0xff;
 

@@ -47,7 +47,7 @@ impl Blob {
         Self { hash: blake3::hash(&bytes), bytes, disk: None }
     }
 
-    /// A file on the disk, and the hash of its content.
+    /// A blob whose content stays on the disk. `hash` is the hash of the content.
     pub fn on_disk(file: Arc<DiskFile>, hash: blake3::Hash) -> Self {
         Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }

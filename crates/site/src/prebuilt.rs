@@ -511,7 +511,8 @@ fn restrict_content_type(file: &mut File, permitted: &[&str]) {
     });
 }
 
-/// If a file is a 404 page, the folder in which it is sent for missing paths; empty for the whole build.
+/// The folder for whose missing paths this file is the 404 page: `404.html` in any folder, or
+/// `404/index.html` at the root, whose folder is empty. `None` for other files.
 fn not_found_folder(name: &str) -> Option<&str> {
     match name {
         "404.html" | "404/index.html" => Some(""),

@@ -266,7 +266,11 @@ fn check_documents(
         let tomorrow = options.today.tomorrow().unwrap_or(options.today);
         if document.unpublished.is_none() && matter.updated.is_some_and(|date| date > tomorrow) {
             let fault = document.warning_at_key("updated", "`updated` is in the future");
-            faults.push(fault.hint("the page is published anyway; set `date` to publish it later"));
+            faults.push(
+                fault.hint(
+                    "correct it; the page is published anyway, unless `date` is set to publish it later",
+                ),
+            );
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
             let fault = document.warning_at_key("date", "the post has no `date`");

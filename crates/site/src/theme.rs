@@ -115,7 +115,8 @@ impl Theme {
         for (name, blob) in self.template_files() {
             if blob.bytes.len() > MAX_TEMPLATE_BYTES {
                 let message = format!("the template is larger than {} KiB", MAX_TEMPLATE_BYTES >> 10);
-                faults.push(Fault::error(format!("theme/{name}"), None, message));
+                let fault = Fault::error(format!("theme/{name}"), None, message);
+                faults.push(fault.hint("divide it into files in `theme/partials/` with `{% include %}`"));
                 continue;
             }
             let Ok(text) = std::str::from_utf8(&blob.bytes) else {

@@ -247,9 +247,12 @@ fn report_missing(
     let missing: Vec<&str> = english.texts.keys().filter(is_missing).map(String::as_str).collect();
     let (first, others) = missing.split_first()?;
     let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-    let message = format!("`{first}`{more} missing: the English text is used");
+    let message = format!("no translation of `{first}`{more}: the English text is used");
     let fault = Fault::warning(format!("theme/{WORDS_FOLDER}{language}.toml"), None, message);
-    Some(fault.hint("translate them; `frontdesk theme DIR words/en.toml` writes all words to theme/"))
+    Some(fault.hint(format!(
+        "translate them in `theme/{WORDS_FOLDER}{language}.toml`; `frontdesk theme DIR words/en.toml` copies the \
+         English words to theme/"
+    )))
 }
 
 /// Parses a file of words. Returns its words, and the faults of other entries with their lines.

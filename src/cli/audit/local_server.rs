@@ -8,29 +8,32 @@ use anyhow::{Context as _, anyhow, bail};
 use frontdesk_audit::{Url, parse_target};
 use frontdesk_forms::text::visible_lines;
 
-/// A `frontdesk serve` of its own, on a loopback address, with an empty inbox in a temporary folder and
-/// without channels. Ends when it is dropped.
+/// A process of `frontdesk serve` on a loopback address, with an empty inbox in a temporary folder and
+/// without channels. Dropping it stops the process and waits for its end.
 pub(super) struct LocalServer {
     child: Child,
     pub(super) url: Url,
 }
 
 impl LocalServer {
-    /// Starts the server, and waits until it listens. The error has what the server printed.
+    /// Starts the server, and waits until it listens. The error quotes what the server printed to
+    /// standard error.
     pub(super) fn start(folder: &Path) -> anyhow::Result<LocalServer> {
-        // A name that begins with a hyphen is no option.
-        let folder = std::path::absolute(folder).context("cannot find the folder")?;
-        let program = std::env::current_exe().context("cannot find this program")?;
+        // An absolute path cannot be taken for an option, even if the folder's name begins with a hyphen.
+        let folder = std::path::absolute(folder)
+            .with_context(|| format!("cannot make the path `{}` absolute", folder.display()))?;
+        let program = std::env::current_exe()
+            .context("cannot find the file of this program, which would serve the folder")?;
         let mut child = Command::new(program)
             .arg("serve")
             .arg(folder)
             .arg("--isolated")
-            // The server ends when this pipe does, also if this process is killed.
+            // The server ends when this pipe is closed, even if this process is killed.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .context("cannot start a server for the folder")?;
+            .context("cannot start `frontdesk serve` for the folder")?;
         let address = child.stdout.take().and_then(read_address);
         let Some(address) = address else {
             let mut errors = String::new();
@@ -38,7 +41,7 @@ impl LocalServer {
             let _ = child.wait();
             bail!("the folder cannot be served: {}", visible_lines(errors.trim_end()));
         };
-        // The pipe must not fill up.
+        // Read the rest of standard error, because a full pipe would block the server.
         if let Some(mut stderr) = child.stderr.take() {
             std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         }

@@ -29,7 +29,8 @@ const SHOWN_FIELDS: [&str; 14] = [
     "server",
 ];
 
-/// Writes the findings by group, one per line, and then what was not judged.
+/// Writes the findings by group, at most [`SHOWN_PER_RULE`] for each rule. Then writes the submissions
+/// that were sent, and what was not judged.
 pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Write) -> io::Result<()> {
     let pages = counted(report.pages.len(), "page");
     writeln!(out, "{}: {pages}, {}", visible(&report.url), counted(report.requests, "request"))?;
@@ -110,7 +111,8 @@ fn shorten(url: &str, site: &str) -> String {
     }
 }
 
-/// Writes the counts and a hint.
+/// Writes how many findings there are, how many more the baseline hides (`known`), and a hint if there are
+/// findings.
 pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) -> io::Result<()> {
     let (broken, advice) = (report.count(Severity::Broken), report.count(Severity::Advice));
     match (broken + advice, report.not_judged.len()) {

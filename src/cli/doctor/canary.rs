@@ -9,7 +9,7 @@ use frontdesk_inbox::store::CanaryStatus;
 use frontdesk_inbox::time::format_distance;
 
 /// The canary's last run in words, and each step that was not successful: pairs of a subject and a result.
-/// `is_on` says whether the canary is configured.
+/// `is_on` says whether the canary is configured. A single note if it is off, or has not run yet.
 pub(super) fn describe(
     status: Option<&CanaryStatus>,
     is_on: bool,
@@ -20,7 +20,7 @@ pub(super) fn describe(
         return note(if is_on {
             "it has not run yet; a running server runs it within a minute"
         } else {
-            "it is off, so nothing notices if submissions stop to arrive (docs/pages/canary.md)"
+            "it is off, so nothing notices if submissions stop arriving (docs/pages/canary.md)"
         });
     };
     let age = format_distance(status.ended_at, now);
@@ -48,7 +48,6 @@ fn describe_step(step: &StepResult) -> (String, CheckResult) {
     let subject = format!("canary {} {}", step.step, step.subject);
     let text = step.text.clone();
     let result = match step.outcome {
-        // The summary is the problem that counts.
         Outcome::Ok => CheckResult::Good(text),
         Outcome::Skipped => CheckResult::Unknown(text),
         Outcome::Warning | Outcome::Failed => CheckResult::Bad(text),
@@ -80,7 +79,7 @@ mod tests {
             false,
             0,
             &[
-                "note canary: it is off, so nothing notices if submissions stop to arrive (docs/pages/canary.md)",
+                "note canary: it is off, so nothing notices if submissions stop arriving (docs/pages/canary.md)",
             ],
         );
         check(None, true, 0, &["note canary: it has not run yet; a running server runs it within a minute"]);

@@ -98,7 +98,8 @@ impl Resolver {
     }
 }
 
-/// Queries one server over UDP, and again over TCP if the answer is truncated. Returns the answer's bytes.
+/// Queries one server over UDP, and again over TCP if the answer is truncated. Returns the answer's bytes,
+/// also if it has an error code. `timeout` limits UDP as a whole, and each read or write over TCP.
 fn query_server(server: SocketAddr, name: &str, kind: TYPE, timeout: Duration) -> io::Result<Vec<u8>> {
     // An unpredictable id makes it hard for other hosts to forge an answer.
     let [.., high, low] = uuid::Uuid::now_v7().into_bytes();

@@ -153,8 +153,8 @@ fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     })
 }
 
-/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Does
-/// not query top-level domains. Fails if a query fails.
+/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Any
+/// policy passes, even `p=none`. Does not query top-level domains. Fails if a query fails.
 fn check_dmarc(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,

@@ -73,7 +73,7 @@ pub(super) fn public_path(name: &str) -> String {
 /// All responses of a site, and the files that contain their bodies.
 #[derive(Debug)]
 pub(super) struct ExportLayout {
-    /// Sorted by decoded path.
+    /// The responses of each URL, by its decoded path and sorted by it.
     pub urls: Vec<(String, UrlContent)>,
     /// The responses for missing pages.
     pub missing: UrlContent,

@@ -29,7 +29,8 @@ pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>)
     })
 }
 
-/// Marks submissions as spam, or as honest.
+/// Marks submissions as spam, and holds them unless they are delivered; or removes the mark, and releases
+/// those that are held as spam. Teaches screening.
 pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let channels = console.channels.to_vec();
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
@@ -54,7 +55,7 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
     })
 }
 
-/// Assigns submissions to a user, or to none. Fails if the configuration has no such user.
+/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one.
 pub(super) fn assign(
     ids: &[String],
     user: Option<&str>,

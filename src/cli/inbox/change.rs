@@ -170,7 +170,7 @@ fn describe_due(count: usize, noun: &str, url: &DatabaseUrl) -> String {
 /// The result of a change to one submission, as the rest of a sentence about it.
 pub(super) enum Outcome {
     Done(String),
-    /// This many deliveries are due now.
+    /// The change made this many deliveries due now.
     Queued(usize),
     /// Nothing was changed although the operator asked for it.
     Failed(&'static str),
@@ -186,7 +186,7 @@ impl Outcome {
 }
 
 /// Applies a change to each submission, and prints a sentence about each. Returns failure if one could not be
-/// changed, if there is none, or if `missing`, the number of ids without a submission, is not 0. An error of
+/// changed, if there are none, or if `missing`, the number of ids without a submission, is not 0. An error of
 /// the database ends the command; changes before it stay.
 pub(super) fn change_each(
     (found, missing): (Vec<Submission>, usize),
@@ -265,7 +265,8 @@ pub struct DeliverOptions {
 }
 
 /// Queues the selected submissions for those of the team's configured channels, or of `--channel`, that
-/// accept their forms and do not have them yet. Returns failure if a submission could not be queued.
+/// accept their forms and do not have them yet. Returns failure if there is no such channel, or if a
+/// submission that an id selects could not be queued.
 pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let is_wanted = |route: &&Route| {
         route.visitor.is_none() && options.channel.as_ref().is_none_or(|name| *name == route.name)

@@ -32,9 +32,9 @@ pub(super) struct Console<'a> {
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
     pub(super) channels: &'a [Route],
-    /// The phrases of the site, with which decisions teach.
+    /// The site's lexicon, which is needed to teach screening with the operator's decisions.
     pub(super) lexicon: Arc<Lexicon>,
-    /// The users of the inbox, unless a proxy may name others.
+    /// The configured users of the inbox; empty if a proxy may name others.
     pub(super) users: &'a [User],
     /// The width of tables, in columns.
     pub(super) width: usize,
@@ -86,15 +86,15 @@ impl Console<'_> {
                 .is_some_and(|locale| locale.contains("utf8")),
             answers: if stdin.is_terminal() { Some(&mut answers) } else { None },
             out: &mut out,
-            // Not locked, because a thread shows the progress there.
+            // Standard error is not locked, because another thread shows the progress there.
             err: &mut io::stderr(),
         })?;
         out.flush()?;
         Ok(result)
     }
 
-    /// The width that names in tables of counts are cut to: that of the terminal, and none for other
-    /// programs.
+    /// The width that names in tables of counts are cut to: that of the terminal. No limit if standard
+    /// output is not a terminal.
     pub(super) fn cut_width(&self) -> usize {
         if self.is_terminal { self.width } else { usize::MAX }
     }

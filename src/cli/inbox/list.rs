@@ -88,7 +88,7 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
 /// Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
-    // Not above the rows on a terminal.
+    // No progress is shown between rows on a terminal.
     let progress = Progress::start_if(options.output.is_some() || !console.is_terminal, "Exporting");
     let total = inbox.map(|inbox| inbox.count(&Filter::default())).transpose()?.unwrap_or_default();
     progress::begin("submissions read", which.limit.map_or(total, |limit| limit.min(total)) as u64);

@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Creates and prints a link that logs in once within ten minutes. Unless `is_print_only`, opens the link in
 /// a browser if there is a desktop. Fails if no server listens at the web interface's address, unless
-/// `address` is given.
+/// `address` is given, and if there is no inbox yet.
 pub(super) fn open(
     config: &Config,
     address: Option<&str>,
@@ -130,7 +130,8 @@ fn write_redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
 }
 
 /// Lists the sessions, or ends the one whose id begins with `revoke`, or all of them. Ending all also makes
-/// unused login links invalid. Does nothing if there is no inbox.
+/// unused login links invalid. Fails if `revoke` does not match exactly one session. Does nothing
+/// if there is no inbox.
 pub(super) fn sessions(
     revoke: Option<&str>,
     all: bool,

@@ -145,8 +145,8 @@ fn show_removal<T>(count: usize, remove: impl FnOnce() -> T) -> T {
 /// The context for an error that may occur after some submissions have been removed.
 const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
-/// Asks whether to remove `count` submissions, which were received from the first to the last time. Without
-/// these times, there is no submission, and no question.
+/// Asks whether to remove `count` submissions, which were received from the first to the last time.
+/// Without these times, there is no submission: asks nothing and returns true.
 fn confirm_discard(
     count: usize,
     received: Option<(Timestamp, Timestamp)>,

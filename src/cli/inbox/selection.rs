@@ -21,7 +21,7 @@ use frontdesk_inbox::store::{Filter, IdMatch, InboxReader, Listing, SearchText, 
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::TimeArgument;
 
-/// Parses the name of a form. It need not be configured, because submissions outlive their form.
+/// Parses the name of a form. The form need not be configured, because submissions outlive their form.
 pub(super) fn parse_form_name(text: &str) -> Result<String, String> {
     if is_form_name(text) {
         Ok(text.to_owned())

@@ -53,7 +53,7 @@ pub(super) fn run(
 #[derive(Default)]
 pub(in crate::cli) struct Details {
     pub(in crate::cli) deliveries: Vec<Delivery>,
-    /// Empty if there is none.
+    /// Empty if the submission has no annotation.
     pub(in crate::cli) annotation: Annotation,
     pub(in crate::cli) notes: Vec<Note>,
 }
@@ -67,7 +67,7 @@ pub(in crate::cli) fn read_details(inbox: &InboxReader, id: Uuid) -> Result<Deta
     })
 }
 
-/// The state of the team's work on a submission, by labels.
+/// The state of the team's work on a submission, as pairs of a label and a text. Leaves out what is not set.
 fn describe_work(annotation: &Annotation, now: &Zoned) -> Vec<(&'static str, String)> {
     let mut work = Vec::new();
     work.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));

@@ -21,7 +21,7 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 /// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
 
-/// Maximum number of pages, referring hosts and campaigns that are shown.
+/// Maximum number of pages, of referring hosts and of campaigns that are shown.
 const MAX_LEADS: usize = 20;
 
 /// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as

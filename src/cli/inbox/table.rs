@@ -151,7 +151,7 @@ pub(super) fn write_line(
 ) -> std::io::Result<()> {
     let form =
         frontdesk_forms::FormSet::built_in().iter().map(|form| columns(form.name)).max().unwrap_or_default();
-    // The longest name is rare, so it may move the other columns.
+    // The longest name of a status, `unconfirmed`, is rare, so it may move the other columns.
     let usual = Status::ALL.iter().filter(|status| **status != Status::Unconfirmed);
     let status = usual.map(|status| columns(status.name())).max().unwrap_or_default();
     let mut id = submission.id.to_string();

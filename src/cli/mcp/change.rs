@@ -35,8 +35,8 @@ const CODE_BYTES: usize = 4;
 type ChangeResult = Result<Option<String>, StoreError>;
 
 /// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first
-/// one fails, also returns the error and the remaining ids. Fails if the first change does, or if there is no
-/// submission with one of the ids.
+/// one fails, also returns the error and the remaining ids. Fails if the first change does, or if none of the
+/// ids has a submission.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],
@@ -136,7 +136,8 @@ pub(super) fn set_done(
     })
 }
 
-/// Teaches that submissions are spam, and holds them; or that they are not, and releases them.
+/// Teaches that submissions are spam, and holds them unless they are delivered; or that they are not, and
+/// releases those that are held as spam.
 pub(super) fn set_spam(
     session: &McpSession,
     arguments: &mut ToolArguments,

@@ -47,7 +47,7 @@ impl From<StoreError> for ToolError {
 
 /// A removal that a client has seen a preview of.
 pub(super) struct RemovalPreview {
-    /// Must be repeated to confirm the removal.
+    /// The code that the client must repeat to confirm the removal.
     pub(super) code: String,
     /// The submissions that would be removed, sorted.
     pub(super) ids: Vec<Uuid>,

@@ -87,8 +87,8 @@ fn now() -> Zoned {
     Timestamp::now().to_zoned(TimeZone::system())
 }
 
-/// Reads a page of submissions, with excerpts if there is a text for them. A search stops after
-/// [`SEARCH_TIME`].
+/// Reads a page of submissions, with the text around each field's first match of `excerpts_of` if it is
+/// given. A search stops after [`SEARCH_TIME`].
 fn list_page(
     session: &McpSession,
     which: &ListArguments,
@@ -297,7 +297,7 @@ pub(super) fn list_forms(session: &McpSession, _: &mut ToolArguments) -> Result<
             })
         })
         .collect();
-    // Definitions that this version cannot read.
+    // Forms that submissions were sent to, but whose definitions this version cannot read.
     let unknown = counts.iter().filter(|(name, _)| forms.iter().all(|form| form.name != name.as_str()));
     list.extend(
         unknown.map(|(name, count)| json!({ "name": name, "is_configured": false, "submissions": count })),

@@ -19,7 +19,8 @@ pub(super) struct ToolSpec {
     pub(super) description: &'static str,
     pub(super) required: &'static [&'static str],
     pub(super) parameters: fn() -> Parameters,
-    /// The server sends something to others as a consequence if `is_open_world` is set.
+    /// The protocol's hints about what the tool changes. `is_open_world` means that a call may make the
+    /// server send something to others.
     pub(super) hints: ToolHints,
     pub(super) run: fn(&McpSession, &mut ToolArguments) -> Result<Value, ToolError>,
 }

@@ -1,5 +1,4 @@
-//! Inputs of the canary from the server besides the way of a submission: the site's pages and scripts, and
-//! checks of this machine.
+//! Inputs of the canary that the server provides: the site's pages and scripts, and checks of this machine.
 
 #![expect(clippy::disallowed_methods, reason = "checks compare with the current time")]
 
@@ -20,11 +19,11 @@ use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Readership};
 use frontdesk_process::disk::{Inodes, MinFree, Shortage};
 use frontdesk_site::{Site, SiteEntry};
 
-/// After this time, unread submissions are a problem if no operator uses the inbox.
+/// Number of days after which unread submissions are a problem if no operator uses the inbox.
 const UNREAD_DAYS: i64 = 7;
 
-/// Completes the canary's options with the content of the loaded site, and with checks of this machine. Does
-/// nothing if the canary is off.
+/// Completes the canary's options with the inbox's URL, the content of the loaded site, and checks of this
+/// machine. Does nothing if the canary is off.
 pub(super) fn complete(config: &mut Config, site: &Site) {
     if config.canary.every.is_none() {
         return;
@@ -183,7 +182,9 @@ fn judge_digest(undelivered: Option<Timestamp>) -> StepResult {
     step(Step::Digest, "digest", outcome, text)
 }
 
-/// Judges how operators read the inbox. `before` is the time until which everything should have been read.
+/// Judges whether operators use the inbox: a warning if submissions that arrived before the time `before`
+/// are unread, and no operator has used the inbox since that time. Skipped if operators
+/// read submissions elsewhere.
 fn judge_readership(readership: Readership, before: Timestamp, has_channels: bool) -> StepResult {
     let Readership { unread, last_use, is_read_here } = readership;
     let count = match unread {

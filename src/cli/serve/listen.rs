@@ -42,8 +42,9 @@ fn report_bind_errors(mut errors: Vec<(BindError, &str)>) -> anyhow::Result<()> 
 }
 
 /// Takes the sockets that a service manager passed, and binds the configured addresses of the other
-/// listeners; not those for plain HTTP if it passed a socket for TLS. Fails if an address cannot be bound, or
-/// if there is a certificate without a socket for TLS or the other way around.
+/// listeners. Binds no address for plain HTTP if the service manager passed a socket for TLS. Fails if an
+/// address cannot be bound, if there is a certificate without a socket for TLS or the other way around, or if
+/// no socket can serve the inbox's domain over TLS.
 pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
@@ -127,7 +128,8 @@ impl ListeningAddresses {
         Ok(Self { public, private, inbox, inbox_port, first })
     }
 
-    /// With a domain for the inbox, its URL is https: at its own socket, or at the domain.
+    /// Changes the inbox's URL to https if the inbox has a domain: at the address of its own socket, or at
+    /// the domain if it has none.
     pub(super) fn name_inbox(&mut self, config: &Config) {
         let Some(authority) = config.inbox_authority(self.inbox_port) else { return };
         self.inbox = Some(match &self.inbox {

@@ -137,7 +137,7 @@ impl Drop for ServerLog {
 /// contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
     if let Some(panic) = payload.downcast_ref::<Panic>() {
-        // Passed on from another thread.
+        // The panic was passed on from another thread.
         return format!("{panic} ended a request or a task");
     }
     let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));

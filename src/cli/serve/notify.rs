@@ -23,7 +23,7 @@ impl ServiceManager {
             return Self::default();
         }
         Self::connect(&name).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot notify the service manager");
+            tracing::warn!(%error, "cannot use the socket in NOTIFY_SOCKET; the service manager gets no notifications");
             Self::default()
         })
     }

@@ -96,14 +96,14 @@ pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::
 
 /// Creates the data folder if the inbox is in PostgreSQL; with SQLite, the store has created the folder of
 /// its file, and nothing else needs a data folder elsewhere (the ACME client creates its own). Only logs a
-/// warning if that fails. After the start, the server never creates the folder: if it
-/// disappears, its file system may have been unmounted.
+/// warning if that fails. After the start, the server never creates the folder: if it disappears, its file
+/// system may have been unmounted.
 pub(super) fn create_data_folder(config: &Config) {
     if config.store.url.file().is_some() {
         return;
     }
     if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir) {
-        tracing::warn!(%error, "cannot create the data folder {}", config.data_dir.display());
+        tracing::warn!(%error, "cannot create the data folder {}; starting without it", config.data_dir.display());
     }
 }
 

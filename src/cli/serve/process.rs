@@ -12,7 +12,8 @@ use frontdesk_site::disk_file::MAX_HELD_OPEN;
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
-/// Ends this process in order when standard input ends: when the process that started it has ended.
+/// Starts a thread that sends SIGTERM to this process when standard input ends, because the process that
+/// started it has then ended.
 pub(super) fn end_with_input() -> std::io::Result<()> {
     let wait = || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -23,9 +24,8 @@ pub(super) fn end_with_input() -> std::io::Result<()> {
 }
 
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` and the
-/// site's files on the disk need. If
-/// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that are
-/// needed to store and deliver submissions.
+/// site's files on the disk need. If the hard limit is lower, reduces the number of connections: they must
+/// not use up the descriptors that are needed to store and deliver submissions.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let wanted = config.web.http.max_connections as u64 + RESERVED_DESCRIPTORS;
@@ -35,13 +35,13 @@ pub(super) fn raise_descriptor_limit(config: &mut Config) {
         limit.current =
             Some(limit.maximum.map_or(wanted + MAX_HELD_OPEN, |most| most.min(wanted + MAX_HELD_OPEN)));
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "cannot raise the limit on open files");
+            tracing::warn!(%error, "cannot raise the limit on open files; it stays as it is");
             limit.current = before;
         }
         if let Some(current) = limit.current.filter(|current| *current < wanted) {
             let (wanted, possible) = (config.web.http.max_connections, connections_within(current));
             tracing::warn!(
-                "the limit on open files allows only {possible} connections, fewer than `server.max_connections` = {wanted}"
+                "the limit on open files allows only {possible} connections, so the server accepts no more, although `server.max_connections` = {wanted}: raise `ulimit -n`, or `LimitNOFILE` of the service"
             );
             config.web.http.max_connections = possible;
         }
@@ -62,7 +62,7 @@ pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Res
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, caught);
         thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
-    .unwrap_or_else(|error| panic!("no thread can be started: {error}"))
+    .unwrap_or_else(|error| panic!("cannot start a thread to load the site: {error}"))
 }
 
 /// Drops the program's code and constants from this process's memory, because the process has executed code

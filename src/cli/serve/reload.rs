@@ -129,7 +129,10 @@ impl Reloader {
                 let site = Arc::new(site);
                 self.app.snapshot.store(Arc::new(Snapshot { site, ..before.clone() }));
             }
-            Err(panic) => tracing::error!("{}: stronger encodings are not served", panic.with_message()),
+            Err(panic) => tracing::error!(
+                "{}: files are still served in their faster, larger encodings",
+                panic.with_message()
+            ),
         }
     }
 
@@ -145,8 +148,8 @@ impl Reloader {
             // Release memory at normal priority, because other threads may have to wait until that is done.
             allocator::release_memory();
             process::release_program_pages();
-            // At normal priority, because it takes a fraction of a second and shortens the next start by
-            // seconds.
+            // Store conversions at normal priority too: that takes a fraction of a second, and shortens the
+            // next start by seconds.
             if let Err(error) = conversions.store(&stopped) {
                 let folder = conversions.folder().display();
                 tracing::warn!(%error, "cannot cache the Markdown of the build's pages in {folder}; each start converts them");
@@ -163,7 +166,7 @@ impl Reloader {
             match site.create_missing_variants(&encodings, &stopped) {
                 Ok(is_new) => publish(is_new),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot store smaller images in {folder}; serving originals");
+                    tracing::warn!(%error, "cannot cache smaller variants of images in {folder}; serving the originals");
                 }
             }
             match site.strengthen(&encodings, &stopped) {
@@ -176,7 +179,10 @@ impl Reloader {
         };
         let work = move || {
             if let Err(panic) = panics::catch(Part::Content, work) {
-                tracing::error!("{}: some files are served with weaker encodings", panic.with_message());
+                tracing::error!(
+                    "{}: some files are served in faster, larger encodings or uncompressed",
+                    panic.with_message()
+                );
             }
         };
         if let Err(error) = std::thread::Builder::new().name("encode".into()).spawn(work) {
@@ -211,7 +217,7 @@ impl Reloader {
                 self.show_in_pages(&faults, &[]);
                 log_faults(&faults, self.is_json);
                 let count = count_faults(&faults);
-                tracing::error!("reload failed; still serving the previous site ({count})");
+                tracing::error!("reload failed ({count}); still serving the previous site");
                 false
             }
         }

@@ -17,7 +17,7 @@ pub(super) struct StartReport<'a> {
     pub(super) addresses: &'a ListeningAddresses,
     /// Whether the inbox did not exist before.
     pub(super) is_new: bool,
-    /// From the start of the process until it serves.
+    /// The time from the start of the process until the server was ready.
     pub(super) took: Duration,
 }
 
@@ -99,7 +99,7 @@ impl StartReport<'_> {
             "serving"
         );
         if let Err(error) = app.store.health() {
-            tracing::error!(%error, "submissions cannot be stored");
+            tracing::error!(%error, "submissions cannot be stored in the inbox; forms respond with an error until that works");
         }
     }
 }

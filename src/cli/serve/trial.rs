@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use frontdesk_config::FILE_NAME;
+use frontdesk_process::parallel::STACK_BYTES;
 use frontdesk_site::fault::Fault;
 
-/// How long the process may take. Loading 10,000 pages takes seconds.
+/// Maximum time that the other process may take. Loading 10,000 pages takes seconds.
 const MAX_TIME: Duration = Duration::from_mins(5);
-/// Maximum size of the process's address space in bytes. The stacks of threads reserve most of it.
-const MAX_ADDRESS_SPACE: u64 = 6 << 30;
+/// Maximum size of the other process's address space in bytes, besides the stacks of one thread per core.
+const MAX_ADDRESS_SPACE: u64 = 4 << 30;
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The inode, size and change time of each file and folder.
@@ -32,7 +33,7 @@ pub(super) struct TrialLoad {
 }
 
 impl TrialLoad {
-    /// For a site that has just been loaded.
+    /// Creates the state for a site that has just been loaded, which needs no trial.
     pub(super) fn after_load(folder: &Path) -> Self {
         Self { loaded: read_signature(folder) }
     }
@@ -46,7 +47,7 @@ impl TrialLoad {
             return Ok(());
         }
         let failure = try_load(folder).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot start a process to try the changed theme or configuration");
+            tracing::warn!(%error, "cannot start a process to try the changed theme or configuration; loading it in the server without a trial");
             None
         });
         let Some(why) = failure else {
@@ -66,14 +67,16 @@ impl TrialLoad {
 /// Returns why the process did not end by itself; `None` if it did.
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
 fn try_load(folder: &Path) -> io::Result<Option<String>> {
-    // Works even after the program's file was replaced by an upgrade.
+    // This path names the running program even after an upgrade has replaced its file.
     let mut command = Command::new("/proc/self/exe");
     command.args(["check", "--load-only"]).arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    let limit = Rlimit { current: Some(MAX_ADDRESS_SPACE), maximum: Some(MAX_ADDRESS_SPACE) };
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let size = Some(MAX_ADDRESS_SPACE + (cores * STACK_BYTES) as u64);
+    let limit = Rlimit { current: size, maximum: size };
     let _ = prlimit(Some(Pid::from_child(&child)), Resource::As, limit);
-    // Where less memory is available than the limit, the kernel must end this process and not the server.
+    // If less memory is available than the limit, the kernel must end the other process, not the server.
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
     let began = Instant::now();
     loop {

@@ -83,10 +83,13 @@ impl SiteWatcher {
             }
         };
         let watcher = notify::recommended_watcher(trigger);
-        let mut watcher = watcher.with_context(|| format!("cannot watch {}", folder.display()))?;
+        let mut watcher =
+            watcher.with_context(|| format!("cannot watch {} for changes", folder.display()))?;
         let folders = watched_folders(&root, build);
         let (first, mode) = &folders[0];
-        watcher.watch(first, *mode).with_context(|| format!("cannot watch {}", first.display()))?;
+        watcher
+            .watch(first, *mode)
+            .with_context(|| format!("cannot watch {} for changes", first.display()))?;
         let mut watcher = Self { watcher, folders };
         watcher.watch_new_folders();
         Ok(watcher)
@@ -97,7 +100,7 @@ impl SiteWatcher {
     pub(super) fn watch_new_folders(&mut self) {
         for (folder, mode) in self.folders.iter().filter(|(folder, _)| folder.is_dir()) {
             if let Err(error) = self.watcher.watch(folder, *mode) {
-                tracing::warn!(%error, "cannot watch {}", folder.display());
+                tracing::warn!(%error, "cannot watch {} for changes; a change there does not reload the site", folder.display());
             }
         }
     }

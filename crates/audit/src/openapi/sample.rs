@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{MAX_SCHEMAS, OpenApi};
 
-/// The text of all strings without a format.
+/// The value of strings without a format, cut or padded with dots to the permitted length.
 const TEXT: &str = "frontdesk audit: this is a test";
 
 impl OpenApi {
@@ -16,6 +16,8 @@ impl OpenApi {
         value.to_string().contains("frontdesk").then_some(value)
     }
 
+    /// Builds the value for one schema. `name` is the name of the property, from which an e-mail address is
+    /// recognized. `None` for `allOf`, unknown types, more than three items, and once `budget` is 0.
     fn sample_of(&self, schema: &Value, name: &str, budget: &mut usize) -> Option<Value> {
         let schema = self.resolve(schema).filter(|_| *budget > 0)?;
         *budget -= 1;
@@ -57,6 +59,8 @@ impl OpenApi {
     }
 }
 
+/// A text of the format, or an e-mail address if `name` contains `mail`. `None` if the format is unknown, or
+/// if the text violates a length or `pattern`.
 fn sample_text(schema: &Value, name: &str) -> Option<String> {
     let is_address = name.to_ascii_lowercase().contains("mail");
     let text = match schema.get("format").and_then(Value::as_str) {

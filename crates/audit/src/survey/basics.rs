@@ -18,13 +18,13 @@ pub struct BasicsSurvey {
     pub is_public: bool,
     /// A page of an `https` site at its `http` URL; if that redirects to `http` again, also the target.
     pub without_tls: Vec<Arc<Exchange>>,
-    /// The protocol that TLS selects from `h2` and `http/1.1`; the error is a sentence. `None` if it was not
-    /// asked.
+    /// The protocol that TLS selects from `h2` and `http/1.1`; the error is a sentence. `None` if no
+    /// handshake was made.
     pub protocol: Option<Result<String, String>>,
     /// The first page at the same host with `www.`, or without it.
     pub other_host: Option<Arc<Exchange>>,
-    /// A stylesheet, a script or an image of the first page, after redirects, at most [`MAX_ASSETS`]: the
-    /// responses to HEAD, or to GET if HEAD got something else.
+    /// At most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page: the responses
+    /// after redirects to HEAD, or to GET if HEAD failed.
     pub assets: Vec<Asset>,
 }
 
@@ -58,11 +58,13 @@ pub enum AssetKind {
 /// The most files of the first page that are requested.
 const MAX_ASSETS: usize = 2;
 
-/// Requests that must be left for a second file: the groups that follow need them on a site with everything.
+/// A second file is requested only if the budget has this many requests left: the groups that follow may need
+/// them.
 const RESERVED_REQUESTS: usize = 20;
 
 impl BasicsSurvey {
-    /// Sends the requests of the group: at most four, two for assets, and one for each asset that fails.
+    /// Sends the requests of the group: at most six, of which two are for assets, and one more for each
+    /// redirect and each asset whose HEAD fails.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> BasicsSurvey {
         let is_public = client.is_public();
         let assets = ask_for_assets(client, basis).await;
@@ -82,7 +84,8 @@ impl BasicsSurvey {
     }
 }
 
-/// Requests the first stylesheet, script and image of the first page that are files of this site.
+/// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are files
+/// of this site and that `robots.txt` permits.
 async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
     let page = &basis.pages[0];
     let known = [
@@ -120,7 +123,8 @@ async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
     assets
 }
 
-/// Requests a page below the home page if there is one: only its redirect shows whether the path is kept.
+/// Requests a page over `http`, and the target if that redirects to `http` again. Prefers a page below the
+/// home page: only its redirect shows whether the path is kept. Requests nothing if the URL has a port.
 async fn ask_without_tls(client: &Client, basis: &Basis) -> Vec<Arc<Exchange>> {
     let page = basis.pages.iter().map(|page| &page.url).find(|url| url.path() != "/").unwrap_or(&basis.url);
     let mut url = page.clone();

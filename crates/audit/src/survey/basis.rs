@@ -24,23 +24,25 @@ pub struct Basis {
     /// The redirects from the named URL, and the page.
     pub arrival: Vec<Arc<Exchange>>,
     pub robots: Arc<Exchange>,
-    /// Empty unless `robots.txt` is text with status 200.
+    /// The rules of `robots.txt`; empty unless it is text with status 200.
     pub rules: Rc<Robots>,
-    /// `/llms.txt`, or the one in the folder of the audited page if only that exists.
+    /// The response to `/llms.txt`, which may be an error, or to the one in the folder of the audited page if
+    /// only that exists.
     pub llms: Option<Arc<Exchange>>,
     /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
     pub llms_links: Vec<Url>,
-    /// The sitemap that `robots.txt` names, otherwise the one that the first page names with `<link
-    /// rel=sitemap>`, otherwise `/sitemap.xml` or that in the folder of the audited page. If it is an index,
-    /// its first sitemap follows.
+    /// The responses: first for the sitemap of this site that `robots.txt` names, otherwise for the one that
+    /// the first page names with `<link rel=sitemap>`, otherwise for `/sitemap.xml` or that in the folder of
+    /// the audited page. If it is an index, then for its first sitemap.
     pub sitemaps: Vec<Arc<Exchange>>,
     /// The URLs of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
     pub sitemap_urls: Vec<Url>,
-    /// The pages to compare: first the named one. Never empty.
+    /// The pages to compare: first the one that the operator named. Never empty.
     pub pages: Vec<Page>,
     /// The agent whose `Accept` the survey sends: Claude Code, or [`MARKDOWN_ONLY`].
     pub agent: WebClient,
-    /// The HTML that Claude Code got, if the site has Markdown for clients that accept nothing else.
+    /// The HTML that Claude Code got, whose media types have equal weights, if the site has Markdown for
+    /// clients that accept nothing else.
     pub tie: Option<Arc<Exchange>>,
 }
 
@@ -53,6 +55,8 @@ impl Basis {
         self.pages.iter().any(|page| page.markdown.is_some())
     }
 
+    /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or if
+    /// the request for it or for `robots.txt` may not be sent.
     pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
         let arrival = arrive(client, target).await?;
         let last = arrival.last().cloned().ok_or_else(|| unsent("the page"))?;
@@ -88,12 +92,13 @@ impl Basis {
     }
 
     /// Fetches further pages, and each page as an agent at an unused address and at the address of its
-    /// Markdown.
+    /// Markdown. If Claude Code gets only HTML, tries [`MARKDOWN_ONLY`], and repeats the requests with it if
+    /// it gets Markdown.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
         for mut exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
-            // Lists often name pages without the slash at the end, or with `.html`.
+            // Lists often name pages without the slash at the end, or with `.html`: follow one redirect.
             let target = redirect_target(&exchange).filter(|target| client.is_same_site(target));
             if let Some(target) = target.filter(|target| !self.has_page(target)) {
                 let request = Request::get(&target).accept(CHROME.accept);
@@ -123,8 +128,8 @@ impl Basis {
         }
     }
 
-    /// Requests each page as an agent, at an unused URL: a cache without a key for `Accept` would keep the
-    /// Markdown of the page's own URL for browsers.
+    /// Requests each page as an agent, at an unused URL: at the page's own URL, a cache whose key lacks
+    /// `Accept` would keep the Markdown for browsers.
     async fn ask_as_agent(&mut self, client: &Client, agent: WebClient) {
         self.agent = agent;
         let request = |page: &Page| Request::get(&client.fresh(&page.url)).accept(agent.accept);
@@ -141,7 +146,7 @@ impl Basis {
         self.pages.iter().any(|page| page.url == *url)
     }
 
-    /// The address to which `llms.txt` links whose path is that of the page as Markdown: `/a.md`,
+    /// The first link in `llms.txt` whose path is that of the page with a Markdown ending: `/a.md`,
     /// `/a.html.md`, `/a/index.md` or `/a/index.html.md` for `/a`, `/a/` and `/a.html`.
     fn listed_twin(&self, page: &Page) -> Option<Url> {
         let path = page.url.path();
@@ -180,7 +185,7 @@ impl Basis {
     }
 }
 
-/// Fetches the named URL as a browser does, and follows its redirects.
+/// Fetches the URL that the operator named as a browser does, and follows its redirects.
 async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
     let request = Request::get(target).accept(CHROME.accept);
     let chain = client.follow(Group::Basics, request).await.map_err(|_| unsent("the page"))?;
@@ -191,7 +196,8 @@ async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, Aud
     Ok(chain)
 }
 
-/// The page at a URL that no cache has seen, if a browser got Markdown at its own.
+/// If a browser got Markdown at the URL of a page, reads the page at an unused URL instead, since a cache may
+/// have caused that. The result has the original URL.
 async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
     wrong.success().filter(|response| response.representation() == Representation::Markdown)?;
     let request = Request::get(&client.fresh(wrong.url())).accept(CHROME.accept);
@@ -223,14 +229,16 @@ fn refusal(exchange: &Exchange) -> String {
     }
 }
 
-/// Fetches a file at the root of the site.
+/// Fetches the file at `path`, which is resolved against `url` and may be absolute. Follows no redirect.
+/// `None` if the request may not be sent.
 pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exchange>> {
     let url = url.join(path).ok()?;
     client.send(Group::Files, Request::get(&url).accept("*/*")).await.ok()
 }
 
-/// Fetches a file at the root of the site. If there is none, and the audited page is in a folder, as the
-/// projects of a code host are, fetches it from that folder.
+/// Fetches a file at the root of the site. If there is none, and the audited page is in a folder, such as a
+/// project on a code host, fetches the file from that folder. Returns the response at the root if neither
+/// exists.
 async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<Exchange>> {
     let root = at(client, url, &format!("/{name}")).await?;
     if text_of(&root).is_some() || url.join(".").is_ok_and(|folder| folder.path() == "/") {
@@ -240,13 +248,13 @@ async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<
     Some(below.unwrap_or(root))
 }
 
-/// The body of a text file with status 200 that is not a page.
+/// The body as text, if the status is 200 and the body is not an HTML page.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
     (!response.is_page()).then(|| response.text().into_owned())
 }
 
-/// The links of `llms.txt`.
+/// The `http` and `https` links of `llms.txt`: absolute, without fragments and duplicates.
 fn llms_links(exchange: &Exchange) -> Vec<Url> {
     let Some(text) = text_of(exchange) else { return Vec::new() };
     let targets = MarkdownPage::parse(&text).links;
@@ -259,6 +267,8 @@ fn llms_links(exchange: &Exchange) -> Vec<Url> {
     links.filter(|url| seen.insert(url.clone())).collect()
 }
 
+/// Returns the responses of [`Basis::sitemaps`], and the URLs of the last one. If the first part of an index
+/// cannot be requested, these are the URLs of the parts.
 async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec<Arc<Exchange>>, Vec<Url>) {
     let first = match named {
         Some(named) => at(client, url, named.as_str()).await,

@@ -37,35 +37,38 @@ pub struct CachesSurvey {
     pub in_turn: Vec<Arc<Exchange>>,
     /// A browser that accepts gzip, and one that accepts no coding, at one URL.
     pub encodings: Vec<Arc<Exchange>>,
-    /// A browser with the `ETag` of the HTML.
+    /// The response to a browser that sends the `ETag` of the HTML in `If-None-Match`.
     pub not_modified_html: Option<Arc<Exchange>>,
-    /// An agent with the `ETag` of the Markdown.
+    /// The response to an agent that sends the `ETag` of the Markdown in `If-None-Match`.
     pub not_modified_markdown: Option<Arc<Exchange>>,
-    /// An agent with the `ETag` of the HTML, if that of the Markdown is another.
+    /// The response to an agent that sends the `ETag` of the HTML, if the Markdown has a different one.
     pub crossed: Option<Arc<Exchange>>,
-    /// A HEAD request of the address at which the basis has the GET: by an agent, or by a browser if the site
-    /// does not negotiate.
+    /// A HEAD request as a browser at the address of the HTML in the basis; only if the site does not
+    /// negotiate.
     pub head_html: Option<Arc<Exchange>>,
+    /// A HEAD request as an agent at the address of its response in the basis; only if the site negotiates.
     pub head_markdown: Option<Arc<Exchange>>,
-    /// An address that does not exist, by a browser after redirects and by an agent. Each has an unused query
-    /// of its own.
+    /// The response to a browser, after redirects, at an address that does not exist, with an unused query.
     pub not_found_html: Option<Arc<Exchange>>,
+    /// The response to an agent at that address with another unused query; only if the site negotiates.
     pub not_found_markdown: Option<Arc<Exchange>>,
-    /// The page at an unused URL by a client that accepts only PDF.
+    /// The response to a client that accepts only PDF, at an unused URL of the page; only if the site
+    /// negotiates.
     pub not_acceptable: Option<Arc<Exchange>>,
-    /// The address that redirected the first browser, with an unused query, by an agent.
+    /// The response to an agent at the address that redirected the first browser, with an unused query.
     pub redirect_markdown: Option<Arc<Exchange>>,
-    /// The address that the operator named, with an unused query, by a browser with other languages than the
-    /// page's. Not sent if that address is no redirect and the page declares no versions.
+    /// The response to a browser with other languages than the page's, at the address that the operator
+    /// named, with an unused query. Not sent if that address is no redirect and the page declares no
+    /// versions.
     pub other_languages: Option<Arc<Exchange>>,
 }
 
 impl CachesSurvey {
     /// Sends the requests of the group: at most 17 if the site negotiates, otherwise at most 7, and one more
-    /// for each redirect of the unknown address. Sets the response to the agent of a page that has Markdown
-    /// at its own address only.
+    /// for each redirect of the unknown address. If a page has Markdown for agents only at its own address,
+    /// stores that response in `basis`.
     pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
-        // The first page is not enough to tell: a cache may have only its HTML.
+        // The first page does not show whether the site negotiates: a cache may have only its HTML.
         let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
         let agent = basis.agent;
         let page = &mut basis.pages[index];
@@ -111,8 +114,9 @@ impl CachesSurvey {
         Some(format!("the site answers {status} at the page's address with an unused query"))
     }
 
-    /// Requests the page's own address as an agent, and then as a browser if it has Markdown: a cache without
-    /// a key for `Accept` that expires now must not keep Markdown for people.
+    /// Requests the page's own address as an agent, and then as a browser if the agent got Markdown: a cache
+    /// whose key lacks `Accept` must not keep the Markdown for browsers if its entry has just expired. Stores
+    /// the Markdown in `page` if that has none.
     async fn ask_in_turn(&mut self, client: &Client, page: &mut Page, agent: WebClient) {
         let Ok(agent) = client.send(Group::Caches, request(&page.url, agent)).await else { return };
         self.in_turn.push(agent.clone());
@@ -142,6 +146,7 @@ impl CachesSurvey {
         is_private || varies || others.iter().any(is_stored_markdown)
     }
 
+    /// Sets `agent_first`, `browser_first` and `encodings`; only `encodings` if the site does not negotiate.
     async fn survey_sequences(&mut self, client: &Client, page: &Page, agent: WebClient) {
         let second = client.fresh(&page.url);
         let browser = |coding| request(&second, CHROME).header(header::ACCEPT_ENCODING, coding);
@@ -162,6 +167,7 @@ impl CachesSurvey {
         self.browser_first = browser_first;
     }
 
+    /// Sets `not_modified_html`, `not_modified_markdown` and `crossed`.
     async fn survey_conditions(&mut self, client: &Client, page: &Page, as_agent: WebClient) {
         let etag =
             |exchange: &Arc<Exchange>| exchange.success().map(|response| response.header(header::ETAG));
@@ -181,6 +187,7 @@ impl CachesSurvey {
         self.crossed = conditional(as_agent, agent, other).await;
     }
 
+    /// Sends the HEAD requests, and those for a missing page, for PDF and for a redirect.
     async fn survey_statuses(&mut self, client: &Client, basis: &Basis) {
         let page = &basis.pages[self.page];
         let head = async |as_client: WebClient, get: &Exchange| {
@@ -198,7 +205,7 @@ impl CachesSurvey {
         if let Some(agent) = &page.agent {
             self.head_markdown = head(basis.agent, agent).await;
         }
-        // Redirects may lead to addresses that others use.
+        // Follows no redirect, which may lead to an address that others use.
         let agent = request(&client.fresh(&unknown), basis.agent);
         self.not_found_markdown = client.send(Group::Caches, agent).await.ok();
         let pdf = Request::get(&client.fresh(&page.url)).accept("application/pdf");

@@ -32,7 +32,8 @@ pub struct FilesSurvey {
     pub security_txt: Option<Arc<Exchange>>,
     /// The response to `/.well-known/api-catalog`.
     pub api_catalog: Option<Arc<Exchange>>,
-    /// Documents of this site to which the API catalog links; with the description of the API, if it does.
+    /// Documents of this site to which the API catalog links: the description of the API, if it is among
+    /// them, and at most [`MAX_CATALOG_LINKS`] others.
     pub catalog_links: Vec<Arc<Exchange>>,
     /// The response to `/.well-known/agent-skills/index.json`.
     pub skills_index: Option<Arc<Exchange>>,
@@ -41,7 +42,7 @@ pub struct FilesSurvey {
     /// The response to the URL of the API's description.
     pub openapi: Option<Arc<Exchange>>,
     pub openapi_source: OpenApiSource,
-    /// The description, if it is one of OpenAPI that can be read.
+    /// The description of the API, if it can be parsed and has a version of OpenAPI or Swagger.
     pub api: Option<OpenApi>,
 }
 
@@ -67,7 +68,7 @@ pub struct SkillFile {
 }
 
 impl FilesSurvey {
-    /// Sends the requests of the group.
+    /// Sends the requests of the group: at most six, and one more for each redirect.
     #[expect(clippy::disallowed_methods, reason = "rules compare expiry dates to the time of the survey")]
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> FilesSurvey {
         let now = Timestamp::now();
@@ -115,7 +116,8 @@ async fn fetch(client: &Client, base: &Url, address: &str, accept: &str) -> Opti
     client.follow(Group::Files, request).await.ok()?.pop()
 }
 
-/// The JSON of a file with status 200. `None` if there is none, or if it is a page.
+/// The JSON of a file. `None` unless the status is 200 and the body is not an HTML page; the error says why
+/// the body is not JSON.
 pub(crate) fn json_of(exchange: &Exchange) -> Option<Result<Value, serde_json::Error>> {
     let response = exchange.success().filter(|response| !response.is_page())?;
     Some(serde_json::from_str(response.text().trim_start_matches('\u{feff}')))
@@ -144,7 +146,8 @@ pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     targets
 }
 
-/// The first description that the API catalog or the first page names; `None` for the usual URL.
+/// The first description that the API catalog or the first page names; `None` if neither does, for the usual
+/// URL.
 fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (OpenApiSource, Option<Url>) {
     if let Some((_, url)) = links.iter().find(|(relation, _)| relation == "service-desc") {
         return (OpenApiSource::Catalog, Some(url.clone()));

@@ -41,7 +41,7 @@ pub struct TestedGet {
 const MAX_RESPONSES: usize = 50;
 const MAX_VALUES: usize = 10_000;
 
-/// Whether a value has fewer values than the budget.
+/// Whether a value, with all values in it, is smaller than the budget. Reduces the budget by its size.
 fn is_small(value: &Value, budget: &mut usize) -> bool {
     *budget = budget.saturating_sub(1);
     *budget > 0
@@ -52,7 +52,8 @@ fn is_small(value: &Value, budget: &mut usize) -> bool {
         }
 }
 
-/// The documented responses, without references: status codes, ranges such as `4XX`, or `default`.
+/// The documented responses by status code, range such as `4XX`, or `default`. Leaves out responses that are
+/// too large or whose reference cannot be resolved.
 pub struct DescribedResponses(Vec<(String, Value)>);
 
 impl DescribedResponses {
@@ -90,18 +91,19 @@ impl DescribedResponses {
 pub struct TestedOperation {
     pub url: Url,
     pub responses: DescribedResponses,
-    /// Whether the description has another method for GET.
+    /// Whether the description has an operation with GET at the same path.
     pub describes_get: bool,
-    /// `{`, as JSON.
+    /// The response to `{` as JSON.
     pub malformed: Option<Arc<Exchange>>,
-    /// `{}`, where the schema requires a property. The media type has the parameter `charset=utf-8`.
+    /// The response to `{}`, where the schema requires a property. The media type has the parameter
+    /// `charset=utf-8`.
     pub empty: Option<Arc<Exchange>>,
     pub get: Option<Arc<Exchange>>,
-    /// `{`, as plain text.
+    /// The response to `{` as plain text.
     pub wrong_type: Option<Arc<Exchange>>,
-    /// A CORS preflight from [`FOREIGN_ORIGIN`].
+    /// The response to a CORS preflight from [`FOREIGN_ORIGIN`].
     pub preflight: Option<Arc<Exchange>>,
-    /// A valid submission, only if the operator asked for it.
+    /// The response to a valid submission, which is sent only if the operator asked for it.
     pub submission: Option<Arc<Exchange>>,
 }
 
@@ -113,7 +115,7 @@ impl TestedOperation {
 }
 
 impl FormsSurvey {
-    /// Sends the requests of the group.
+    /// Sends the requests of the group; none unless the site has a description of its API that can be read.
     pub(crate) async fn survey(client: &Client, files: &FilesSurvey) -> FormsSurvey {
         let mut survey = FormsSurvey::default();
         let Some(api) = &files.api else { return survey };
@@ -152,7 +154,7 @@ fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) ->
     Url::parse(&address).map_err(|_| "the URL is invalid".to_owned())
 }
 
-/// Requests the first operation with GET that can be requested as it is described, and ends.
+/// Requests the first operation with GET whose documented response ends and that needs only its URL.
 async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
     let operations = api.operations().into_iter();
     let mut gets = operations.filter(|described| described.method == "get" && !described.path.contains('{'));
@@ -169,7 +171,8 @@ async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
     Some(TestedGet { responses, exchange })
 }
 
-/// Sends the requests for one operation; fewer unless it is the first.
+/// Sends the requests for one operation; fewer unless it is the first. Submits valid values if the operator
+/// asked for it.
 async fn test(
     client: &Client,
     api: &OpenApi,
@@ -215,7 +218,7 @@ async fn test(
     }
 }
 
-/// A media type with a parameter, as many clients send it.
+/// Adds `charset=utf-8` to a media type without parameters, as many clients do.
 fn with_charset(media_type: &str) -> String {
     if media_type.contains(';') { media_type.to_owned() } else { format!("{media_type}; charset=utf-8") }
 }

@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::language::languages;
 use crate::page::{Page, parse_link_header};
 
-/// How often a further link of each list is followed if the budget has requests left.
+/// The most further rounds while the budget has requests left. Each round follows one more link of each list.
 const MAX_FURTHER_ROUNDS: usize = 9;
 
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
@@ -33,10 +33,10 @@ pub struct LinksSurvey {
     pub feed: Option<Probe>,
     /// A page in another language that a page declares, as a browser gets it.
     pub language: Option<Probe>,
-    /// The canonical URL that a page declares, if it is another one.
+    /// The canonical URL that a page declares, if it is not the page's own URL.
     pub canonical: Option<Probe>,
-    /// The address of a page with Markdown, with or without a slash at its end, as an agent gets it, if no
-    /// cache keeps its Markdown for browsers.
+    /// The address of a page with Markdown, with the slash at its end added or removed, as an agent gets it.
+    /// Not requested if a cache might keep the Markdown for browsers.
     pub slash: Option<Probe>,
 }
 
@@ -124,7 +124,7 @@ fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4
         LinkList {
             links: pages.iter().flat_map(markdown_links).take(MAX_LISTED).collect(),
             method: Method::HEAD,
-            // Caches turn HEAD into GET.
+            // Caches may turn HEAD into GET and store the Markdown.
             as_client: if caches.is_agent_harmless { CLAUDE_CODE } else { CHROME },
         },
         LinkList { links: sitemap.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
@@ -138,9 +138,10 @@ const MAX_LISTED: usize = 1_000;
 struct Prober<'a> {
     client: &'a Client,
     basis: &'a Basis,
-    /// The earliest response to a plain request for each URL.
+    /// The earliest response for each URL to a GET request with only the `Accept` of a real client. Redirects
+    /// are left out.
     known: HashMap<Url, Arc<Exchange>>,
-    /// The URLs that belong to a list already.
+    /// The URLs that already have a probe in a list.
     seen: HashSet<Url>,
 }
 
@@ -163,7 +164,7 @@ impl<'a> Prober<'a> {
         Prober { client, basis, known, seen: HashSet::new() }
     }
 
-    /// Whether the URL may be requested.
+    /// Whether the URL belongs to the site and `robots.txt` permits it.
     fn permits(&self, url: &Url) -> bool {
         self.client.is_same_site(url) && self.basis.rules.permits(PRODUCT_TOKEN, url)
     }
@@ -190,7 +191,7 @@ impl<'a> Prober<'a> {
         probes
     }
 
-    /// Requests the first link that a function finds in a page.
+    /// Requests the first permitted URL that `link` returns for one of the pages.
     async fn probe_first(
         &mut self,
         pages: &[Page],
@@ -202,7 +203,8 @@ impl<'a> Prober<'a> {
         self.probe(&url, &page.html, Method::GET, as_client).await
     }
 
-    /// Follows a link. Servers that do not know HEAD get a GET.
+    /// Follows a link. Repeats a HEAD request with GET if it fails or gets a status of 400 or above: some
+    /// servers do not support HEAD.
     async fn probe(
         &self,
         url: &Url,
@@ -221,14 +223,14 @@ impl<'a> Prober<'a> {
     }
 }
 
-/// The links of a page's content to other URLs, without queries.
+/// The links of a page's content to other URLs; leaves out URLs with a query.
 fn content_links(page: &Page) -> Vec<Url> {
     let links = page.reference.links.iter().filter_map(|link| page.resolve(link));
     links.filter(|url| url.query().is_none() && *url != page.url).collect()
 }
 
-/// The links of the Markdown of a page, without those that the HTML has as well if there are others: links
-/// that were converted may be wrong.
+/// The links of a page's Markdown to other URLs; leaves out URLs with a query. If the HTML lacks some of the
+/// links, returns only those: the conversion may have made them wrong.
 fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
     let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
     let twin = page.twin.as_ref().zip(page.twin_markdown.as_ref());
@@ -283,7 +285,7 @@ fn other_canonical(page: &Page) -> Option<Url> {
     canonical(page).filter(|url| *url != page.url)
 }
 
-/// The URL of a page that is served as Markdown, with or without a slash at its end.
+/// The URL of a page with negotiated Markdown, with the slash at its end added or removed. `None` for `/`.
 fn other_slash(page: &Page) -> Option<Url> {
     let path = page.markdown.as_ref().map(|_| page.url.path()).filter(|path| path.len() > 1)?;
     let mut url = page.url.clone();

@@ -26,22 +26,24 @@ pub struct NegotiationSurvey {
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
     /// Clients that prefer HTML. The first also sends the `User-Agent` of a browser.
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
-    /// Accepts anything.
+    /// A client that accepts anything.
     pub any: Option<Arc<Exchange>>,
-    /// Has no `Accept`; only if a crawler without `Accept` got Markdown, or none was sent.
+    /// A client that sends no `Accept`; only if a crawler without `Accept` got Markdown, or none was sent.
     pub no_accept: Option<Arc<Exchange>>,
-    /// Accepts `text/markdown;q=0.5`, and in a second line `text/html`.
+    /// A client that accepts `text/markdown;q=0.5`, and in a second `Accept` line `text/html`.
     pub html_preferred: Option<Arc<Exchange>>,
-    /// The same in one line; only if `html_preferred` got Markdown.
+    /// A client that sends the two types of `html_preferred` in one line; only if `html_preferred` got
+    /// Markdown.
     pub html_in_one_line: Option<Arc<Exchange>>,
     /// Unusual `Accept` headers that prefer Markdown; only if one request with all of them got no Markdown.
     pub peculiar: PeculiarAccepts,
-    /// Excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*` with less
-    /// weight.
+    /// A client that excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*`
+    /// with less weight.
     pub unwanted: Option<Arc<Exchange>>,
-    /// Accepts anything except Markdown; only if `unwanted` got Markdown.
+    /// A client that accepts anything except Markdown; only if `unwanted` got Markdown.
     pub excluded: Option<Arc<Exchange>>,
-    /// Accepts media types with similar names, and HTML with less weight; only if `unwanted` got Markdown.
+    /// A client that accepts media types with similar names, and HTML with less weight; only if `unwanted`
+    /// got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
     /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
     /// forbids. The first sends no `Accept`, which means the same as that of the others.
@@ -51,9 +53,9 @@ pub struct NegotiationSurvey {
 /// Requests with one unusual form each. All prefer Markdown and accept HTML with the weight 0.5.
 #[derive(Default)]
 pub struct PeculiarAccepts {
-    /// HTML comes first.
+    /// HTML comes first in the list.
     pub markdown_last: Option<Arc<Exchange>>,
-    /// HTML is in a second line.
+    /// HTML is in a second `Accept` line.
     pub two_lines: Option<Arc<Exchange>>,
     /// `TEXT/MARKDOWN`.
     pub capitals: Option<Arc<Exchange>>,
@@ -64,16 +66,16 @@ pub struct PeculiarAccepts {
 }
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group: at most 14, and 9 more if Accept headers are misread.
+    /// Sends the requests of the group: at most 13, and 8 more if `Accept` headers are misread.
     pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
         let is_fresh = caches.fresh_refusal().is_none();
         let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
-        // A cache may keep the Markdown of the page's own address for browsers.
+        // Sent at unused URLs only: a cache may keep the Markdown of the page's own address for browsers.
         let [cursor] = if is_fresh { asker.ask([&[CURSOR.accept]]).await } else { [None] };
-        // `robots.txt` may forbid unknown queries.
+        // If the request was not sent, `robots.txt` may forbid unknown queries.
         asker.is_fresh = cursor.is_some();
         survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
         survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
@@ -101,6 +103,8 @@ impl NegotiationSurvey {
         survey
     }
 
+    /// Requests the page as further clients and with unusual `Accept` headers. First combines several headers
+    /// into one request; requests them one by one only if that gets the wrong representation.
     async fn ask_in_many_ways(&mut self, asker: &Asker<'_>) {
         let [opencode, gemini, codex, java, html_preferred, markdown, unwanted] = asker
             .ask([
@@ -109,7 +113,7 @@ impl NegotiationSurvey {
                 &[CODEX.accept],
                 &[OLD_JAVA.accept],
                 &["text/markdown;q=0.5", "text/html"],
-                // All unusual forms at once.
+                // Mixed case, a parameter, and two header lines at once.
                 &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
                 &["text/markdown;q=0, text/markdownx, application/x-text-markdown, text/*;q=0.5"],
             ])

@@ -69,7 +69,7 @@ pub enum SmtpErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRecipient {
     pub address: String,
-    /// From 400 to 599.
+    /// The reply code, from 400 to 599.
     pub code: u16,
     pub text: String,
 }
@@ -87,8 +87,8 @@ impl SmtpError {
         SmtpError::new(phase, SmtpErrorKind::Silence(limit))
     }
 
-    /// The error for a message without any accepted recipient. If one of them may be accepted later, so may
-    /// the message.
+    /// The error for a message whose recipients were all refused. Quotes a temporary refusal rather than a
+    /// final one, so that the message is retried if any recipient may be accepted later.
     pub fn refused_recipients(refused: Vec<RefusedRecipient>) -> SmtpError {
         let reply = refused.iter().find(|recipient| recipient.code < 500).or(refused.first());
         let (code, text) = reply.map_or((550, String::new()), |reply| (reply.code, reply.text.clone()));

@@ -44,7 +44,9 @@ pub enum ReplyError {
     #[error("the reply is too long")]
     TooLong,
     /// Contains the first line whose code has another first digit.
-    #[error("the first digits of the codes of the reply's lines differ; the first such line is: {0}")]
+    #[error(
+        "the reply is not valid: the codes of its lines begin with different digits; the first line that differs is: {0}"
+    )]
     MixedCodes(String),
 }
 
@@ -58,6 +60,7 @@ pub struct ReplyReader {
     reply: SmtpReply,
     /// The beginning of the current line.
     line: Vec<u8>,
+    /// The number of octets of this reply that were read so far.
     read: usize,
     has_skipped: bool,
 }

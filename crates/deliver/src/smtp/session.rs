@@ -82,8 +82,8 @@ impl SmtpSession {
         Ok(SmtpSession { dialogue, sent: 0, idle_since: Instant::now() })
     }
 
-    /// Sends one message to all recipients that the server accepts, in one transaction. Fails if it accepts
-    /// none of them, or not the message. All steps before the final dot end before `ends`.
+    /// Sends one message to all recipients that the server accepts, in one transaction. Fails if the server
+    /// accepts no recipient or refuses the message. All steps before the final dot end before `ends`.
     pub async fn transmit(
         &mut self,
         from: &str,
@@ -232,7 +232,7 @@ impl<S: Stream> Dialogue<S> {
                     reply
                 } else {
                     let second = self.login_with_prompts(login, deadlines.command).await;
-                    // Without a reply, the first one says more.
+                    // If AUTH LOGIN gets no reply, return the reply to AUTH PLAIN.
                     second.unwrap_or(reply)
                 }
             }
@@ -266,8 +266,8 @@ impl<S: Stream> Dialogue<S> {
         Ok(reply)
     }
 
-    /// Sends a command (`line` has no line end) and returns the reply. Returns a 421 that arrived before,
-    /// without sending the command.
+    /// Sends a command (`line` has no line end) and returns the reply. If a 421 reply has already arrived,
+    /// returns that reply and does not send the command.
     async fn command(
         &mut self,
         phase: SmtpPhase,

@@ -50,8 +50,8 @@ fn cause_of_status(status: StatusCode) -> Cause {
     }
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. `None` for invalid values, and
-/// for statuses other than 429 and 5xx.
+/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. Returns at most
+/// [`LONGEST_RETRY_AFTER`]. `None` for invalid values, and for statuses other than 429 and 5xx.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;

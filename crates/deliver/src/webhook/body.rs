@@ -26,11 +26,13 @@ const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 /// Maximum size of a body in bytes, before characters are escaped.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
+/// Maximum number of instructions that the template engine executes for one body.
 const MAX_INSTRUCTIONS: u64 = 100_000;
 
 /// The version of the standard JSON. Adding members does not change it.
 const VERSION: u32 = 1;
 
+/// The template's name in its [`Environment`].
 const NAME: &str = "body";
 
 /// The template for Slack. `verbatim` disables automatic links and mentions. A section has at most 3,000

@@ -67,7 +67,7 @@ impl ChatService {
     }
 }
 
-/// The body of `sendMessage`: plain text without link previews, and without a sound if it is quiet.
+/// The body of `sendMessage`: plain text without link previews. A quiet notification makes no sound.
 fn telegram(chat: &str, notice: &Notification) -> Value {
     // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
     let text = chat::without_mentions(&notification_text(notice));
@@ -79,7 +79,8 @@ fn telegram(chat: &str, notice: &Notification) -> Value {
     })
 }
 
-/// The body of an ntfy message. A quiet one has a low priority, a suspicious one also a warning sign.
+/// The body of an ntfy message. A quiet notification has a low priority; a suspicious one also has a warning
+/// sign.
 fn ntfy(topic: &str, notice: &Notification) -> Value {
     let priority = if notice.is_quiet() { LOW_PRIORITY } else { DEFAULT_PRIORITY };
     let tags: &[&str] = if notice.is_suspicious { &["warning"] } else { &[] };
@@ -157,8 +158,8 @@ fn hint(notice: &Notification) -> String {
 }
 
 /// The outcome of a request to Telegram, which describes errors in JSON: `parameters.retry_after` in seconds
-/// for 429, and `parameters.migrate_to_chat_id` if the group has a new id. Its 400 is about the chat, not the
-/// text.
+/// for 429, and `parameters.migrate_to_chat_id` if the group has a new id. A 400 counts as unclear, because
+/// Telegram's is about the chat, not the text.
 fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let parameter = |name: &str| said["parameters"][name].as_i64();

@@ -51,6 +51,8 @@ impl Reader<'_> {
         self.finish(form, settings)
     }
 
+    /// Replaces texts of the form's fields, and adds other fields to both shapes. Records a fault if an added
+    /// field is required, or if there are more than [`MAX_FIELDS`], but adds them nevertheless.
     fn extend_fields(&mut self, table: &Table<'_>, form: &mut Form) {
         let Some(list) = table.get("field") else { return };
         let DeValue::Array(items) = list.get_ref() else {
@@ -86,7 +88,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Replaces the texts of the built-in field `field` in both shapes.
+    /// Replaces the texts of the built-in field `field` in both shapes. Records a fault for each key that
+    /// would change the field otherwise.
     fn replace_words(&mut self, table: &DeTable<'_>, field: &Field, form: &mut Form) {
         let same_kind = FieldKind::ALL.iter().any(|(name, kind)| {
             *kind == field.kind && table.get("type").is_none_or(|it| it.get_ref().as_str() == Some(name))

@@ -16,8 +16,9 @@ pub const MAX_FIELDS: usize = 40;
 const MAX_OPTIONS: usize = 100;
 /// Maximum length in characters of a label, a title, an option and other texts of a definition.
 const MAX_TEXT: usize = 1000;
-/// The length of a text without `max`, in characters.
+/// The default `max` of a field with one line of text, in characters.
 const LINE_CHARS: usize = 200;
+/// The default `max` of a multiline field, and the largest `max` of any text except e-mail addresses.
 const TEXT_CHARS: usize = 20_000;
 
 /// Names that fields may not have: members that the inbox adds to a submission, and properties of a form in a
@@ -53,7 +54,7 @@ pub const SETTINGS: [&str; 8] =
 
 pub(super) const FORM_KEYS: [&str; 9] =
     ["title", "summary", "description", "submit", "thanks", "unique", "heading", "preview", "field"];
-/// Only the built-in forms have these.
+/// Keys that only the embedded files of the built-in forms may have.
 const EMBEDDED_KEYS: [&str; 3] = ["operation_id", "schema", "alternative"];
 const FIELD_KEYS: [&str; 13] = [
     "name",
@@ -132,7 +133,8 @@ impl<'a> Reader<'a> {
         Reader { place, text, is_embedded: false, faults: Vec::new() }
     }
 
-    /// The file as a table. After a syntax error, it has the keys that could be read.
+    /// Parses the file as a table. Records each syntax error as a fault; the table then has the keys that
+    /// could be read.
     pub(super) fn parse(&mut self) -> Spanned<Table<'a>> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         for error in errors {
@@ -142,7 +144,7 @@ impl<'a> Reader<'a> {
         table
     }
 
-    /// The form, unless a fault has been found.
+    /// Interns and returns the form if there are no faults; otherwise returns all faults.
     pub(super) fn finish(self, form: Form, settings: Settings) -> Result<FormFile, Vec<Fault>> {
         if self.faults.is_empty() {
             Ok(FormFile { form: Form::interned(form), settings })
@@ -163,6 +165,8 @@ impl<'a> Reader<'a> {
         self.finish(form, settings)
     }
 
+    /// Builds the form from the keys of the file, with defaults for missing texts. Records faults and returns
+    /// the form nevertheless, without the fields that cannot be read.
     fn form(&mut self, name: &str, table: &Table<'_>) -> Form {
         let mut known = [&FORM_KEYS[..], &SETTINGS].concat();
         if self.is_embedded {
@@ -171,7 +175,7 @@ impl<'a> Reader<'a> {
         self.check_keys(table, &known);
         let before = self.faults.len();
         let fields = self.fields(table, "field");
-        // Fields with faults are left out.
+        // A field that cannot be read is left out of `fields`, and has been reported.
         if fields.is_empty() && self.faults.len() == before {
             self.fault(0..0, "the form has no fields".to_owned(), "add a table `[[field]]`");
         }
@@ -202,7 +206,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `unique = "content"`, or the name of a required field.
+    /// Reads `unique`: `content`, which is the default, or the name of a required field that visitors write.
+    /// Records a fault for another name, and returns it nevertheless.
     fn dedup_key(&mut self, table: &Table<'_>, fields: &[Field]) -> DedupKey {
         let Some(name) = self.text(table, "unique").filter(|name| *name != "content") else {
             return DedupKey::Content;
@@ -247,6 +252,8 @@ impl<'a> Reader<'a> {
         found
     }
 
+    /// Reads the first [`MAX_FIELDS`] tables of the list `key`. Records faults, and leaves out tables without
+    /// a name or a valid type. Empty if the key is missing.
     fn fields(&mut self, table: &Table<'_>, key: &str) -> Vec<Field> {
         let Some(list) = table.get(key) else { return Vec::new() };
         let DeValue::Array(items) = list.get_ref() else {
@@ -272,6 +279,8 @@ impl<'a> Reader<'a> {
         fields
     }
 
+    /// Reads one field. `None`, after recording a fault, if the name is missing or the type is missing or
+    /// unknown. Records other faults, and returns the field nevertheless.
     pub(super) fn field(&mut self, table: &Table<'_>, place: Range<usize>) -> Option<Field> {
         self.check_keys(table, &FIELD_KEYS);
         let Some(name) = self.text(table, "name") else {
@@ -282,10 +291,10 @@ impl<'a> Reader<'a> {
         let kind = self.kind(table, &place)?;
         let mut field = Field {
             name,
-            // Lists and mails name a hidden field, too.
+            // Lists and mails show the label of a hidden field, too.
             label: self.text(table, "label").unwrap_or(if kind == FieldKind::Hidden { name } else { "" }),
             kind,
-            // A consent that may be missing must be said to be so.
+            // A consent is required unless the file says `required = false`.
             required: self.flag(table, "required").unwrap_or(kind == FieldKind::Consent),
             max_chars: 0,
             bounds: [0.0; 2],
@@ -308,7 +317,7 @@ impl<'a> Reader<'a> {
         self.limits(table, &mut field);
         let written = self.text(table, "example");
         for (key, value) in [("example", written.unwrap_or_default()), ("default", field.default)] {
-            // Faults of the limits would cause others.
+            // An earlier fault, such as one of the limits, would cause others.
             if self.faults.is_empty() {
                 self.check_stated(table, &field, key, value);
             }
@@ -343,6 +352,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads `type`. `None`, after recording a fault, if it is missing or unknown.
     fn kind(&mut self, table: &Table<'_>, place: &Range<usize>) -> Option<FieldKind> {
         let names = FieldKind::ALL.map(|(name, _)| name);
         let Some(written) = self.text(table, "type") else {
@@ -366,6 +376,8 @@ impl<'a> Reader<'a> {
         kind
     }
 
+    /// Reads `options`. Records faults, and leaves out invalid and repeated options. Empty if the kind has
+    /// none.
     fn options(&mut self, table: &Table<'_>, kind: FieldKind, place: &Range<usize>) -> Vec<&'static str> {
         let Some(list) = table.get("options") else {
             if kind.has_options() {
@@ -403,7 +415,8 @@ impl<'a> Reader<'a> {
         options
     }
 
-    /// Reads `max` and `min` by the kind of the field.
+    /// Sets the limits of the field from `max`, `min` and `step`, whose meaning depends on its kind. Records
+    /// faults; the default replaces a number that is out of range.
     fn limits(&mut self, table: &Table<'_>, field: &mut Field) {
         use FieldKind::{Choices, Date, Email, Multiline, Number};
         match field.kind {
@@ -442,7 +455,7 @@ impl<'a> Reader<'a> {
                     };
                     let limit = if kind == Email { most } else { TEXT_CHARS };
                     let written = self.number(table, "max", 1.0..=count(limit));
-                    // The text of a number in this range is that of an integer, or it is cut off.
+                    // Drop decimal places: the length is an integer.
                     let written = written.and_then(|number| number.trunc().to_string().parse().ok());
                     field.max_chars = written.unwrap_or(most);
                 } else if table.get("max").is_some() {
@@ -457,6 +470,8 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The number of a key. `None` if the key is missing or, after recording a fault, if its value is not a
+    /// number within `permitted`.
     fn number(
         &mut self,
         table: &Table<'_>,
@@ -477,7 +492,8 @@ impl<'a> Reader<'a> {
         number
     }
 
-    /// A day in quotes, or as a date of TOML; empty if the key is missing.
+    /// A day in quotes, or as a date of TOML; empty if the key is missing. Records a fault for another value,
+    /// and returns its text nevertheless.
     fn day(&mut self, table: &Table<'_>, key: &str) -> &'static str {
         let Some(value) = table.get(key) else { return "" };
         let written = self.text[value.span()].trim_matches(['"', '\'']);
@@ -487,6 +503,8 @@ impl<'a> Reader<'a> {
         intern(written)
     }
 
+    /// The text of a key without white space at both ends. `None` if the key is missing or, after recording a
+    /// fault, if its value is not text, is too long, or has control characters.
     pub(super) fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
         let value = table.get(key)?;
         let message = match value.get_ref() {
@@ -548,7 +566,8 @@ pub(super) fn span(table: &Table<'_>, key: &str) -> Range<usize> {
     table.get(key).map_or(0..0, Spanned::span)
 }
 
-/// An option is one line with a visible character, so that lists, mails and HTML show it as it is.
+/// Whether a text can be an option: one line of at most 200 characters with a visible one, and without white
+/// space at both ends, so that lists, mails and HTML show it unchanged.
 fn is_option(text: &str) -> bool {
     text.chars().count() <= 200
         && !text.contains(char::is_control)

@@ -122,7 +122,7 @@ impl RedisClient {
                     while let Err(panic) =
                         panics::catch_async(Part::Background, reconnector.reconnect_forever()).await
                     {
-                        tracing::error!("{panic} ended the connection to Redis; will connect again");
+                        tracing::error!("{panic} stopped the task that connects to Redis; will start it again");
                         tokio::time::sleep(CONNECT_TIMEOUT).await;
                     }
                 } => {}
@@ -133,7 +133,9 @@ impl RedisClient {
         match runtime.and_then(|runtime| thread.spawn(move || runtime.block_on(run))) {
             // Only wait: the thread itself logs the result and stores the connection.
             Ok(_) => drop(first.recv_timeout(2 * CONNECT_TIMEOUT)),
-            Err(error) => tracing::error!(%error, "could not start the thread for Redis; using local limits"),
+            Err(error) => {
+                tracing::error!(%error, "could not start the thread for Redis; this server uses its own limits until it is restarted");
+            }
         }
         RedisClient { inner, rule, keys: Keys::new(options.hash_secret()), _stop: stop }
     }

@@ -59,7 +59,7 @@ fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
         return false;
     }
     let (mut at, mut from) = (0, 0);
-    // After a mismatch, the last `*` takes one character more.
+    // The index of the last `*`, and the end of what it matches: one more byte after each mismatch.
     let mut star: Option<(usize, usize)> = None;
     while from < name.len() {
         match pattern.get(at) {

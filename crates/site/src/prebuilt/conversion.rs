@@ -54,7 +54,7 @@ pub(super) struct Problem {
     hint: String,
 }
 
-/// The fields of [`Metadata`], which is part of a crate that serializes nothing.
+/// Mirrors the fields of [`Metadata`], whose crate does not use serde.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
 struct MetadataFields {

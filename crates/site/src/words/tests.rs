@@ -112,8 +112,8 @@ fn a_site_adds_a_language_and_changes_included_ones() {
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert_eq!(faults[0].severity, Severity::Warning);
     let message = faults[0].to_string();
-    assert!(message.starts_with("theme/words/it.toml: `agents_guide` and "), "{message}");
-    assert!(message.contains(" more missing: the English text is used"), "{message}");
+    assert!(message.starts_with("theme/words/it.toml: no translation of `agents_guide` and "), "{message}");
+    assert!(message.contains(" more: the English text is used"), "{message}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn only_words_that_no_source_has_are_missing() {
     check(&[("words/it.toml", &*all), ("words/pl.toml", "home = \"Start\"\n")], &[], &[]);
     let home = override_word(Some("it"), "home", "Pagina iniziale");
     check(&[("words/it.toml", &*without_home)], &[home], &[]);
-    let expected = "theme/words/it.toml: `home` missing: the English text is used";
+    let expected = "theme/words/it.toml: no translation of `home`: the English text is used";
     check(&[("words/it.toml", &*without_home)], &[], &[expected]);
 }
 

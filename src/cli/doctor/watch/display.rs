@@ -11,7 +11,7 @@ use crate::cli::output::{DIM, ERROR, GOOD};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::time::format_distance;
 
-/// A subject with its state. The age is apart from the state, because it changes all the time.
+/// A subject with its state. The age is a field of its own, because a new age is not a change of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
     subject: String,
@@ -27,7 +27,7 @@ impl StatusLine {
         StatusLine { subject: visible(subject), word, text: visible(&text), age: String::new() }
     }
 
-    /// Adds when something happened, with words for it.
+    /// Sets the age: `words` and the time since `moment`. Without a moment, there is no age.
     pub(super) fn aged(self, moment: Option<(Timestamp, &str)>, now: Timestamp) -> StatusLine {
         let age = moment.map(|(moment, words)| format!(" ({words} {})", format_distance(moment, now)));
         StatusLine { age: age.unwrap_or_default(), ..self }
@@ -82,7 +82,8 @@ impl FullScreen {
         out.flush()
     }
 
-    /// Writes the content. Problems come first if not all lines fit.
+    /// Writes the title and the lines, cut to the screen. If not all lines fit, writes problems first, and
+    /// then how many lines are left out.
     pub(super) fn draw(
         title: &str,
         lines: &[StatusLine],
@@ -90,7 +91,7 @@ impl FullScreen {
         out: &mut impl Write,
     ) -> io::Result<()> {
         writeln!(out, "{DIM}{}{DIM:#}", cut(title, columns))?;
-        // The title, a line for what does not fit, and the line of the cursor.
+        // The title, the number of left-out lines, and the cursor take one row each.
         let room = rows.saturating_sub(3).max(1);
         let mut shown: Vec<&StatusLine> = lines.iter().collect();
         if lines.len() > room {
@@ -122,6 +123,7 @@ pub(super) struct AppendedLines {
 }
 
 impl AppendedLines {
+    /// Writes each line whose state is new after the time, and a note for each subject that has disappeared.
     pub(super) fn write(
         &mut self,
         lines: &[StatusLine],

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
-        // The name of the site above the content does no harm.
+        // An `<h1>` outside of `<main>`, such as the name of the site, does no harm.
         let has_main = !page.select("main h1").is_empty();
         let mut first = page.select(if has_main { "main h1" } else { "h1" });
         first.retain(|heading| !is_hidden(*heading));

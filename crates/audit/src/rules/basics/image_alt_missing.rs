@@ -29,7 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_elements(survey, findings, find, message);
 }
 
-/// Whether an image without `alt` says nothing. Leaves out decoration and tracking pixels.
+/// Whether an image without `alt` also has no other name. False for decoration, tracking pixels and hidden
+/// images.
 fn lacks_alternative(image: &HtmlElement<'_>) -> bool {
     let image = *image;
     let is_decoration = matches!(image.attribute("role"), Some("presentation" | "none"));

@@ -94,8 +94,8 @@ pub(super) fn without_label<'a>(
     })
 }
 
-/// Whether a link or a button has neither text nor an image or attribute that names it, and can be reached
-/// with the keyboard.
+/// Whether a link or a button has neither text nor an image or attribute that names it. False for elements
+/// that are hidden or have `tabindex=-1`.
 pub(super) fn lacks_text(element: &HtmlElement<'_>) -> bool {
     let element = *element;
     let Ok(named) = Selector::parse("[alt], [aria-label], [aria-labelledby], [title]") else { return false };

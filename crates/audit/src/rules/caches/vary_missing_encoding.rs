@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let Some(severity) = severity_without_vary(response) else { return };
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
-    // The second client got plain bytes all the same: this cache separates codings.
+    // If a cache took part, the second client still got plain bytes: this cache separates codings.
     let is_separated = [response, other].into_iter().any(|response| cache_evidence(response).is_some());
     let severity = if is_stored && !is_separated { severity } else { Severity::Advice };
     let (coding, vary) = (response.encoding(), vary_of(response));

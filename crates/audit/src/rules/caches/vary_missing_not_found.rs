@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if other == Representation::Html {
         return;
     }
-    // Both have one cause, and one finding shows it.
+    // If both 404s lack `Vary`, they have one cause: report the one for browsers.
     let has_vary = html.response().is_some_and(|response| response.varies_on("accept"));
     let (exchange, subject) =
         if has_vary { (markdown, "The 404 for agents") } else { (html, "The 404 for browsers") };

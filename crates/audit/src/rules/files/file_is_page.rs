@@ -28,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let openapi = files.openapi.as_ref().filter(|_| files.openapi_source == OpenApiSource::Guess);
     let known = [&basis.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
     let is_page = |file: &&Arc<Exchange>| {
-        // A redirect to a page is visible to the program.
+        // A redirect to a known page does no harm: the program sees that it gets another URL.
         let is_direct = *file.url() != basis.url && !basis.pages.iter().any(|page| page.url == *file.url());
         is_direct && file.success().is_some_and(Response::is_page)
     };

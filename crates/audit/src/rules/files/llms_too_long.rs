@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// In characters.
+/// The most characters of `llms.txt`.
 const MAX_LENGTH: usize = 50_000;
 
 fn check(survey: &Survey, findings: &mut Findings) {

@@ -77,6 +77,8 @@ fn check_declared(survey: &Survey, findings: &mut Findings) {
     }
 }
 
+/// Reports a description without `paths`, `webhooks` and `components`, and references that lead nowhere; as
+/// advice, missing or invalid `info`, `paths` and `responses`. At most [`MAX_FINDINGS`] of one kind.
 fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) {
     let document = &api.document;
     if !["paths", "webhooks", "components"].iter().any(|key| document.get(key).is_some_and(Value::is_object))
@@ -103,7 +105,7 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
             "The path `{path}` in the API description does not begin with `/`, which is required"
         ));
     }
-    // Since version 3.1, an operation may omit them.
+    // Since OpenAPI 3.1, an operation may omit `responses`.
     let needs_responses = api.version().starts_with("3.0");
     let operations = api.operations().into_iter().filter(|_| needs_responses);
     let silent = operations.filter(|described| described.operation.get("responses").is_none());
@@ -120,7 +122,7 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
 fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
     const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
     let mut unresolved = BTreeSet::new();
-    // Whether the keys of an object are names that the author chose.
+    // The flag says whether the keys of an object are names that the author chose, not keywords.
     let mut left = vec![(&api.document, false)];
     while let Some((value, has_names)) = left.pop() {
         if let Some(list) = value.as_array() {

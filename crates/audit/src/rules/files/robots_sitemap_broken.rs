@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The most lines that are checked.
+/// The most `Sitemap` lines that are checked.
 const MAX_SITEMAPS: usize = 20;
 
 fn check(survey: &Survey, findings: &mut Findings) {

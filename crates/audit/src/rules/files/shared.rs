@@ -47,8 +47,8 @@ pub(super) fn existing(exchange: Option<&Arc<Exchange>>) -> Option<(&Arc<Exchang
     Some((exchange, response))
 }
 
-/// The value of a JSON file that exists. Reports the file as broken if it is not JSON, and notes if it was
-/// too long to read.
+/// The value of a JSON file that exists. Reports a file that is not JSON, and notes a file that did not
+/// arrive completely as not judged.
 pub(super) fn read_json<'a>(
     exchange: Option<&'a Arc<Exchange>>,
     findings: &mut Findings,
@@ -68,7 +68,7 @@ pub(super) fn read_json<'a>(
     }
 }
 
-/// Names in lower case, and values.
+/// Field names in lower case, and values.
 type Fields = Vec<(String, String)>;
 
 /// The fields of `security.txt`, in order.
@@ -80,7 +80,8 @@ pub(super) fn security_fields(survey: &Survey) -> Option<(&Arc<Exchange>, Fields
     Some((exchange, fields.collect()))
 }
 
-/// Reports the statements of a syntax that crawlers ignore, in `robots.txt` and in the responses with pages.
+/// Reports the first [`MAX_FINDINGS`] statements of a syntax that crawlers ignore, in `robots.txt` and in the
+/// responses with pages. An unknown label counts only in `Content-Signal`, and is advice.
 pub(super) fn check_statements(survey: &Survey, syntax: Syntax, findings: &mut Findings) {
     let statements = robots_statements(&survey.basis).into_iter().chain(page_statements(&survey.basis));
     let is_faulty = |statement: &Statement| {

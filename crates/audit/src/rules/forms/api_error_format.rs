@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
-            // Others are not the operation's own responses.
+            // Responses with other statuses are usually not the operation's own.
             if !matches!(response.status.as_u16(), 400 | 409 | 413 | 415 | 422) {
                 continue;
             }

@@ -23,7 +23,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
             let status = response.status;
-            // A proxy may add these, and a missing operation has a rule of its own.
+            // A proxy may send 401, 403 or 429, and another rule reports operations that do not exist (404,
+            // 405, 410).
             let is_judged =
                 status.is_client_error() && !matches!(status.as_u16(), 401 | 403..=405 | 410 | 429);
             if is_judged && tested.responses.documented(status).is_none() {

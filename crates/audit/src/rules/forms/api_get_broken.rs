@@ -44,7 +44,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The media type of a response, if it is not documented. Advice if the body has the documented format.
+/// The media type of a response, if it is not documented. Advice if the body is JSON as documented, or
+/// incomplete.
 fn wrong_type(responses: &DescribedResponses, response: &Response) -> Option<(Severity, String)> {
     let documented = responses.media_types(response.status);
     let kind = response.media_type();

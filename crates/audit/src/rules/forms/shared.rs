@@ -33,7 +33,7 @@ pub(super) fn report_accepted(
     let Some(response) = exchange.response() else { return };
     let (path, status) = (exchange.url().path(), response.status.as_u16());
     if let Some(target) = redirect_after_post(exchange) {
-        // Sites name an error or a login in the URL.
+        // The URL to which a site redirects after a refusal often names an error or a login.
         let place = format!("{}?{}", target.path(), target.query().unwrap_or_default()).to_ascii_lowercase();
         let is_refusal = REFUSALS.iter().any(|word| place.contains(word));
         let severity = if is_refusal { Severity::Advice } else { Severity::Broken };
@@ -80,8 +80,8 @@ fn names_error(response: &Response) -> bool {
 /// The most forms of a page that are judged.
 pub(super) const MAX_FORMS: usize = 10;
 
-/// The forms of a page with a field for an e-mail address, a telephone number or a password. A form in a
-/// dialog that only closes it is not sent.
+/// The forms of a page with a field for an e-mail address, a telephone number or a password. Leaves out forms
+/// with `method=dialog`, which close a dialog and send nothing.
 pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
     let css = "input[type=email], input[type=tel], input[type=password], input[name=email]";
     let fields = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));

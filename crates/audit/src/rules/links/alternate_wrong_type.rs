@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             continue;
         };
         let (claimed, is_html) = (response.media_type(), response.representation() == Representation::Html);
-        // Other rules report these types, and HTML that is called Markdown.
+        // Other rules report the types that are almost Markdown, and HTML that is declared as Markdown.
         let is_reported = if is_html { claimed.ends_with("markdown") } else { is_almost_markdown(&claimed) };
         if page.twin_markdown.is_some() || is_reported {
             continue;

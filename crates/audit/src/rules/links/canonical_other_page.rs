@@ -77,7 +77,7 @@ fn in_field(exchange: &Exchange) -> Option<Url> {
     exchange.url().join(&links.iter().find(|link| link.has_rel("canonical"))?.target).ok()
 }
 
-/// Whether a page has another title, and little of the text of this one.
+/// Whether `other` has another title, and little of the text of `page`. False if `page` has little text.
 fn is_other(page: &Page, other: &Page) -> bool {
     let title = |page: &Page| page.select("title").first().map(|title| title.text());
     title(page) != title(other)

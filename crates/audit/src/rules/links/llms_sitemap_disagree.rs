@@ -27,7 +27,7 @@ const MIN_LINKS: usize = 4;
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     let Some(llms) = &basis.llms else { return };
-    // Of a sitemap index, the audit knows one part only.
+    // Of a sitemap index, the audit reads only one part, so the lists cannot be compared.
     let [sitemap] = &sitemap_texts(survey)[..] else { return };
     // A part that could not be fetched leaves the URLs of parts, which are no pages.
     let has_pages = basis.sitemaps.last().is_some_and(|last| sitemap_entries(last).0 == "urlset");

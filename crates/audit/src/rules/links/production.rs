@@ -5,9 +5,9 @@ use frontdesk_convert::Url;
 use crate::survey::Survey;
 use crate::survey::links::canonical;
 
-/// The host of the public site, if the audited one has a private address, and the canonical addresses of its
-/// pages and the sitemap agree on another host. Either may be missing. `llms.txt` does not matter: a local
-/// server may have made it.
+/// The host of the public site, if the audited site has a private address, and all canonical URLs of its
+/// pages and all URLs of its sitemap name one host. Pages without a canonical URL do not matter, nor does a
+/// missing sitemap. `llms.txt` is not read: a local server may have made it.
 pub(super) fn production_host(survey: &Survey) -> Option<String> {
     let basis = &survey.basis;
     if survey.basics.is_public {

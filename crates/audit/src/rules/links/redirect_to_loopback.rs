@@ -37,7 +37,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             || (is_loopback(own) && target.port_or_known_default() == own.port_or_known_default());
         if !is_own {
             let message = format!("The redirect leads to {target}, which only the server itself can reach");
-            // All have the same cause.
+            // All redirects to the loopback address have the same cause.
             findings.report(&[exchange], message);
             return;
         }

@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             continue;
         }
         let message = match xml::parse(&text, false) {
-            // A limit of this audit.
+            // The sitemap exceeds a limit of this audit.
             Err(roxmltree::Error::NodesLimitReached) => continue,
             Err(error) => format!("The sitemap is not well-formed XML: {error}"),
             Ok(document) => {

@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     report_found(survey.caches.not_found_html.as_ref(), "", findings);
-    // The same page for all clients is one defect.
+    // If browsers and agents both get 200, that is one defect: report it once.
     if findings.is_empty() {
         let markdown = survey.caches.not_found_markdown.as_ref();
         report_found(markdown, " to an agent that prefers Markdown", findings);
@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 /// Reports a response with status 200 to a URL that does not exist. `client` follows the verb of the message.
 fn report_found(exchange: Option<&Arc<Exchange>>, client: &str, findings: &mut Findings) {
     let Some(exchange) = exchange.filter(|own| own.success().is_some()) else { return };
-    // A redirect is visible to the client.
+    // A redirect is only advice: the client sees that it gets another URL.
     if exchange.url().path() == UNKNOWN_PATH {
         findings.report(&[exchange], format!("A URL that does not exist returns 200{client}: 404 is right"));
     } else {

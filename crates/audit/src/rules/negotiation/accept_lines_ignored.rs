@@ -27,7 +27,8 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     let peculiar = &negotiation.peculiar;
-    // The same in one line must be right: otherwise the weights are the reason.
+    // The request with the same types in one line must get the right representation: otherwise the weights
+    // are the reason.
     for (lines, one_line, got, name, right) in [
         (
             &negotiation.html_preferred,

@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if responses.any(|response| cache_evidence(response).is_some()) {
             continue;
         }
-        // A page that changes may differ from one of them.
+        // A page that changes may differ from one of the GET responses: report only if all of them differ.
         let differences: Option<Vec<_>> = gets.iter().map(|get| difference(head, get)).collect();
         if let Some((severity, message)) = differences.and_then(|mut found| found.pop())
             && let Some(get) = gets.last()
@@ -53,7 +53,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a browser got Markdown, or an agent HTML, as if a cache mixed them up. Its own rules report that.
+/// Whether a browser got Markdown, or an agent HTML, as if a cache mixed them up. Other rules report that.
 fn is_mixed_up(survey: &Survey) -> bool {
     let caches = &survey.caches;
     let mut sequences = [&caches.agent_first, &caches.browser_first, &caches.in_turn].into_iter().flatten();
@@ -68,7 +68,8 @@ fn is_mixed_up(survey: &Survey) -> bool {
     caches.negotiates() && sequences.any(is_wrong)
 }
 
-/// The most important difference, as a sentence.
+/// The most important difference between HEAD and GET, as a sentence. `None` for a busy server (429, 503),
+/// and unless GET has status 200.
 fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     let (head, get) = (head.response()?, get.success()?);
     if head.status != get.status {

@@ -45,7 +45,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let is_markdown = !is_page || exchange.url().path().ends_with(".md");
         let kind = response.media_type();
         if is_markdown && is_almost_markdown(&kind) && response.representation() != Representation::Html {
-            // In place of a page, browsers store the file, and agents refuse it.
+            // Browsers save `application/octet-stream` as a file instead of showing the page, and agents
+            // refuse it.
             let mut agents = survey.basis.pages.iter().filter_map(|page| page.agent.as_ref());
             let is_negotiated = agents.any(|agent| Arc::ptr_eq(agent, exchange));
             let is_refused = is_negotiated && kind == "application/octet-stream";

@@ -1,4 +1,4 @@
-//! Fixes and tests of responses that several rules of the group share.
+//! Fixes, and conditions on responses, that several rules of the group negotiation share.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(super) fn accept_of(exchange: &Exchange) -> String {
     if lines.is_empty() { "no `Accept`".to_owned() } else { lines.join(" and ") }
 }
 
-/// All responses to GET requests with text: pages, Markdown at their own URLs and at those of twins.
+/// The 200 responses of the checked pages: their HTML, the responses to agents, and their twins.
 /// Leaves out the responses that claim a content coding which was not decoded.
 pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &Response)> {
     let pages = survey.basis.pages.iter();
@@ -62,8 +62,8 @@ pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &R
     readable.filter(|(_, response)| matches!(&*response.encoding(), "" | "gzip"))
 }
 
-/// How much a response hurts that depends on the `User-Agent`: a cache that is not told, and may store the
-/// response for a stated time, may serve it to all clients.
+/// The severity of a response that depends on the `User-Agent`: broken if caches may store it for a stated
+/// time but `Vary` does not name the field, so that they serve it to all clients; otherwise advice.
 pub(super) fn severity_by_cache(response: &Response) -> Severity {
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
     if is_stored && !response.varies_on("user-agent") { Severity::Broken } else { Severity::Advice }

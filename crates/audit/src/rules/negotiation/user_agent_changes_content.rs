@@ -48,7 +48,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if kept >= 70 {
             continue;
         }
-        // The page must be stable for this to mean anything.
+        // The difference means nothing if the page changes from request to request.
         let browser = survey.negotiation.browsers.first().map(|(_, exchange)| exchange);
         if browser.is_none_or(|browser| percentage(&expected, &words(browser)) < 90) {
             findings.not_judged("the content of the page differs from request to request");
@@ -70,7 +70,7 @@ fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
     markdown.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// How many of a hundred expected words are there.
+/// The percentage of the expected words that were found.
 fn percentage(expected: &HashSet<String>, found: &HashSet<String>) -> usize {
     expected.intersection(found).count() * 100 / expected.len().max(1)
 }

@@ -20,14 +20,15 @@ pub(super) struct Code<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineState {
     Found,
-    /// The Markdown has the letters, but other characters or numbers: this line.
+    /// The Markdown has this line instead: with the same letters, but other characters or numbers.
     Altered(String),
     Missing,
 }
 
 impl<'a> Code<'a> {
     /// Compares lines without white space, and without prompts and marks of changes at their start. Code that
-    /// other pages have, or that surrounds the content, is left out.
+    /// other pages have, or that surrounds the content, is left out, as are lines with few letters and those
+    /// after the first [`MAX_LINES`].
     pub fn compare(comparison: &'a Comparison<'_>) -> Code<'a> {
         let markdown = comparison.markdown;
         let blocks = markdown.blocks.iter().flat_map(|block| block.text.lines());

@@ -1,4 +1,4 @@
-//! The Markdown of a page beside the Markdown that frontdesk makes from its HTML.
+//! Compares the Markdown of a page with the Markdown that frontdesk makes from its HTML.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -23,7 +23,8 @@ const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript
                             [role=complementary], [role=navigation], [role=dialog], [role=alert], \
                             [aria-hidden=true]";
 
-/// Names of elements that surround the content on pages without elements for it.
+/// Elements whose class or `id` says that they surround the content, for pages without the elements of
+/// [`SURROUNDINGS`].
 const NAMED_SURROUNDINGS: &str = "[class*=comment], [id*=comment], [class*=related], [class*=newsletter], \
                                   [class*=subscribe], [class*=cookie], [class*=consent], [class*=promo], \
                                   [class*=banner], [class*=author], [class*=share], [class*=feedback], \
@@ -59,7 +60,8 @@ pub(super) struct Comparison<'a> {
 pub(super) struct MissingBlock<'a> {
     pub block: &'a TextBlock,
     pub words: usize,
-    /// Whether it stands beside a block that the Markdown has: in the same element, not in a box of its own.
+    /// Whether the block stands beside one that the Markdown has: in the same element, not in a box of its
+    /// own.
     pub has_neighbors: bool,
 }
 
@@ -207,14 +209,14 @@ pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
     blocks.chain([&*markdown.text, &*markdown.front_matter]).chain(markdown.html.iter().map(String::as_str))
 }
 
-/// The texts of the elements that surround the content.
+/// The phrases of the elements that surround the content, up to [`MAX_SURROUNDING_BYTES`] of text.
 fn surroundings(page: &Page) -> PhraseSet {
     let mut left = MAX_SURROUNDING_BYTES;
     let mut texts = |css: &str| -> Vec<String> {
         let elements = page.select(css).into_iter();
         let elements =
             elements.filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
-        // Elements in others are read several times.
+        // The text of nested elements is read several times.
         let texts = elements.map(HtmlElement::text).take_while(|text| {
             left = left.saturating_sub(text.len());
             left > 0

@@ -79,7 +79,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
             continue;
         }
-        // The fields of a form may be described in words.
+        // The Markdown may describe the fields of a form in words.
         let has_form = !comparison.page.select("form").is_empty();
         let count: usize = extra.iter().map(|(_, count)| count).sum();
         if let Some((block, _)) =

@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// From this number of links on, Markdown without any link is not only advice.
+/// Markdown without any link is broken, not only advice, if the HTML has at least this many.
 const MANY: usize = 5;
 
 /// A text that consists of a link may be in the Markdown by chance if it has fewer words.

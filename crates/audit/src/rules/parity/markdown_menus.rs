@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 /// A common start with fewer words is a notice, such as a pointer to `llms.txt`.
 const MANY_WORDS: usize = 40;
 
-/// A start with as many blocks that consist of links is a menu.
+/// A start with at least this many blocks that consist of links is a menu.
 const MANY_LINKS: usize = 8;
 
 fn check(survey: &Survey, findings: &mut Findings) {

@@ -26,7 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// From this count on, other numbers in sentences are not counters that a cache has not updated.
+/// A finding is broken if at least this many numbers in sentences differ. Fewer may be counters that a cache
+/// has not updated.
 const MANY: usize = 3;
 
 fn check(survey: &Survey, findings: &mut Findings) {

@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// From this number of missing words with neighbors on, or a tenth of the prose, a finding is broken. Other
-/// missing text may be a notice, a comment or a list of related pages.
+/// A finding is broken if missing blocks with neighbors have at least this many words, or a tenth of the
+/// prose. Other missing text may be a notice, a comment or a list of related pages.
 const BROKEN_WORDS: usize = 25;
 
 fn check(survey: &Survey, findings: &mut Findings) {

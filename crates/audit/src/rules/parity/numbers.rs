@@ -7,7 +7,7 @@ use regex_lite::Regex;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::words::words;
 
-/// Fewer words than these do not identify a paragraph.
+/// Paragraphs with fewer words besides their numbers are left out: their words do not identify them.
 const MIN_WORDS: usize = 4;
 
 /// The most texts with the same words that are compared.
@@ -42,7 +42,7 @@ const NAMES: [&str; 19] = [
     "twenty",
 ];
 
-/// A time of day or a time relative to now, which other responses show differently.
+/// A time of day or a time relative to now. Texts with one are left out: they change with each response.
 const CHANGES: &str = r"(?i)[0-9]:[0-9][0-9]|\b(?:ago|(?:vor|il y a|hace) [0-9]+)\b";
 
 /// A paragraph, or the cells of a row, with its numbers in order.
@@ -52,7 +52,7 @@ pub(super) struct NumberedText {
     /// The number of words that are no numbers.
     pub words: usize,
     numbers: Vec<Number>,
-    /// The position in the document.
+    /// The position among the texts of the document; rows of tables follow all paragraphs.
     order: usize,
 }
 
@@ -62,7 +62,8 @@ pub(super) struct Number {
     /// The digits without separators, and without zeros at the end of a fraction.
     digits: String,
     pub written: String,
-    /// Whether it is a price, a percentage, a temperature, a version or a fraction, which count nothing.
+    /// Whether the number is a price, a percentage, a temperature, a version or a fraction: such numbers are
+    /// not counters, which change between responses.
     pub is_exact: bool,
 }
 
@@ -74,12 +75,12 @@ pub(super) struct Difference {
     pub numbers: Vec<(Number, Number)>,
 }
 
-/// The texts with the same words, by the digits of their numbers in order of size.
+/// The texts with the same words, by the sorted digits of their numbers.
 type Variants = BTreeMap<Vec<String>, NumberedText>;
 
 /// Compares texts that have the same words, in the order of the HTML. The order of numbers does not count,
-/// because dates have several forms. Words with other numbers of variants, or with other counts of numbers,
-/// are left out.
+/// because dates have several forms. Leaves out texts that the two sides have in different numbers of
+/// variants or with different counts of numbers, and differences after the first [`MAX_DIFFERENCES`].
 pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<Difference> {
     let (html, markdown) = (numbered_texts(html), numbered_texts(markdown));
     let mut found = Vec::new();

@@ -13,7 +13,7 @@ use crate::survey::Survey;
 pub(super) struct OtherResponses<'a> {
     survey: &'a Survey,
     comparison: &'a Comparison<'a>,
-    /// The texts of other HTML and of other Markdown.
+    /// The texts of other HTML and of other Markdown, read on first use.
     texts: OnceCell<[Vec<String>; 2]>,
 }
 
@@ -34,6 +34,8 @@ impl<'a> OtherResponses<'a> {
             || differs(&self.comparison.markdown.text, markdown, in_markdown)
     }
 
+    /// Reads the complete responses at the URLs of the page and its Markdown, and that of the twin, whose
+    /// bodies differ from the compared ones.
     fn read(&self) -> [Vec<String>; 2] {
         let page = self.comparison.page;
         let own = [&page.html, self.comparison.exchange];

@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Pages with fewer letters and digits have no text to speak of.
+/// Pages with fewer letters and digits count as pages without text.
 const FEW_LETTERS: usize = 200;
 
 /// Elements that frameworks fill with the page.
@@ -59,7 +59,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a page has hardly any text. Scripts may add some.
+/// Whether a page with scripts has hardly any text without them. False for a page that cannot be read
+/// completely.
 fn is_blank(page: &Page) -> bool {
     let has_scripts = !page.select("script").is_empty();
     has_scripts && page.converted.page_letters < FEW_LETTERS && page.response().unreadable().is_none()
