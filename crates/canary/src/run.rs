@@ -199,8 +199,8 @@ impl Run<'_> {
         steps.extend(pinged);
     }
 
-    /// Resolves the host of the public address. Returns the step and the addresses, of which there are none
-    /// if the step failed.
+    /// Resolves the host of the public address. Returns the step's result and the addresses; the list is
+    /// empty if the step failed.
     async fn resolve(&self, url: &Url) -> (StepResult, Vec<IpAddr>) {
         let (host, began) = (url.host().to_string(), Instant::now());
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;

@@ -127,8 +127,8 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     if (2000..2100).contains(&day.year()) { Ok(Some(day)) } else { Err("bad-day") }
 }
 
-/// Lists the users to whom submissions can be assigned: configured users, current assignees (at most
-/// [`MAX_PEOPLE`]), and the operator.
+/// Lists the users to whom an operator can assign a submission: the configured users, at most [`MAX_PEOPLE`]
+/// current assignees, and the operator.
 pub(super) fn people(
     options: &DeskOptions,
     reader: &InboxReader,

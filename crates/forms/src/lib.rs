@@ -64,7 +64,7 @@ pub const MAX_ENCODED_BYTES: usize = 3 * MAX_BODY_BYTES;
 /// The format of a request body, and how it escapes characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyEncoding {
-    /// Escapes a UTF-16 unit as `\uXXXX`.
+    /// Escapes a UTF-16 unit as `\u` and four hexadecimal digits.
     Json,
     /// Escapes a byte as `%XX`.
     Urlencoded,

@@ -1,8 +1,8 @@
 //! The priority of background threads.
 
-/// Adds `steps` to the calling thread's nice value, which lowers its share of a core that others want, too:
-/// each step takes about a fifth (sched(7)). Threads that it starts inherit the value. Does nothing outside
-/// of Linux, where the value belongs to the whole process.
+/// Adds `steps` to the nice value of the calling thread (sched(7)). If other threads want the same core, each
+/// step lowers this thread's share by about a fifth. Threads that it starts inherit the value. Does nothing
+/// except on Linux, because elsewhere the value belongs to the whole process.
 pub fn lower_priority(steps: i32) {
     #[cfg(target_os = "linux")]
     // A system that does not allow it leaves the thread as it is.

@@ -63,8 +63,8 @@ const MAX_ASSETS: usize = 2;
 const RESERVED_REQUESTS: usize = 20;
 
 impl BasicsSurvey {
-    /// Sends the requests of the group: at most six, of which two are for assets, and one more for each
-    /// redirect and each asset whose HEAD fails.
+    /// Sends the requests of the group. There are at most six, two of them for assets; each redirect and each
+    /// asset whose HEAD fails adds one.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> BasicsSurvey {
         let is_public = client.is_public();
         let assets = ask_for_assets(client, basis).await;

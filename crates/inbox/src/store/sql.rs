@@ -41,7 +41,6 @@ pub(super) mod undo;
 pub(super) mod views;
 pub(super) mod visitor_mail;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -251,19 +250,10 @@ fn pad_keys(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
     keys.iter().chain(missing).collect()
 }
 
-/// The placeholders for several rows of values. For two rows of two columns: `(?1, ?2), (?3, ?4)`.
-pub(super) fn placeholders(rows: usize, columns: usize) -> String {
-    let mut text = String::with_capacity(rows * columns * 6);
-    for number in 1..=rows * columns {
-        let before = match number {
-            1 => "(",
-            number if number % columns == 1 % columns => "), (",
-            _ => ", ",
-        };
-        // Writing to a string does not fail.
-        let _ = write!(text, "{before}?{number}");
-    }
-    text + ")"
+/// The placeholders for a row of values. For two columns: `(?1, ?2)`.
+pub(super) fn placeholders(columns: usize) -> String {
+    let numbers: Vec<String> = (1..=columns).map(|number| format!("?{number}")).collect();
+    format!("({})", numbers.join(", "))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -360,6 +360,23 @@ mod tests {
     }
 
     #[test]
+    fn callers_of_several_runtimes_and_of_none_get_their_own_outcomes() {
+        let (one, other) = (runtime(), runtime());
+        let mut callers = Vec::new();
+        let mut answered = Vec::new();
+        for runtime in [Some(&one), None, Some(&other), Some(&one)] {
+            let (answer, answer_of) = oneshot::channel();
+            callers.push(Caller { answer, runtime: runtime.map(|runtime| runtime.handle().clone()) });
+            answered.push((runtime.unwrap_or(&one), answer_of));
+        }
+        let ids = [1, 2, 3, 4].map(Uuid::from_u128);
+        answer_callers(callers, ids.map(Ok).into());
+        for ((runtime, answer), id) in answered.into_iter().zip(ids) {
+            assert!(matches!(runtime.block_on(answer), Ok(Ok(found)) if found == id));
+        }
+    }
+
+    #[test]
     fn visitors_wait_as_long_as_their_submissions_are_being_written() {
         let queue = WriteQueue::default();
         let mut waiting = queue.lock();

@@ -179,7 +179,7 @@ impl Table {
             )
         };
         let mut rows = sql.query(&select("TRUE"), &[])?;
-        let next = select(&format!("({key}) > {}", placeholders(1, keys)));
+        let next = select(&format!("({key}) > {}", placeholders(keys)));
         while let Some(last) = rows.last() {
             take(&rows)?;
             if rows.len() < AT_A_TIME {
