@@ -85,7 +85,7 @@ fn check(
         print_table(&rows, &mut report.out)?;
     }
     let failed = report.bad - wrong_keys;
-    check_domains(&channels, options, report)?;
+    let domains = check_domains(&channels, options, report)?;
     let records = report.bad - wrong_keys - failed;
     check_shared_limits(config, report)?;
     check_rspamd(config, report)?;
@@ -101,8 +101,9 @@ fn check(
             report.print_result("inbox", finding)?;
         }
         for (subject, finding) in examine_canary(config)? {
-            // `check_domains` has just queried the records of the selected channels' domains.
-            if subject.starts_with("canary mail-domain") {
+            // `check_domains` has just printed the records of these domains.
+            let is_printed = |domain: &&str| subject.starts_with(&format!("canary mail-domain {domain} "));
+            if domains.iter().any(is_printed) {
                 continue;
             }
             report.print_result(&subject, finding)?;
@@ -166,23 +167,24 @@ pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckRes
 
 /// Checks the MX, SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each
 /// domain. Prints a note if that is not possible: the sender is at an IP address, or no name server is known.
-fn check_domains(
-    channels: &[&ChannelOptions],
+/// Returns the domains whose records were checked.
+fn check_domains<'a>(
+    channels: &[&'a ChannelOptions],
     options: &DoctorOptions,
     report: &mut DoctorReport<impl Write>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<BTreeSet<&'a str>> {
     let senders = channels.iter().filter_map(|channel| match &channel.kind {
         TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
         _ => None,
     });
-    let senders: BTreeSet<&str> = senders.collect();
+    let mut senders: BTreeSet<&str> = senders.collect();
     let resolver = options.resolver.map(Resolver::at).or_else(Resolver::of_this_machine);
-    for domain in senders {
+    for &domain in &senders {
         let Some(resolver) = resolver.as_ref().filter(|_| !domain.starts_with('[')) else {
             let why = if domain.starts_with('[') {
                 "an IP address has no records to check"
             } else {
-                "no name server is configured here: SPF, DKIM and DMARC were not checked"
+                "no name server is configured here: MX, SPF, DKIM and DMARC were not checked"
             };
             report.print_note(domain, why)?;
             continue;
@@ -192,7 +194,8 @@ fn check_domains(
             report.print_result(&format!("{domain} {record}"), finding)?;
         }
     }
-    Ok(())
+    senders.retain(|domain| resolver.is_some() && !domain.starts_with('['));
+    Ok(senders)
 }
 
 /// Checks the connection to the Redis server of `limits.shared_url`, and the secret that protects the hashed

@@ -286,7 +286,7 @@ pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
     let others = lines.len().saturating_sub(MAX_UNPUBLISHED);
     if others > 0 {
         lines.truncate(MAX_UNPUBLISHED);
-        lines.push(format!("{} more after that", counted(others as u64, "page")));
+        lines.push(format!("… and {others} more"));
     }
     lines
 }

@@ -215,8 +215,8 @@ impl Client {
     }
 
     /// Sends a request and follows at most [`MAX_REDIRECTS`] redirects within the site, always with GET, even
-    /// if the request was a HEAD. Returns all exchanges, at least one; the last may be a redirect that is not
-    /// followed.
+    /// if the request was a HEAD, because rules read the page to which a redirect leads. Returns all
+    /// exchanges, at least one; the last may be a redirect that is not followed.
     pub async fn follow(&self, group: Group, request: Request) -> Result<Vec<Arc<Exchange>>, Denial> {
         let mut chain = vec![self.send(group, request).await?];
         while chain.len() <= MAX_REDIRECTS
@@ -248,6 +248,7 @@ impl Client {
             Err(error) => Err(error),
         };
         drop(permit);
+        progress::advance(1);
         Ok(outcome.map(|protocol| protocol.unwrap_or_else(|| "http/1.1".to_owned())))
     }
 
@@ -359,14 +360,16 @@ pub(crate) fn challenge(response: &Response) -> Option<String> {
     Some(format!("{product} answered with a challenge or a block ({status}): allow {PRODUCT_TOKEN} there"))
 }
 
-/// The absolute target of a redirect, without its fragment. A missing `Location` counts as a redirect to the
-/// same URL.
+/// The absolute target of a redirect, without its fragment; `None` for other responses, and for redirects
+/// whose `Location` is missing, empty or no URL.
 pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Url> {
     let response = exchange.response()?;
     if !matches!(response.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    let mut target = exchange.url().join(response.header(header::LOCATION).trim()).ok()?;
+    let location = response.header(header::LOCATION);
+    let location = Some(location.trim()).filter(|location| !location.is_empty())?;
+    let mut target = exchange.url().join(location).ok()?;
     target.set_fragment(None);
     Some(target)
 }

@@ -138,18 +138,19 @@ impl Report {
     }
 
     /// One sentence: the first failure, or else the first warning, and how many more there are. Without
-    /// these, how many steps succeeded.
+    /// these, how many steps succeeded, and how many were skipped.
     pub fn summary(&self) -> String {
         let failures: Vec<&StepResult> = self.failures().collect();
         let (found, what) =
             if failures.is_empty() { (self.warnings().collect(), "warning") } else { (failures, "failure") };
         match found.as_slice() {
             [] => {
-                let count = self.steps.iter().filter(|step| step.outcome == Outcome::Ok).count();
-                if count == 1 {
-                    "1 step succeeded".to_owned()
-                } else {
-                    format!("all {count} steps succeeded")
+                let skipped = self.with_outcome(Outcome::Skipped).count();
+                let plural = if self.steps.len() - skipped == 1 { "" } else { "s" };
+                match (self.steps.len() - skipped, skipped) {
+                    (0, _) => "no step was tried".to_owned(),
+                    (count, 0) => format!("{count} step{plural} succeeded"),
+                    (count, _) => format!("{count} step{plural} succeeded, {skipped} skipped"),
                 }
             }
             [only] => only.to_string(),
@@ -206,8 +207,10 @@ mod tests {
 
     #[test]
     fn the_summary_prefers_failures_to_warnings() {
-        use Outcome::{Failed, Ok, Warning};
-        check(&[(Step::Dns, Ok), (Step::Form, Ok)], "all 2 steps succeeded");
+        use Outcome::{Failed, Ok, Skipped, Warning};
+        check(&[(Step::Dns, Ok), (Step::Form, Ok)], "2 steps succeeded");
+        check(&[(Step::Dns, Ok), (Step::Form, Skipped)], "1 step succeeded, 1 skipped");
+        check(&[(Step::Form, Skipped)], "no step was tried");
         check(&[(Step::Ping, Warning), (Step::Form, Failed)], "form example: text");
         check(&[(Step::Ping, Warning)], "ping example: text");
         check(&[(Step::Form, Failed), (Step::Channel, Failed)], "form example: text (1 more failure)");

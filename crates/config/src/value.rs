@@ -427,19 +427,18 @@ pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
 
 /// Parses an http or https URL without a path, which may be empty. Removes trailing slashes.
 pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
-    let address =
-        web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
+    let address = web_address(raw).map_err(|_| "a URL such as \"https://www.example.com\"".to_owned())?;
     let trimmed = address.trim_end_matches('/');
     let authority = trimmed.split_once("://").map_or("", |(_, authority)| authority);
     if authority.contains(['/', '?', '#', '@']) {
-        return Err("an address without a path, such as \"https://www.example.com\"".to_owned());
+        return Err("a URL without a path, such as \"https://www.example.com\"".to_owned());
     }
     Ok(trimmed.to_owned())
 }
 
 /// Parses an http or https URL without a user name, which may be empty.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
-    let expected = || "an address such as \"https://www.example.com/\"".to_owned();
+    let expected = || "a URL such as \"https://www.example.com/\"".to_owned();
     let address = parse_line(raw).map_err(|_| expected())?;
     if address.is_empty() {
         return Ok(address);

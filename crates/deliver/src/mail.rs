@@ -121,8 +121,8 @@ impl MailAddresses {
         MailAddresses { from_name: visible(name.trim()), ..self.clone() }
     }
 
-    /// The same sender, with a visitor as the only recipient. The address must be a Mailbox.
-    pub(super) fn to_visitor(&self, email: &str) -> MailAddresses {
+    /// The same sender, with one other recipient. The address must be a Mailbox (RFC 5321 §4.1.2).
+    pub(super) fn for_recipient(&self, email: &str) -> MailAddresses {
         MailAddresses { to: vec![email.to_owned()], by_value: None, ..self.clone() }
     }
 

@@ -26,7 +26,7 @@ pub struct UserMail<'a> {
 impl UserMail<'_> {
     /// Sends the mail over a new connection, and returns the mail server's reply.
     pub async fn send(self, options: &SmtpOptions) -> Outcome {
-        let addresses = options.addresses.to_visitor(self.to);
+        let addresses = options.addresses.for_recipient(self.to);
         let mut bytes = Vec::new();
         MessageBuilder::new()
             .from(addresses.sender())

@@ -75,7 +75,7 @@ impl VisitorMailer {
         let Some((_, text, from)) = self.texts.iter().find(|(form, ..)| *form == submission.form) else {
             return Outcome::failed(Cause::Refused, "the form has no such mail any more");
         };
-        let addresses = from.to_visitor(email);
+        let addresses = from.for_recipient(email);
         let message = self.compose(text, &addresses, submission, token);
         self.smtp.send_message(&addresses.from, &[email], &message, true).await
     }

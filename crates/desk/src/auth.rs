@@ -6,13 +6,12 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
-use super::guard::single;
 use super::options::DeskOptions;
 use super::request::cookie;
 use super::role::{Role, User, find_user, proxy_role};
 use super::state::DeskState;
 use frontdesk_forms::text::has_unsafe;
-use frontdesk_http::trusted_proxies::X_FORWARDED_PROTO;
+use frontdesk_http::trusted_proxies::all_proxies_report;
 use frontdesk_http::{Address, Peer, Scheme, is_trusted};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{Editor, LOGIN_LIFETIME, Session, StoreError, TRUSTED_LIFETIME, TokenHash};
@@ -140,7 +139,7 @@ pub(super) struct Cookies {
 
 impl Cookies {
     /// The cookies of the browser that sent the request. The browser uses HTTPS if the connection does, or if
-    /// a trusted proxy reports it.
+    /// the request comes from a trusted proxy and every entry of its `X-Forwarded-Proto` is `https`.
     pub(super) fn of(
         inbox: &DeskState,
         options: &DeskOptions,
@@ -148,7 +147,7 @@ impl Cookies {
         head: &Parts,
     ) -> Self {
         let is_from_proxy = is_trusted(&options.trusted_proxies, peer);
-        let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");
+        let is_https = all_proxies_report("https", &head.headers);
         let port = inbox.address.as_ref().and_then(Address::tcp).map(|address| address.port());
         Self { is_secure: scheme == Scheme::Https || (is_from_proxy && is_https), port }
     }

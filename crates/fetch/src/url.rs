@@ -10,7 +10,7 @@ use http::Uri;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Maximum length of a URL, in bytes. A valid URL is ASCII, so each byte is one character.
-const MAX_CHARS: usize = 2_000;
+const MAX_LENGTH: usize = 2_000;
 
 /// A URL whose path may be secret, as in webhook URLs of chat services: errors and debug output omit it.
 #[derive(Clone, PartialEq, Eq)]
@@ -64,8 +64,8 @@ impl Url {
 
     /// Like [`Url::parse`], but permits `http` for any host: for public pages, which are no secret.
     pub fn parse_unencrypted(text: &str) -> Result<Url, String> {
-        if text.len() > MAX_CHARS {
-            return Err(format!("the URL has {} bytes; at most {MAX_CHARS} are permitted", text.len()));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("the URL has {} bytes; at most {MAX_LENGTH} are permitted", text.len()));
         }
         if text.contains('#') {
             return Err("a fragment (`#…`) never reaches the server: leave it out".to_owned());
@@ -232,7 +232,7 @@ mod tests {
         check("https://hooks.example.com:0/", Err("port 0"));
         check("https://hooks.example.com:/", Err("port"));
         check("https://hooks.example.com:99999/", Err("port"));
-        check(&format!("https://hooks.example.com/{}", "x".repeat(MAX_CHARS)), Err("at most 2000"));
+        check(&format!("https://hooks.example.com/{}", "x".repeat(MAX_LENGTH)), Err("at most 2000"));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use http::HeaderMap;
+
 use super::socket::{Peer, Trust};
 
 /// The addresses of the client and of the proxies before the last one, separated by commas.
@@ -24,6 +26,14 @@ pub const X_REQUEST_ID: &str = "x-request-id";
 /// All trusted headers, in lower case. The server reads only one of [`X_FORWARDED_FOR`] and [`FORWARDED`]
 /// (`server.forwarded_header`).
 pub const TRUSTED_HEADERS: [&str; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_REQUEST_ID];
+
+/// Whether `X-Forwarded-Proto` is present and every proxy in the chain reports `scheme`, in any case. The
+/// headers must come from a trusted proxy.
+pub fn all_proxies_report(scheme: &str, headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(X_FORWARDED_PROTO).iter();
+    let mut reported = lines.flat_map(|line| line.to_str().unwrap_or_default().split(',')).peekable();
+    reported.peek().is_some() && reported.all(|reported| reported.trim().eq_ignore_ascii_case(scheme))
+}
 
 /// Whether `peer` is one of `proxies`, or a connection that is always trusted.
 pub fn is_trusted(proxies: &[Network], peer: Peer) -> bool {
@@ -115,6 +125,30 @@ mod tests {
         assert!(network("::ffff:192.0.2.7").expect("valid").contains(address("192.0.2.7")));
         for wrong in ["", "10.0.0.0/33", "10.0.0/8", "::/129", "localhost", "10.0.0.0/"] {
             assert!(network(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_scheme_counts_if_all_proxies_report_it() {
+        for (lines, expected) in [
+            (&[][..], None),
+            (&["https"], Some("https")),
+            (&["HTTPS, https"], Some("https")),
+            (&["https", "https"], Some("https")),
+            (&["http"], Some("http")),
+            (&["https, http"], None),
+            (&["https", "http"], None),
+            (&["https,"], None),
+            (&[""], None),
+            (&["wss"], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(X_FORWARDED_PROTO, line.parse().expect("a header value"));
+            }
+            let found: Vec<&str> =
+                ["https", "http"].into_iter().filter(|scheme| all_proxies_report(scheme, &headers)).collect();
+            assert_eq!(found, Vec::from_iter(expected), "{lines:?}");
         }
     }
 }

@@ -164,6 +164,9 @@ impl Spill {
         }
         let new = self.folders.iter().find_map(|folder| Segment::new(folder, SEGMENT.max(end)).ok());
         let Some(segment) = new.map(Arc::new) else {
+            if !self.folders.is_empty() {
+                tracing::warn!(folders = ?self.folders, "cannot create a temporary file for the texts of the site's pages: no folder supports unnamed files and has 1 GiB free; keeping the texts in memory");
+            }
             state.has_failed = true;
             return None;
         };

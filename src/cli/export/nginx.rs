@@ -321,7 +321,7 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("removed_endpoint", removed_endpoint(layout)),
     ];
     let of_file = variable("$frontdesk_file_header_", header);
-    let mut map = NginxMap::new("$frontdesk_said", &variable("$frontdesk_header_", header), &of_file);
+    let mut map = NginxMap::new("$frontdesk_response", &variable("$frontdesk_header_", header), &of_file);
     for (response, reply) in responses {
         let value = reply.and_then(|reply| reply.header(header)).map(escape_variables).unwrap_or_default();
         let is_alternates = (header, response) == ("link", "not_acceptable");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::StatusCode;
 
-use crate::client::{Client, challenge, redirect_target};
+use crate::client::{Client, Denial, challenge, redirect_target};
 use crate::clients::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, WebClient};
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
@@ -58,14 +58,17 @@ impl Basis {
     /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or if
     /// the request for it or for `robots.txt` may not be sent.
     pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
-        let arrival = arrive(client, target).await?;
-        let last = arrival.last().cloned().ok_or_else(|| unsent("the page"))?;
+        let (arrival, last) = arrive(client, target).await?;
         let url = last.url().clone();
         let page = match Page::read(&last) {
             Some(page) => page,
             None => read_fresh(client, &last).await.ok_or_else(|| AuditError::NotServed(refusal(&last)))?,
         };
-        let robots = at(client, &url, "/robots.txt").await.ok_or_else(|| unsent("robots.txt"))?;
+        let mut robots_url = url.clone();
+        robots_url.set_path("/robots.txt");
+        robots_url.set_query(None);
+        let robots = client.send(Group::Files, Request::get(&robots_url).accept("*/*")).await;
+        let robots = robots.map_err(|denial| unsent("robots.txt", &denial))?;
         let rules = Rc::new(text_of(&robots).map_or_else(Robots::default, |text| Robots::parse(&text)));
         client.respect(rules.clone());
 
@@ -185,15 +188,16 @@ impl Basis {
     }
 }
 
-/// Fetches the URL that the operator named as a browser does, and follows its redirects.
-async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
+/// Fetches the URL that the operator named as a browser does, and follows its redirects. Returns all
+/// exchanges, and the last of them. Fails if the last has no response.
+async fn arrive(client: &Client, target: &Url) -> Result<(Vec<Arc<Exchange>>, Arc<Exchange>), AuditError> {
     let request = Request::get(target).accept(CHROME.accept);
-    let chain = client.follow(Group::Basics, request).await.map_err(|_| unsent("the page"))?;
-    let Some(last) = chain.last() else { return Err(unsent("the page")) };
+    let chain = client.follow(Group::Basics, request).await.map_err(|denial| unsent("the page", &denial))?;
+    let last = chain.last().expect("`follow` returns at least one exchange").clone();
     if let Err(error) = &last.outcome {
         return Err(AuditError::Unreachable(format!("cannot fetch {}: {error}", last.url())));
     }
-    Ok(chain)
+    Ok((chain, last))
 }
 
 /// If a browser got Markdown at the URL of a page, reads the page at an unused URL instead, since a cache may
@@ -206,8 +210,9 @@ async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
     Some(page)
 }
 
-fn unsent(what: &str) -> AuditError {
-    AuditError::NotServed(format!("`--max-requests` allows no request for {what}"))
+/// The error of an audit that may not send a request for `what`.
+fn unsent(what: &str, denial: &Denial) -> AuditError {
+    AuditError::NotServed(format!("cannot request {what}: {denial}"))
 }
 
 /// Why a response is not the page that an audit needs.

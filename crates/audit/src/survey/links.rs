@@ -58,11 +58,16 @@ impl Probe {
         &self.chain[self.chain.len() - 1]
     }
 
-    /// The status of the last response, if it says that there is no page: 404, 410 or an error of the server.
-    /// Other statuses may depend on the client, such as 401 and 403.
-    pub fn failure(&self) -> Option<u16> {
-        let status = self.last().response()?.status;
-        (matches!(status.as_u16(), 404 | 410) || status.is_server_error()).then_some(status.as_u16())
+    /// The status of the last response, if it says that there is no page: 404, 410, an error of the server,
+    /// or a redirect without a target. Other statuses may depend on the client, such as 401 and 403.
+    pub fn failure(&self) -> Option<String> {
+        match self.last().response()?.status.as_u16() {
+            status @ (404 | 410 | 500..) => Some(status.to_string()),
+            status @ (301 | 302 | 303 | 307 | 308) if redirect_target(self.last()).is_none() => {
+                Some(format!("{status} without a valid `Location`"))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -280,6 +280,15 @@ fn redirects_in_a_circle_are_found() {
 }
 
 #[test]
+fn redirects_without_a_target_are_broken_links() {
+    for location in ["", " "] {
+        let site =
+            with("/docs/install/index.md", move |_, _| Answer::new(302, "", "").with("location", location));
+        site.assert_finds("llms-link-broken", Broken);
+    }
+}
+
+#[test]
 fn a_foreign_canonical_address_is_found() {
     with_html("rel=\"canonical\" href=\"", "rel=\"canonical\" href=\"https://www.example.com/?")
         .assert_finds("canonical-foreign", Advice);

@@ -281,7 +281,7 @@ impl<S: Stream> Dialogue<S> {
         match written {
             Ok(()) => self.reply(phase, limit).await,
             // The server may have said why it closes the connection.
-            Err(error) => self.last_words(phase).await.ok_or(error),
+            Err(error) => self.closing_reply(phase).await.ok_or(error),
         }
     }
 
@@ -320,7 +320,7 @@ impl<S: Stream> Dialogue<S> {
     }
 
     /// The negative reply that a server sent before it closed the connection.
-    async fn last_words(&mut self, phase: SmtpPhase) -> Option<SmtpReply> {
+    async fn closing_reply(&mut self, phase: SmtpPhase) -> Option<SmtpReply> {
         let reply = self.reply(phase, REST_OF_REPLY).await.ok()?;
         (reply.code >= 400).then_some(reply)
     }
@@ -377,7 +377,7 @@ impl<S: Stream> Dialogue<S> {
         }
         for chunk in escape_dots(message).chunks(CHUNK) {
             if let Err(error) = self.write(phase, chunk, deadlines.command).await {
-                return match self.last_words(phase).await {
+                return match self.closing_reply(phase).await {
                     Some(reply) => {
                         Err(SmtpError { is_cut_off: true, ..unexpected(SmtpPhase::Message, &reply) })
                     }

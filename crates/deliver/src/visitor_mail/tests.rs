@@ -91,7 +91,7 @@ fn mailer() -> VisitorMailer {
 fn composed(mailer: &VisitorMailer, fields: &[(&str, &str)]) -> String {
     let submission = submission(fields);
     let [(_, text, from)] = &mailer.texts[..] else { panic!("one text") };
-    let addresses = from.to_visitor(submission.get("email").expect("an address"));
+    let addresses = from.for_recipient(submission.get("email").expect("an address"));
     String::from_utf8(mailer.compose(text, &addresses, &submission, None)).expect("it is ASCII")
 }
 

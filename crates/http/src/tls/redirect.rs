@@ -1,14 +1,14 @@
 //! Decides which requests came over plain HTTP, and redirects them to HTTPS.
 
 use http::Uri;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::HeaderValue;
 use http::request::Parts;
 use http::uri::Authority;
 
 use crate::ambiguity::host_of;
 use crate::refusal::Refusal;
 use crate::socket::{Peer, Scheme};
-use crate::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
+use crate::trusted_proxies::{Network, all_proxies_report, is_trusted};
 
 /// The path prefix of ACME HTTP-01 challenges (RFC 8555 §8.3). Requests for challenges are not redirected,
 /// because an authority may refuse to follow a redirect to a host that has no certificate yet.
@@ -63,21 +63,11 @@ pub(crate) fn redirect_to_https(
 
 /// Whether the client used plain HTTP, as far as this server or a trusted proxy knows.
 pub(crate) fn is_plain_http(proxies: &[Network], scheme: Scheme, peer: Peer, head: &Parts) -> bool {
-    scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers))
+    scheme == Scheme::Http && (!is_trusted(proxies, peer) || all_proxies_report("http", &head.headers))
 }
 
 pub(crate) fn is_acme_challenge(head: &Parts) -> bool {
     head.uri.path().starts_with(CHALLENGES)
-}
-
-/// Whether `X-Forwarded-Proto` is present and every proxy in the chain reports plain HTTP.
-fn was_plain(headers: &HeaderMap) -> bool {
-    let mut said = headers
-        .get_all(X_FORWARDED_PROTO)
-        .iter()
-        .flat_map(|line| line.to_str().unwrap_or_default().split(','))
-        .peekable();
-    said.peek().is_some() && said.all(|scheme| scheme.trim().eq_ignore_ascii_case("http"))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub enum StoreError {
     #[error("the search path of {0} names no schema that this role can use")]
     NoSchema(DatabaseUrl),
     /// A file of a SQLite database is no longer the one that was opened.
-    #[error("the database {} or its write-ahead log was removed, replaced or truncated while it was open", .0.display())]
+    #[error("the database {} or its `-wal` or `-shm` file was removed, replaced or truncated while it was open", .0.display())]
     Moved(PathBuf),
     /// Another process holds a lock that this one needs.
     #[error("the database is locked by another process")]

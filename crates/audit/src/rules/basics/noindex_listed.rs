@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     id: "noindex-listed",
     group: Group::Basics,
     severity: Severity::Broken,
-    checks: "No page in the sitemap has `noindex`.",
+    checks: "No page in the sitemap or in `llms.txt` has `noindex`.",
     matters: "The sitemap asks search engines to index the page (sitemaps.org). `noindex`, in the page or in \
               `X-Robots-Tag`, forbids it and wins.",
     hurts: "Operators, whose page is missing from search results; people, who do not find it.",
@@ -38,10 +38,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if basis.sitemap_urls.contains(&page.url) {
             findings.report(
                 &[&page.html],
-                format!("The page is in the sitemap, but has {said}: remove one of both"),
+                format!(
+                    "The page is in the sitemap, but has {said}: remove it from the sitemap, or `noindex`"
+                ),
             );
         } else if basis.llms_links.contains(&page.url) {
-            let message = format!("The page is in llms.txt, but has {said}: remove one of both");
+            let message = format!("The page is in llms.txt, but has {said}: remove it there, or `noindex`");
             findings.report_as(Severity::Advice, &[&page.html], message);
         }
     }

@@ -3,8 +3,7 @@
 use crate::rule::Findings;
 use crate::survey::links::Probe;
 
-/// Reports each probe whose target returns 404, 410 or a server error. `source` is the subject of the
-/// message.
+/// Reports each probe that [failed](Probe::failure). `source` is the subject of the message.
 pub(super) fn report_broken<'a>(
     findings: &mut Findings,
     source: &str,
