@@ -230,7 +230,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs one command. Exits the process with code 2 if the arguments of `inbox` contradict each other.
+/// Runs one command. Exits the process with code 2 if the arguments of `inbox` or `audit` cannot be used
+/// together, and after the help of a command ([`print_help`]).
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
@@ -296,8 +297,9 @@ fn with_all_commands() -> clap::Command {
     Command::command().mut_subcommands(|command| command.hide(false))
 }
 
-/// Prints the help of the command with these names as `--help` does, or of `frontdesk` without names; with
-/// `all`, the list has every command. Exits with code 2 if there is no such command.
+/// Prints the help of the command with these names as `--help` does, or of `frontdesk` without names, and
+/// exits the process: with code 0, or with code 2 if there is no such command. With `all`, prints a list with
+/// every command and returns.
 fn print_help(names: Vec<String>, all: bool) -> anyhow::Result<ExitCode> {
     if all {
         with_all_commands().after_help(None).print_help()?;

@@ -87,7 +87,7 @@ pub(super) struct AuditOptions {
 }
 
 impl AuditOptions {
-    /// Why the options cannot be used; `None` if they can.
+    /// Why the options cannot be used; `None` if they can, and always if the target is a folder.
     pub(super) fn usage_error(&self) -> Option<String> {
         let target = self.target.as_deref().filter(|target| !is_folder(target))?;
         if let Err(error) = parse_target(target) {
@@ -100,7 +100,8 @@ impl AuditOptions {
 }
 
 /// Prints the findings, or the explanation of a rule. Returns failure if a finding is *broken*; with
-/// `--baseline`, if a new one is. Fails if the site cannot be audited.
+/// `--baseline`, if a new one is. Serves a folder during the audit. Fails if the site cannot be audited, or
+/// if the operator does not confirm `--submit`.
 pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     if let Some(name) = &options.explain {
         return explain(name);
@@ -166,7 +167,7 @@ fn read_authorities(path: &Path) -> anyhow::Result<ExtraRoots> {
     ExtraRoots::parse(&read_file(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
-/// Reads a file of at most [`MAX_FILE`] bytes.
+/// Reads a file. Fails if it has more than [`MAX_FILE`] bytes.
 fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -179,7 +180,7 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Parses `NAME: VALUE`.
+/// Parses `NAME: VALUE`. Refuses the names in [`SET_BY_THE_AUDIT`].
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected `NAME: VALUE`")?;
     let name =
@@ -214,7 +215,7 @@ fn print_json(report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the explanation of one rule, or of `all`, as Markdown.
+/// Prints the explanation of one rule, or of `all`, as Markdown. Fails if there is no such rule.
 fn explain(name: &str) -> anyhow::Result<ExitCode> {
     let mut stdout = io::stdout().lock();
     if name == "all" {

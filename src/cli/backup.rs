@@ -17,7 +17,8 @@ use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};
 
-/// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`.
+/// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`. Fails
+/// for an inbox in PostgreSQL, and if `to` is in a folder whose files are published.
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(&config.store.url)?;
     refuse_served_folder(config, to, "a backup")?;
@@ -44,7 +45,8 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
 }
 
 /// Verifies the backup `from` and copies it to the inbox at `url`. Replaces an existing inbox only with
-/// `force`, and keeps it under another name. Fails if a server has the inbox open.
+/// `force`, and keeps it under another name. Fails if a server has the inbox open, or if `url` is that of a
+/// PostgreSQL database.
 pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(url)?;
     let began = Instant::now();

@@ -96,7 +96,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         notes.extend(site.iter().flat_map(hidden_built_in_forms));
     }
     notes.extend(site::describe_exclusions(&cache.publication));
-    // Faults come first: an operator replaces texts once the site works.
+    // Mention unchanged starter texts only without faults: an operator replaces them once the site works.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);
     // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.

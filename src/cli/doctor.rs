@@ -68,7 +68,9 @@ pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> any
     check(&config, &errors, options, &mut report)
 }
 
-/// Runs all checks that the errors of the configuration, which have been reported, do not prevent.
+/// Runs all checks that the errors of the configuration, which have been reported, do not prevent: sends a
+/// test message through each selected channel, and prints the results and a summary. Returns failure if there
+/// was a problem, also one reported before.
 fn check(
     config: &Config,
     errors: &[Fault],
@@ -136,6 +138,7 @@ fn select_channels<'a>(
 }
 
 /// Sends a test message through each channel, one after another, and reports how the receiver responded.
+/// Prints a note if there is none, or if channels are left out because of faults.
 fn test_channels(
     channels: &[&ChannelOptions],
     errors: &[Fault],

@@ -117,7 +117,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
             FILE_NAME => line.contains(" = \"") && !line.starts_with('#'),
             _ => line.contains("this text") || line.starts_with("title: Welcome"),
         };
-        // The keys below the first list of tables are the same on most sites.
+        // Stop at the first list of tables (`[[`): the keys below it are the same on most sites.
         let texts: Vec<&str> =
             starter.lines().take_while(|line| !line.starts_with("[[")).filter(is_text).collect();
         let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -137,7 +137,8 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
     }
 }
 
-/// Renders the configuration in `folder` for a build. Fails if `build` has no `index.html`.
+/// Renders the configuration in `folder` for a build, whose path in it is relative if the build is inside or
+/// beside `folder`, and otherwise absolute. Fails if `build` has no `index.html`.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
         bail!("{} is not the output of a site generator: it has no index.html", build.display());

@@ -43,7 +43,8 @@ pub(super) struct McpOptions {
     allow_changes: bool,
 }
 
-/// Serves one client until it closes standard input. Fails at once if the configuration has errors.
+/// Serves one client until it closes standard input. Fails at once if the configuration has errors in what
+/// opening the inbox needs; other errors are printed as warnings.
 pub(super) fn run(
     folder: PathBuf,
     data_dir: Option<PathBuf>,
@@ -51,7 +52,7 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     start_log();
     let session = McpSession::new(folder, data_dir, options.allow_changes);
-    // Fails now rather than in the first tool call, where the operator would not see the reason.
+    // Check the configuration now: in the first tool call, the operator would not see why it fails.
     session.load_configuration(needs::STORE)?;
     if std::io::stdin().is_terminal() {
         let mut stderr = anstream::stderr().lock();
@@ -86,6 +87,7 @@ impl ToolProvider for McpSession {
         }
     }
 
+    /// The tools that this session offers: without `--allow-changes`, only those that read.
     fn tools(&self) -> Vec<ToolDescription> {
         let describe = |tool: &ToolSpec| ToolDescription {
             name: tool.name,
@@ -97,8 +99,8 @@ impl ToolProvider for McpSession {
         TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe).collect()
     }
 
-    /// Runs a tool that this session offers. A panic of the tool is logged, and is the result of this call
-    /// only.
+    /// Runs a tool that this session offers, and refuses others. A panic of the tool is logged, and is the
+    /// result of this call only.
     fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
         let shown = || visible(cut(name, MAX_NAME));
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {

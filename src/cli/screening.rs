@@ -75,7 +75,9 @@ impl Text {
         }
     }
 
-    /// Parses a line of JSON. The error says what is wrong.
+    /// Parses a line of JSON. With `form`, all other members except `label` are fields. Without it, only
+    /// `message`, `name` and `email` are, blank names and addresses count as missing, and other members are
+    /// ignored. The error says what is wrong.
     fn parse(line: usize, json: &str) -> Result<Text, String> {
         let mut object: Map<String, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let mut take = |name: &str| match object.remove(name) {
@@ -95,7 +97,7 @@ impl Text {
         }
         let message = take("message")?.ok_or("`message` is missing")?;
         let mut text = Text { line, label, ..Text::of_message(message) };
-        // Other members are notes of the operator.
+        // Ignore other members: they are notes of the operator.
         for name in ["name", "email"] {
             if let Some(value) = take(name)?.filter(|value| !value.trim().is_empty()) {
                 text.fields.insert(name.to_owned(), value.into());
@@ -104,7 +106,8 @@ impl Text {
         Ok(text)
     }
 
-    /// The beginning of the text that an operator recognizes: the message, or else all texts.
+    /// The first 60 characters of the text that an operator recognizes: the message, or else all texts. White
+    /// space is collapsed.
     fn beginning(&self) -> String {
         let texts = match self.fields.get("message") {
             Some(message) => vec![message],
@@ -134,6 +137,7 @@ impl Summary {
         rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0))
     }
 
+    /// Prints one line for each label that a text has. Its percentage is that of marked and held texts.
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
         for (label, [delivered, marked, held]) in self.rows() {
             let all = delivered + marked + held;
@@ -166,7 +170,8 @@ fn result(verdict: &ScreeningVerdict) -> &'static str {
 }
 
 /// Prints the result for each text, and the numbers of results by label. Stores and sends nothing. Fails at
-/// the first text that its form refuses; the results before it stay printed.
+/// the first text that its form refuses; the results before it stay printed. A site that cannot be loaded is
+/// only a note: the texts are then judged without its vocabulary.
 pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow::Result<ExitCode> {
     let ScreeningCommand::Test { file, folder, json, learn } = command;
     let texts = read_texts(&file)?;
@@ -265,8 +270,8 @@ fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -
     screen_with(&text, &Extras::default(), &RequestSignals::default(), learned, options)
 }
 
-/// The model learned from the inbox's lessons and the texts of `file`. `None` if there are no lessons. Fails
-/// if a text of `file` has no label.
+/// The model learned from the inbox's lessons and the texts of `file`. Skips a text that gives no lesson.
+/// `None` if there are no lessons; a missing inbox has none. Fails if a text of `file` has no label.
 fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<Learned>> {
     let options = &config.intake.screening;
     let stored = match InboxReader::open(config.store.url.clone()) {
@@ -289,6 +294,7 @@ fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<L
     Ok((!lessons.is_empty()).then_some(Learned { model, key }))
 }
 
+/// Prints the result, the points, the label and the beginning of a text, and a line for each reason.
 fn print_text(
     out: &mut impl Write,
     number: usize,

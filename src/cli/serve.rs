@@ -51,7 +51,8 @@ use frontdesk_site::{ConversionCache, Encodings, Site};
 const COMPRESSED_AT_START: usize = 2 << 20;
 
 /// Serves until SIGTERM or SIGINT; SIGHUP reloads the site and its configuration. Starts the log of this
-/// process, which also gets the error if the server cannot start and the log is JSON.
+/// process, which also gets the error if the server cannot start and the log is JSON. With `isolated`, the
+/// inbox is in a temporary folder, which is removed at the end.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();
@@ -193,7 +194,7 @@ fn open_inbox(config: &Config, options: ServeOptions) -> anyhow::Result<(Store, 
     Ok((store, intake))
 }
 
-/// Stores the counts of refused requests, ends deliveries, and closes the inbox.
+/// Stores the counts of refused requests, ends deliveries, and closes the inbox. Ignores errors.
 fn stop(app: &AppState, worker: &DeliveryWorker) {
     // On failure, only the refusals counted since the last write are lost.
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() {

@@ -216,7 +216,7 @@ impl SiteCache {
     /// large site on disk: beside the inbox, or in the system's folder for large temporary files.
     pub(super) fn new(config: &Config, conversions: Arc<ConversionCache>) -> Self {
         let data = config.inbox_folder();
-        // The first start creates the data folder after the load.
+        // Also try the parent folder: at the first start, the data folder is created after the load.
         let folders = [Some(data), data.parent(), Some(Path::new("/var/tmp"))];
         let folders: Vec<PathBuf> = folders.into_iter().flatten().map(Path::to_owned).collect();
         Self { pages: LoadCache::new(conversions, &folders), ..Self::default() }
@@ -362,7 +362,7 @@ pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
         site.pages.iter().partition(|page| page.is_post);
     let text = |page: &&PageSummary| {
         let file = site.markdown(&page.path)?;
-        // The text of the page before was read.
+        // The previous page's text has been read, so its memory may be released now.
         site.note_read(file);
         std::str::from_utf8(&file.unencoded().bytes).ok()
     };

@@ -36,8 +36,9 @@ impl StoreCommand {
     }
 }
 
-/// Creates an empty inbox if there is none, or copies the inbox and leaves the original unchanged. Refuses to
-/// copy it into a folder whose files are published, or while a server uses it.
+/// Creates an empty inbox if there is none, and fails if the existing one has another layout; or copies the
+/// inbox and leaves the original unchanged. Refuses to copy it into a folder whose files are published, or
+/// while a server uses it.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let from = &config.store.url;
     match command {

@@ -93,7 +93,8 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Parses the header, and also returns the payload. `None` if the header is malformed.
+    /// Parses the header, and also returns the payload. Skips stanzas of other types than X25519. `None` if
+    /// the header is malformed, has no stanza, or has a passphrase (scrypt) and another stanza.
     fn parse(file: &[u8]) -> Option<(Header<'_>, &[u8])> {
         let mut rest = file;
         if take_line(&mut rest)? != VERSION_LINE.as_bytes() {
@@ -154,7 +155,8 @@ fn parse_stanza_line(line: &[u8]) -> Option<Vec<&[u8]>> {
     words.iter().all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_graphic)).then_some(words)
 }
 
-/// Removes the body of a stanza, up to and including its first line that is not full, and decodes it.
+/// Removes the body of a stanza, up to and including its first line that is not full, and decodes it. `None`
+/// if a line is too long or missing, or if the body is not Base64.
 fn take_stanza_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     loop {

@@ -29,7 +29,8 @@ const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58
 pub struct Recipient(PublicKey);
 
 impl Recipient {
-    /// Parses an X25519 recipient, `age1…`. Errors do not quote the input, which may be a secret.
+    /// Parses an X25519 recipient, `age1…`, without surrounding white space. Errors do not quote the input,
+    /// which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
         let problem = if upper.contains("AGE-SECRET-KEY-") {

@@ -115,7 +115,8 @@ impl fmt::Display for Fault {
 }
 
 /// The known word that `word` is probably a typo of: at most one edit away, plus one for every four letters
-/// of the known word. A swap of neighboring letters counts as one edit.
+/// of the known word. A swap of neighboring letters counts as one edit. Of equally close words, the first in
+/// `known` wins.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let close = known.into_iter().filter_map(|candidate| {
@@ -139,7 +140,7 @@ pub fn did_you_mean<'a>(
 
 /// The known path that `path` is probably a typo of. Folders and a file extension that both have in common do
 /// not count, so other files in the same folder are not similar. A path that differs only in the case of
-/// ASCII letters is the closest.
+/// ASCII letters is the closest. Of equally close paths, the first in `known` wins.
 pub fn closest_path<'a>(path: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close = known.into_iter().filter_map(|candidate| {
         if candidate.eq_ignore_ascii_case(path) {

@@ -58,8 +58,8 @@ pub fn without_byte_order_marks(pem: &[u8]) -> Vec<u8> {
 }
 
 impl ExtraRoots {
-    /// Parses one or more PEM certificates, and skips other PEM sections. The error is a sentence for the
-    /// operator.
+    /// Parses one or more PEM certificates, and skips other PEM sections. Fails if there is no certificate,
+    /// or if one of them is invalid. The error is a sentence for the operator.
     pub fn parse(pem: &[u8]) -> Result<ExtraRoots, String> {
         let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
         let pem = without_byte_order_marks(pem);
@@ -88,7 +88,8 @@ pub enum NameResolver {
 }
 
 impl NameResolver {
-    /// The unchecked addresses of a host; empty if the name has none. IP addresses need no lookup.
+    /// The unchecked addresses of a host. IP addresses need no lookup. For a name without addresses, the C
+    /// library's resolver usually fails; a custom one returns an empty list.
     pub async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
         match (self, host) {
             (_, Host::Address(address)) => Ok(vec![*address]),
@@ -217,7 +218,8 @@ impl FetchClient {
 
     /// Sends one request on a new connection, and reads the response. Adds `Host`, `Connection`, for a body
     /// `Content-Length`, and unless `headers` has one, `User-Agent`. A redirect or an error status is a
-    /// response like others, and so is a malformed response whose status can be read.
+    /// response like others, and so is a malformed response whose status can be read. If the body is too
+    /// long, breaks off or is late, returns its beginning, with `is_whole` set to false.
     pub async fn send(
         &self,
         method: Method,
@@ -270,9 +272,9 @@ impl FetchClient {
             .map_err(|e| e.in_phase(FetchPhase::Tls))
     }
 
-    /// Connects to the first address that accepts, after all addresses of the host have been checked.
-    /// Resolves the host only once: a second lookup could return other addresses. The error is that of the
-    /// last attempt.
+    /// Connects to the first address that accepts, after all addresses of the host have been checked. Tries
+    /// [`addresses_to_try`] one after another, each for an equal share of the time limit. Resolves the host
+    /// only once: a second lookup could return other addresses. The error is that of the last attempt.
     async fn connect(&self, url: &Url) -> Result<TcpStream, FetchError> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await;
@@ -307,7 +309,7 @@ impl FetchClient {
     {
         let stream = ResponseRecorder::new(stream, self.max_body_bytes);
         let received = stream.received();
-        // Accept these defects: servers and proxies send them in responses whose status is valid.
+        // Accept malformed header fields: servers and proxies send them in responses whose status is valid.
         let handshake = http1::Builder::new()
             .max_buf_size(MAX_BODY_BYTES)
             .max_header_size(MAX_HEADER_BYTES)
@@ -405,7 +407,7 @@ async fn with_timeout<T, E: std::error::Error + 'static>(
     }
 }
 
-/// Why the certificate was refused, if the error of a handshake says so.
+/// Why the certificate was refused, if the error of a handshake says so; `None` for other errors.
 fn certificate_fault(error: &(dyn std::error::Error + 'static)) -> Option<CertificateFault> {
     let inner = error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
     let rustls::Error::InvalidCertificate(fault) = inner else { return None };

@@ -69,6 +69,7 @@ impl<S> ResponseRecorder<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for ResponseRecorder<S> {
+    /// Also keeps a copy of the first 64 KiB. Fails once earlier reads have exceeded the maximum length.
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let recorder = self.get_mut();
         if recorder.length > recorder.max_bytes {

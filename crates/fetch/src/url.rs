@@ -50,7 +50,8 @@ impl Host {
 impl Url {
     /// Parses a URL. The error is a sentence for the operator, without the path. Host names that are not
     /// ASCII are refused rather than converted, so that the configuration shows the name to which the client
-    /// connects. Fragments, user names and passwords are refused as well.
+    /// connects. Fragments, user names, passwords, port 0 and URLs of more than 2,000 bytes are refused as
+    /// well.
     pub fn parse(text: &str) -> Result<Url, String> {
         let url = Url::parse_unencrypted(text)?;
         if url.scheme == UrlScheme::Http && !url.host.is_loopback() {
@@ -144,7 +145,8 @@ impl Url {
     }
 }
 
-/// Parses a host name, an IPv4 address with four decimal parts, or an IPv6 address in brackets.
+/// Parses a host name, an IPv4 address with four decimal parts, or an IPv6 address in brackets. Converts a
+/// name to lower case, and refuses one with a label that begins with `0x`.
 fn parse_host(text: &str) -> Result<Host, String> {
     let wrong =
         || format!("the host `{text}` is neither a name such as `hooks.example.com` nor an IP address");

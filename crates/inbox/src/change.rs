@@ -18,9 +18,10 @@ const DEFAULT_REASON: &str = "held by the operator";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     Held {
-        /// Deliveries to the team that had arrived or were under way, which the hold does not stop.
+        /// The number of deliveries to the team that had arrived or were under way, which the hold does not
+        /// stop.
         gone: usize,
-        /// All deliveries to the team.
+        /// The number of all deliveries to the team, including `gone`.
         deliveries: usize,
     },
     AlreadyHeld,
@@ -144,7 +145,8 @@ impl<'a> Changes<'a> {
         self.editor.set_done(id, is_done, now)
     }
 
-    /// Marks a submission as spam, and holds it unless every channel has it.
+    /// Marks a submission as spam, teaches screening that, and holds it unless every channel has it. After an
+    /// error, the submission may be held without the mark.
     pub fn mark_spam(&mut self, id: Uuid, now: Timestamp) -> Result<Annotated, StoreError> {
         if self.exists(id)? {
             self.editor.hold_as_spam(id, now)?;
@@ -168,7 +170,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Removes the mark of spam, teaches that the submission is honest, and releases it if the mark had held
-    /// it.
+    /// it. Without a mark, only teaches, and returns `Unchanged`.
     pub fn unmark_spam(
         &mut self,
         id: Uuid,

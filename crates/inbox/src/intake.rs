@@ -45,7 +45,8 @@ pub struct IntakeOptions {
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.
     pub retention: Option<Duration>,
-    /// The retention of forms with one of their own, in place of `retention`.
+    /// The retention of forms that have one of their own, in place of `retention`; `None` keeps their
+    /// submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
     /// The public key that submissions are encrypted to once no channel still has to deliver them.
     pub recipient: Option<Recipient>,
@@ -58,7 +59,8 @@ pub struct IntakeOptions {
     /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
     /// sent many are held until the flood ends. `None` disables flood detection.
     pub form_quota: Option<Quota>,
-    /// The quotas of forms with one of their own. Without `form_quota`, they do not apply.
+    /// The quotas of forms that have one of their own, in place of `form_quota`. Without `form_quota`, they
+    /// do not apply.
     pub own_quotas: BTreeMap<String, Quota>,
     /// A flood ends when no submission has exceeded the quota for this long.
     pub flood_ends_after: Duration,
@@ -70,6 +72,7 @@ pub struct IntakeOptions {
 }
 
 impl Default for IntakeOptions {
+    /// A duplicate window of a day, and no retention, encryption, rspamd or flood detection.
     #[expect(clippy::disallowed_methods, reason = "the system's clock, for callers that inject no other")]
     fn default() -> IntakeOptions {
         IntakeOptions {
@@ -93,7 +96,8 @@ impl Default for IntakeOptions {
 #[derive(Clone)]
 pub struct Arrival {
     pub entry: Entry,
-    /// If a source reuses a key for different content, both submissions are stored and the reuse is logged.
+    /// If a source reuses an idempotency key for different content, both submissions are stored and the reuse
+    /// is logged.
     pub idempotency_key: Option<String>,
     pub source: Source,
     pub received_at: Timestamp,
@@ -104,8 +108,8 @@ pub struct Arrival {
     pub lead: LeadSource,
 }
 
-/// Omits visitors' data: the idempotency key, the entry's values and the source of the lead.
 impl fmt::Debug for Arrival {
+    /// Omits visitors' data: the idempotency key, the entry's values and the source of the lead.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arrival")
             .field("entry", &self.entry)
@@ -116,9 +120,9 @@ impl fmt::Debug for Arrival {
 
 impl Arrival {
     /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
-    /// gets the submission, encrypts the fields. The submission is then also screened here, because the
-    /// processor cannot read it; the details of the reasons are dropped. If screening panics, logs that, and
-    /// the submission gets no points.
+    /// gets the submission, encrypts the fields and the source of the lead. The submission is then also
+    /// screened here, because the processor cannot read it; the details of the reasons are dropped. If
+    /// screening panics, logs that, and the submission gets no points.
     pub(crate) fn prepare_row(
         self,
         options: &IntakeOptions,
@@ -138,7 +142,8 @@ impl Arrival {
         if sealed.is_some() {
             let judge = || {
                 let (agent, now) = (agent.as_deref(), Instant::now());
-                // Without learned evidence: the operator cannot teach what only the operator's key can read.
+                // Pass no learned model: operators cannot teach from texts that only the operator's key can
+                // read.
                 evidence.judge(&entry, source, agent, messages, None, &options.screening, now)
             };
             let verdict = panics::catch(Part::Submission, judge).unwrap_or_else(|panic| {
@@ -233,7 +238,8 @@ impl Intake {
         self.options.store(Arc::new(options));
     }
 
-    /// Processes the remaining submissions, for at most ten seconds, and closes the store.
+    /// Processes the remaining submissions, for about ten seconds at most, and closes the store, for all
+    /// clones. Blocks until the threads have ended. The rest is processed after the next start.
     pub fn close(self) {
         self.processor.stop();
         self.store.close();

@@ -73,7 +73,8 @@ pub fn create_mailed_login(
 }
 
 /// Uses up a login token, and starts a session, which replaces the least recently used one if there are too
-/// many. Returns the session's token, or `None` if the login token is unknown, expired or used, or if another
+/// many. With `is_trusted`, the session lasts for 30 days, otherwise until a day passes without a request.
+/// Returns the session's token, or `None` if the login token is unknown, expired or used, or if another
 /// browser than that with the cookie `browser` has asked for it.
 pub fn log_in(
     place: &DatabaseUrl,
@@ -106,7 +107,7 @@ pub fn resume(
         return Ok(None);
     };
     if now.duration_since(session.used_at) >= SESSION_TOUCH_INTERVAL {
-        // If this fails, for example on a full disk, the session is valid but not extended.
+        // Ignore a failure, for example on a full disk: the session is then valid, but not extended.
         let _ = Editor::open(place).and_then(|mut editor| editor.touch_session(&hash, now));
     }
     Ok(Some(session))

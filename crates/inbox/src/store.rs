@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Blocks until a submission is accepted, or until the timeout. Returns at once if one was accepted since
-    /// the last call.
+    /// the last call. Only one of several waiting threads is woken.
     pub fn wait_for_accepted(&self, timeout: Duration) {
         let _ = frontdesk_postgres::block_on_with_timeout(self.events().accepted.notified(), timeout);
     }
@@ -198,8 +198,9 @@ impl Store {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
     }
 
-    /// Waits until an accepted submission has been processed, and returns the outcome. There is no timeout:
-    /// if processing fails, the caller waits until the operator retries or removes the submission.
+    /// Waits until an accepted submission has been processed, and returns the outcome. An unknown id counts
+    /// as a new submission (see `Transaction::find_outcome`). There is no timeout: if processing fails, the
+    /// caller waits until the operator retries or removes the submission.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
         loop {
@@ -288,8 +289,8 @@ impl Store {
         Ok(())
     }
 
-    /// Adds page views to the counts of a day, in several transactions with pauses in between. After an
-    /// error, `counts` holds those that have not been stored. Needs a runtime with timers.
+    /// Adds page views to the counts of a day, in several transactions with pauses in between. Removes from
+    /// `counts` what has been stored, so after an error, it holds the rest. Needs a runtime with timers.
     pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
         let mut rows = None;
         while let Some(part) = last_part(&counts.pages) {

@@ -122,7 +122,8 @@ impl Submission {
     }
 }
 
-/// The member of a sealed submission that has the source of the lead. No form has a field with this name.
+/// The key in a sealed submission's JSON object that contains the source of the lead. No form has a field
+/// with this name.
 const SEALED_LEAD: &str = "desk_lead";
 
 /// The text of a submission that is encrypted: the fields as a JSON object, in this order, with the source of
@@ -136,7 +137,8 @@ pub(crate) fn plain_text<'n, 'v>(
     Value::Object(members.chain(lead).collect()).to_string()
 }
 
-/// The first e-mail address among fields of a form with this definition. Without one, the field `email`.
+/// The first e-mail address among fields of a form with this definition; without a definition, the text of
+/// the field `email`. `None` if no such field was filled in.
 pub fn first_email<'a>(
     definition: Option<&'static Form>,
     fields: &'a [(String, FieldValue)],
@@ -153,6 +155,7 @@ pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, FieldValue)>, &'s
     to_fields(serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?)
 }
 
+/// Converts the members of a JSON object to fields, in the same order. Fails if one has another type.
 fn to_fields(members: Map<String, Value>) -> Result<Vec<(String, FieldValue)>, &'static str> {
     let value = |(name, value)| match serde_json::from_value(value) {
         Ok(value) => Ok((name, value)),
@@ -161,8 +164,8 @@ fn to_fields(members: Map<String, Value>) -> Result<Vec<(String, FieldValue)>, &
     members.into_iter().map(value).collect()
 }
 
-/// Shows only the names of fields: logs must not contain what visitors write.
 impl fmt::Debug for Submission {
+    /// Shows a few members, and of the fields only the names: logs must not contain what visitors write.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
         f.debug_struct("Submission")

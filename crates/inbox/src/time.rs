@@ -57,7 +57,7 @@ fn parse_age(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_secs(number.parse::<i64>().ok()?.checked_mul(seconds)?))
 }
 
-/// Parses a date such as `2026-11-20`.
+/// Parses a date such as `2026-11-20`. `None` for any other format.
 pub fn parse_date(text: &str) -> Option<Date> {
     // jiff would also accept a time of day, and ignore it.
     if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {

@@ -95,6 +95,7 @@ struct ByteDebts {
 }
 
 impl Debts for ByteDebts {
+    /// Also refills the budgets, and clears all debts after a day without use.
     fn advance_to(&mut self, elapsed: Duration) {
         self.table.advance_to(elapsed);
         let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();

@@ -137,6 +137,7 @@ impl WindowQuota {
         ticks(self.limit.burst)
     }
 
+    /// The time until a key with this debt is allowed one more request; zero if it is allowed now.
     fn time_until_allowed(&self, debt: u32) -> Duration {
         match self.limit.wait(debt.into()) {
             0 => Duration::ZERO,

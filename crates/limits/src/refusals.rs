@@ -24,7 +24,8 @@ pub struct RefusalCounter {
 type RefusalCounts = HashMap<(Option<Source>, &'static str), u64>;
 
 impl RefusalCounter {
-    /// Counts a refused request. Returns whether it is the first one since the last [`Self::drain`].
+    /// Counts a refused request. If [`MAX_COUNTED`] pairs are counted already, a new one is only added to the
+    /// form's total. Returns whether the request is the first one since the last [`Self::drain`].
     pub fn record(&self, source: Source, form: &'static str) -> bool {
         let mut counts = self.lock();
         let is_first = counts.is_empty();

@@ -24,7 +24,8 @@ use super::quota::QuotaStatus;
 /// The number of rows, which is also the number of cells per key.
 pub(super) const ROWS: usize = 4;
 
-/// Every cell is visited once within this time: the longest window, after which no debt remains.
+/// Every cell is visited once within this time, to clear expired debts: the longest window, after which no
+/// debt remains.
 const ROUND: Duration = Duration::from_hours(1);
 
 /// The cells of a sketch.
@@ -105,6 +106,7 @@ impl Sketch {
         Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
+    /// The cells of a key, and its debts: for each window, the least debt of these cells.
     pub(super) fn look_up(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
         let now = self.now_in_ticks();

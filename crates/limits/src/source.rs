@@ -12,6 +12,7 @@ pub enum Source {
 }
 
 impl From<IpAddr> for Source {
+    /// Keeps the first 64 bits of an IPv6 address. An IPv4-mapped address becomes IPv4.
     fn from(address: IpAddr) -> Source {
         match address.to_canonical() {
             IpAddr::V4(v4) => Source::V4(v4.octets()),

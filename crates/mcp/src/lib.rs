@@ -116,7 +116,7 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
             Ok(_) => Ok(()),
         }
     });
-    // The task that reads standard input may be waiting for the client.
+    // Do not wait for the task that reads standard input: it may be waiting for the client.
     runtime.shutdown_background();
     served
 }
@@ -162,7 +162,7 @@ impl ServerHandler for McpServer {
         }
         let provider = self.provider.clone();
         let call = move || provider.call(&request.name, request.arguments.unwrap_or_default());
-        // Tools block the thread.
+        // Call the tool on a thread for blocking work, because tools read the database and files.
         let outcome = tokio::task::spawn_blocking(call).await.unwrap_or_else(|_| {
             CallOutcome::Failed(
                 "the tool failed because of a defect; standard error has the details".to_owned(),

@@ -12,7 +12,8 @@ use tokio::io::{
 const INVALID_REQUEST: &[u8] = b"null";
 
 /// Copies lines until the input ends or fails, or the output is closed. Repairs each line ([`repair_line`]).
-/// Replaces and logs lines of more than `longest` bytes. Adds the line feed that the last line may lack.
+/// Replaces lines of more than `longest` bytes with [`INVALID_REQUEST`], and logs them. Adds the line feed
+/// that the last line may lack.
 pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite + Unpin, longest: usize) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -112,7 +113,7 @@ fn replace_lone_surrogates(line: &[u8]) -> Cow<'_, [u8]> {
             at += 6;
             copied = at;
         } else {
-            // The escaped character may be a backslash.
+            // Skip the escaped character as well: it may be a backslash.
             at = line.len().min(at + 2);
         }
     }

@@ -49,6 +49,8 @@ pub async fn ping(options: &RspamdOptions) -> Result<(), String> {
     if body.trim_ascii() == b"pong" { Ok(()) } else { Err("its reply is not that of rspamd".to_owned()) }
 }
 
+/// Sends one request, with the password if one is configured, and returns a response with any status. The
+/// timeout of the options limits the request as a whole.
 async fn send(
     client: &FetchClient,
     options: &RspamdOptions,

@@ -27,9 +27,9 @@ const CONCURRENCY: usize = 8;
 pub struct OpinionRequest {
     pub id: Uuid,
     pub content: Content,
-    /// When its deliveries would be due without rspamd, as Unix time in milliseconds.
+    /// When the submission's deliveries would be due if rspamd were off, as Unix time in milliseconds.
     pub usual_due_at: i64,
-    /// When its deliveries are due without an opinion, as Unix time in milliseconds.
+    /// When the submission's deliveries are due if no opinion arrives, as Unix time in milliseconds.
     pub due_at: i64,
 }
 
@@ -96,8 +96,9 @@ impl OpinionQueue {
         server.breaker.allowance(now).min(free)
     }
 
-    /// Queues submissions without blocking. The caller passes at most [`OpinionQueue::room`] of them. Drops
-    /// those for which the queue has no space, or all, after logging an error, if the thread cannot start.
+    /// Queues submissions without blocking, and starts the thread if it is not running. The caller passes at
+    /// most [`OpinionQueue::room`] of them. Drops those for which the queue has no space, or all, after
+    /// logging an error, if the thread cannot start. [`Record`] is not called for dropped ones.
     pub fn push(&self, options: &Arc<RspamdOptions>, requests: Vec<OpinionRequest>) {
         if requests.is_empty() {
             return;
@@ -121,6 +122,7 @@ impl OpinionQueue {
 }
 
 impl Drop for OpinionQueue {
+    /// Forgets waiting submissions, cancels requests in progress, and waits for the thread to end.
     fn drop(&mut self) {
         let worker = self.worker.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Worker { sender, thread }) = worker {
@@ -149,7 +151,8 @@ fn start(shared: Arc<Shared>) -> std::io::Result<Worker> {
     Ok(Worker { sender, thread })
 }
 
-/// Asks about each submission, up to [`CONCURRENCY`] at a time.
+/// Asks about each submission, up to [`CONCURRENCY`] at a time, until the queue is closed. A panic is logged
+/// and counts as a failure; no result is recorded for its submission.
 async fn serve(shared: &Arc<Shared>, mut receiver: mpsc::Receiver<Job>) {
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     let mut current: Option<(Arc<RspamdOptions>, Arc<FetchClient>)> = None;
@@ -196,6 +199,7 @@ impl Shared {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts an opinion. It ends a pause of the circuit breaker, which is logged.
     fn note_answer(&self, opinion: &Opinion) {
         let count = if *opinion == Opinion::Clean { &self.counts.clean } else { &self.counts.spam };
         count.fetch_add(1, Relaxed);
@@ -204,6 +208,7 @@ impl Shared {
         }
     }
 
+    /// Counts a request without a usable answer. Logs `why` only if a pause begins.
     fn note_failure(&self, why: &str) {
         self.counts.failed.fetch_add(1, Relaxed);
         if let Some(Change::Paused(pause)) = self.server().breaker.fail(Instant::now()) {

@@ -37,7 +37,8 @@ struct Symbol {
 }
 
 /// Reads the body of a reply; `None` if it is not a reply of rspamd. Every action except `no action`,
-/// `greylist` and `soft reject` counts as spam.
+/// `greylist` and `soft reject` counts as spam. Names at most [`MAX_RULES`] rules with positive scores, the
+/// highest first, each cut to [`MAX_RULE_CHARS`].
 pub(crate) fn parse(body: &[u8]) -> Option<Opinion> {
     let reply: Reply = serde_json::from_slice(body).ok()?;
     // Greylisting and `soft reject` (rate limits) only delay a mail: they are no opinion on its content.
@@ -67,7 +68,7 @@ fn is_rule_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_permitted)
 }
 
-/// The points with one decimal place, or none if it is zero.
+/// The points with one decimal place, or none if it is zero; limited to [`MAX_POINTS`] in both directions.
 fn show_points(points: f64) -> String {
     let text = format!("{:.1}", points.clamp(-MAX_POINTS, MAX_POINTS));
     text.strip_suffix(".0").unwrap_or(&text).to_owned()

@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::server::Server;
 
-/// The time that is added to time limits, and the time limit for closing a connection.
+/// Added to the time limit for connecting, and the time limit for closing a connection.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;
@@ -32,9 +32,10 @@ pub struct Connected {
     pub alive: oneshot::Sender<Infallible>,
 }
 
-/// Connects, and starts the thread that drives the connection, which calls `heard` for each notification. If
-/// `writes` is set, the server must accept changes. If a pooler refuses the parameter `options`, connects
-/// without it. The error is the reason.
+/// Connects, and starts the thread that drives the connection, which calls `heard` for each notification.
+/// Blocks for at most the sum of the hosts' connect timeouts plus four seconds. If `writes` is set, the
+/// server must accept changes. If a pooler refuses the parameter `options`, connects without it, now and from
+/// then on. The error is the reason.
 pub fn connect(server: &Server, writes: bool, heard: Option<OnNotification>) -> Result<Connected, String> {
     let tls = server.tls().map_err(|error| error.to_string())?;
     let mut config = server.config().clone();
@@ -99,7 +100,8 @@ struct DriverChannels {
     over: oneshot::Receiver<Infallible>,
 }
 
-/// Connects within `bound`, sends the result to the thread that waits for it, and drives the connection.
+/// Connects within `bound`, sends the result to the thread that waits for it, and drives the connection. If a
+/// pooler refuses the parameter `options`, records that and connects without it.
 async fn connect_and_drive<T>(server: &Server, config: Config, tls: T, bound: Duration, told: DriverChannels)
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket> + Clone,
@@ -128,7 +130,8 @@ where
     let _ = told.opened.send(Err(failure));
 }
 
-/// Drives the connection until its user drops it. Passes on notifications and warnings.
+/// Drives the connection until it ends, or until its user drops it; then closes it within [`GRACE`]. Passes
+/// on notifications, and records that the server has sent a warning.
 async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -143,7 +146,7 @@ where
                         heard();
                     }
                 }
-                // A notice arrives before the reply that it belongs to.
+                // Record a warning at once: its notice arrives before the reply that it belongs to.
                 Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
                 Some(Ok(_)) => {}
                 // The client reports the error to callers.

@@ -89,7 +89,7 @@ pub async fn in_transaction<T>(
     let mut statement = pin!(statement);
     let mut commit = pin!(client.batch_execute("COMMIT"));
     let (mut first, mut done, mut last) = (None, None, None);
-    // A request is sent when its future is first polled.
+    // Poll the futures in this order, because each request is sent when its future is first polled.
     poll_fn(|cx| {
         poll_once(begin.as_mut(), &mut first, cx);
         poll_once(statement.as_mut(), &mut done, cx);
@@ -97,7 +97,7 @@ pub async fn in_transaction<T>(
         if first.is_some() && done.is_some() && last.is_some() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    // All three have a result.
+    // All three requests have a result now.
     if let Some(Err(error)) = first {
         return Err(FailedPart::Begin(error));
     }
@@ -108,6 +108,7 @@ pub async fn in_transaction<T>(
     }
 }
 
+/// Polls a future and stores its output, unless `result` already has it.
 fn poll_once<F: Future>(future: Pin<&mut F>, result: &mut Option<F::Output>, cx: &mut Context<'_>) {
     if result.is_none()
         && let Poll::Ready(output) = future.poll(cx)
@@ -124,7 +125,7 @@ pub fn announced_process(client: &Client) -> i32 {
     let written = pin!(token.cancel_query_raw(&mut request, NoEncryption))
         .poll(&mut Context::from_waker(Waker::noop()));
     debug_assert!(matches!(written, Poll::Ready(Ok(()))), "writing to memory succeeds at once");
-    // Length, code, process, key: 4 bytes each.
+    // The request consists of its length, a code, the process and a key, of 4 bytes each.
     let process = request.0.last_chunk::<16>().and_then(|request| request[8..12].try_into().ok());
     process.map_or(0, i32::from_be_bytes)
 }

@@ -83,7 +83,7 @@ impl Server {
                 _ => rest.push(parameter),
             }
         }
-        // Later parameters win.
+        // Put the defaults first: of repeated parameters, the last one wins.
         let mut config: Config = format!("{base}?{KEEPALIVES}&{}", rest.join("&")).parse().map_err(
             |error: tokio_postgres::Error| {
                 let reason =

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-/// The settings in the URL's `options`, as in `-c search_path=desk --lock_timeout=1s`. Words in any other
-/// format are ignored. A pooler does not pass these settings on, so each transaction makes them.
+/// The settings in the URL's `options`, as in `-c search_path=desk --lock_timeout=1s`. Hyphens in names
+/// become underscores. Words in any other format are ignored. A pooler does not pass these settings on, so
+/// each transaction makes them.
 pub fn option_settings(options: &str) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     let mut words = split_words(options).into_iter();

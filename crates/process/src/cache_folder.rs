@@ -16,7 +16,8 @@ use bytes::Bytes;
 const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
 
 /// Replaces a file atomically, without syncing it. Creates the folder if it is missing, but not its parent
-/// folder. Other users can read neither.
+/// folder. Other users can read neither the file nor a folder that this creates; an existing folder keeps its
+/// permissions.
 pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     if !folder.is_dir() {
         // Do not create parent folders: if the data folder is missing, it may not be mounted.
@@ -46,7 +47,8 @@ pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
 }
 
 /// Removes the files whose names satisfy `is_unused`, except temporary files that a process may still be
-/// writing. Ignores a missing folder, and files that cannot be removed.
+/// writing: names with a dot, changed in the last ten minutes. Ignores a missing folder, names that are not
+/// UTF-8, and files that cannot be removed.
 pub fn remove_files(folder: &Path, is_unused: impl Fn(&str) -> bool) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -98,8 +98,8 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// Samples the disk with the inbox's file. Returns `None` if there is no shortage, if the file system
-    /// cannot be sampled, or if the inbox is on a PostgreSQL server and has no file.
+    /// Samples the disk with the inbox's file. Returns `None` if at least twice the reserve is free, if the
+    /// file system cannot be sampled, or if the inbox is on a PostgreSQL server and has no file.
     pub fn check(file: Option<&Path>, min_free: MinFree) -> Option<Shortage> {
         let space = Space::sample(file?.parent()?).ok()?;
         Shortage::from_space(space, min_free)
@@ -169,7 +169,8 @@ impl DiskMonitor {
         DiskMonitor { folder, state, is_low: AtomicBool::new(false) }
     }
 
-    /// Samples the file system of `folder` now, and then once a second until the monitor is dropped.
+    /// Samples the file system of `folder` now, and then once a second until the monitor is dropped. Fails
+    /// only if the thread cannot be started; a failed sample is not an error.
     pub fn start(folder: PathBuf, min_free: MinFree) -> io::Result<Arc<DiskMonitor>> {
         let monitor = Arc::new(DiskMonitor::new(folder, min_free));
         monitor.sample();
@@ -202,6 +203,8 @@ impl DiskMonitor {
         self.lock_state().last
     }
 
+    /// Takes a sample. If the file system cannot be sampled, forgets the last sample, and leaves `is_low` as
+    /// it is.
     fn sample(&self) {
         match Space::sample(&self.folder) {
             Ok(space) => self.record_sample(space),
@@ -210,7 +213,8 @@ impl DiskMonitor {
         }
     }
 
-    /// Stores a sample. Logs when free space falls below the reserve or recovers.
+    /// Stores a sample, and sets `is_low`, which stays true until a sixteenth more than the reserve is free.
+    /// Logs when it changes.
     fn record_sample(&self, space: Space) {
         let reserve = {
             let mut state = self.lock_state();

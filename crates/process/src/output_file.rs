@@ -13,8 +13,9 @@ const PARTIAL: &str = ".partial";
 
 /// Calls `write` with a file that only its owner can read, and returns its result. The file's name ends with
 /// `PARTIAL` until it is complete and synced, so an error or a full disk leaves no new file, and leaves an
-/// existing file unchanged. An existing file is an error of the kind `AlreadyExists` without `force`. Devices
-/// and pipes are written directly, and need `force`.
+/// existing file unchanged. An existing file is an error of the kind `AlreadyExists` without `force`. With
+/// `force`, a symbolic link stays, and its target is replaced. Devices and pipes are written directly, and
+/// need `force`.
 pub fn write_to_file<T, E: From<io::Error>>(
     path: &Path,
     force: bool,

@@ -120,6 +120,7 @@ impl Panic {
 }
 
 impl fmt::Display for Panic {
+    /// Writes the location if it is known, and the message if it is constant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a defect in frontdesk")?;
         let message = Some(&self.message).filter(|message| self.is_constant && !message.is_empty());

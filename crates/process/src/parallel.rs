@@ -8,8 +8,8 @@ use crate::panics;
 /// system provides memory only for the part that is used.
 pub const STACK_BYTES: usize = 256 << 20;
 
-/// Applies `work` to every item, on this thread and one more for each other core. Returns the results in the
-/// order of the items. A panic of `work` on any thread becomes a panic of the caller.
+/// Applies `work` to every item, on this thread and at most one more for each other core. Returns the results
+/// in the order of the items. A panic of `work` on any thread becomes a panic of the caller.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads =
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(items.len().max(1));

@@ -5,7 +5,7 @@
 /// except on Linux, because elsewhere the value belongs to the whole process.
 pub fn lower_priority(steps: i32) {
     #[cfg(target_os = "linux")]
-    // A system that does not allow it leaves the thread as it is.
+    // If the system does not permit the change, the thread keeps its priority.
     let _ = rustix::process::nice(steps);
     #[cfg(not(target_os = "linux"))]
     let _ = steps;

@@ -44,7 +44,8 @@ impl Progress {
         if is_shown { Progress::start(title) } else { Progress::hidden() }
     }
 
-    /// Starts a thread that draws the progress on `target` after `delay`.
+    /// Starts a thread that draws the progress on `target` after `delay`. If it cannot be started, nothing is
+    /// shown.
     fn show(title: &'static str, target: ProgressDrawTarget, delay: Duration) -> Progress {
         let (end, ended) = channel::<()>();
         let run = move || {
@@ -72,6 +73,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
+    /// Clears the shown progress, and waits for the thread to end.
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {

@@ -48,7 +48,7 @@ struct Segment {
 
 // SAFETY: the mapping is read-only, belongs to no thread, and is unmapped only when the segment is dropped.
 unsafe impl Send for Segment {}
-// SAFETY: as above.
+// SAFETY: the mapping is read-only, so several threads may read it at the same time.
 unsafe impl Sync for Segment {}
 
 impl Segment {
@@ -109,9 +109,9 @@ impl AsRef<[u8]> for Body {
 }
 
 impl Drop for Body {
+    /// Frees the body's space on disk, if the file system can free a part of a file.
     fn drop(&mut self) {
-        // The next body begins at the next block. Errors are ignored: not all file systems can free a part of
-        // a file.
+        // Free whole blocks, because the next body begins at a new block.
         let (offset, length) = (self.offset as u64, (self.length as u64).next_multiple_of(BLOCK));
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&self.segment.file, flags, offset, length);
@@ -135,6 +135,8 @@ impl Spill {
         self.write(&bytes).unwrap_or_else(|| bytes.into_boxed_slice().into())
     }
 
+    /// Writes a body to a segment. `None` if no range can be reserved, or, after a warning in the log, if
+    /// writing fails; all later calls then return `None` as well.
     fn write(&self, bytes: &[u8]) -> Option<Bytes> {
         let (segment, offset) = self.reserve(bytes.len() as u64)?;
         if let Err(error) = segment.file.write_all_at(bytes, offset) {
@@ -146,8 +148,8 @@ impl Spill {
         Some(Bytes::from_owner(body))
     }
 
-    /// Reserves a range of `length` bytes. `None` if no folder supports unnamed files and has enough free
-    /// space, or if an earlier call has failed.
+    /// Reserves a range of `length` bytes, rounded up to whole blocks. `None` if no folder supports unnamed
+    /// files and has enough free space, or if an earlier call or write has failed.
     fn reserve(&self, length: u64) -> Option<(Arc<Segment>, u64)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.has_failed {

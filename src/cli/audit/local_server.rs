@@ -16,8 +16,8 @@ pub(super) struct LocalServer {
 }
 
 impl LocalServer {
-    /// Starts the server, and waits until it listens. The error quotes what the server printed to
-    /// standard error.
+    /// Starts the server, and waits until it listens, without a time limit. The error quotes what the server
+    /// printed to standard error.
     pub(super) fn start(folder: &Path) -> anyhow::Result<LocalServer> {
         // An absolute path cannot be taken for an option, even if the folder's name begins with a hyphen.
         let folder = std::path::absolute(folder)

@@ -65,6 +65,7 @@ pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Wr
     Ok(())
 }
 
+/// Writes a finding on one line, and with `has_evidence` its requests and responses.
 fn write_finding(
     report: &Report,
     finding: &Finding,
@@ -81,6 +82,7 @@ fn write_finding(
     finding.evidence.iter().try_for_each(|exchange| write_evidence(exchange, out))
 }
 
+/// Writes the URL of a request, a summary, and those of [`SHOWN_FIELDS`] that the response has.
 fn write_evidence(exchange: &Exchange, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "           {:>3}. {}", exchange.number, visible(exchange.url().as_str()))?;
     writeln!(out, "                {}", visible(&exchange.summary()))?;

@@ -19,6 +19,7 @@ pub(in crate::cli) enum CheckResult {
 }
 
 impl<Good: Into<String>, Bad: Into<String>> From<Result<Good, Bad>> for CheckResult {
+    /// An error is a problem.
     fn from(result: Result<Good, Bad>) -> CheckResult {
         match result {
             Ok(text) => CheckResult::Good(text.into()),
@@ -76,7 +77,8 @@ pub(super) fn check_records(
 }
 
 /// Checks that the domain accepts mail: bounces go to it, and many receivers refuse mail from a domain that
-/// does not. Without MX records, mail goes to the address of the domain (RFC 5321 §5.1).
+/// does not. Without MX records, mail goes to the address of the domain (RFC 5321 §5.1), so these are a
+/// problem only if there is no address.
 fn check_mail_servers(
     domain: &str,
     servers: &[String],

@@ -11,7 +11,8 @@ use frontdesk_forms::{FieldValue, Form, FormSet};
 use frontdesk_inbox::submission::delivery::Route;
 
 /// A table of each form and the values that `when` and `to` of a channel name, with the channels that get
-/// such submissions, and their recipients if these depend on a value. The first row has the headings.
+/// such submissions, and their recipients if these depend on a value. The first row has the headings. A form
+/// with more than [`MAX_CASES`] combinations of values has only a row that says so.
 pub(super) fn routing_table(
     routes: &[Route],
     channels: &[ChannelOptions],
@@ -59,6 +60,7 @@ fn recipients_by_value<'a>(
     accepting.filter_map(|channel| Some((&*channel.name, addresses(channel)?.by_value()?))).collect()
 }
 
+/// The addresses of a channel over SMTP or to a Maildir; `None` for other channels.
 fn addresses(channel: &ChannelOptions) -> Option<&MailAddresses> {
     match &channel.kind {
         TransportOptions::Smtp(smtp) => Some(&smtp.addresses),
@@ -81,7 +83,7 @@ fn describe_channel(
     format!("{channel} (to {})", to.join(" and "))
 }
 
-/// Prints rows in columns. Long cells of one column do not make the others wider.
+/// Prints rows in columns. A cell of more than 60 characters pushes the rest of its own row to the right.
 pub(super) fn print_table(rows: &[[String; 3]], out: &mut impl Write) -> anyhow::Result<()> {
     const MAX_WIDTH: usize = 60;
     let width = |column: usize| {

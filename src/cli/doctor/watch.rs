@@ -25,8 +25,9 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 /// The time between two readings.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Shows the state until SIGINT or SIGTERM. Refreshes it in place on a terminal; otherwise prints all lines
-/// once, and then those that change. Returns failure if there was a problem at the end.
+/// Shows the state until SIGINT or SIGTERM, and reads it again every two seconds. Refreshes it in place on a
+/// terminal; otherwise prints all lines once, and then those that change. Returns failure if there was a
+/// problem at the end.
 pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupt, mut terminate) = {
@@ -100,7 +101,8 @@ fn read(config: &Config, now: Timestamp) -> Vec<StatusLine> {
     lines
 }
 
-/// The backlog, and the health of each channel.
+/// The backlog, and the health of each configured channel. A channel that is switched off, failing, or has
+/// parked deliveries is a problem.
 fn read_queue(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<Vec<StatusLine>, StoreError> {
     let queue = inbox.queue()?;
     let mut lines = vec![describe_queue(&queue, now)];
@@ -125,7 +127,8 @@ fn read_queue(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<Ve
     Ok(lines)
 }
 
-/// Submissions that are accepted and not processed yet. They wait for up to ten seconds under load.
+/// Submissions that are accepted and not processed yet. They wait for up to ten seconds under load, so a wait
+/// of more than a minute is a problem.
 fn describe_queue(queue: &Queue, now: Timestamp) -> StatusLine {
     let text = format!("{} to process", counted(queue.pending, "submission"));
     let is_late = queue.pending_since.is_some_and(|since| now.duration_since(since).as_secs() > 60);
@@ -133,7 +136,7 @@ fn describe_queue(queue: &Queue, now: Timestamp) -> StatusLine {
     StatusLine::new("queue", result).aged(queue.pending_since.map(|since| (since, "the oldest arrived")), now)
 }
 
-/// The last run of the canary, with every step.
+/// The last run of the canary, with every step. A single remark if the canary is off or has not run yet.
 fn read_canary(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<Vec<StatusLine>, StoreError> {
     let is_on = config.canary.every.is_some();
     let status = inbox.canary_status()?.filter(|_| is_on);

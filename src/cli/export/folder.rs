@@ -62,7 +62,8 @@ impl ExportFolder {
         Ok(folder)
     }
 
-    /// Determines what the folder contains. Fails if an export must not replace it.
+    /// Determines what the folder contains. Fails if an export must not replace it: it is not a folder, or
+    /// has a file that no earlier export has written, or that is not as the export wrote it.
     fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
         let cannot = || format!("cannot read {shown}");

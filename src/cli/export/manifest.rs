@@ -12,7 +12,7 @@ use frontdesk_app::describe::RecordedResponse;
 use frontdesk_site::file::fingerprint;
 use frontdesk_site::path;
 
-/// Composes the manifest of all URLs and `files` as JSON.
+/// Composes the manifest of all URLs and `files` as JSON. Leaves out the response to ambiguous paths.
 pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<String, Bytes>) -> String {
     let urls: Value = layout
         .urls
@@ -64,7 +64,8 @@ fn describe_url(layout: &ExportLayout, content: &UrlContent) -> Value {
     }
 }
 
-/// Describes the files of a representation: the unencoded one with its headers, then one for each encoding.
+/// Describes the files of a representation: the unencoded one with its own headers, then one for each
+/// encoding, without headers.
 fn describe_representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();

@@ -82,6 +82,7 @@ struct FileHeader {
 }
 
 impl FileTable {
+    /// Creates the maps without files, one of them for each of [`file_headers`].
     fn new(layout: &ExportLayout) -> Self {
         let of_body = |variable| NginxMap::new("$frontdesk_body", variable, "");
         Self {
@@ -93,7 +94,8 @@ impl FileTable {
         }
     }
 
-    /// Returns the id of a file, such as `f7`. Adds the file to the maps on first use.
+    /// Returns the id of a file, such as `f7`. Adds the file to the maps on first use. The same file with
+    /// another status or other headers has an id of its own.
     fn add_file(&mut self, stored: &StoredRepresentation) -> String {
         let identity = stored.identity();
         let values: Vec<&str> = self
@@ -121,7 +123,7 @@ impl FileTable {
             }
         }
         let has = negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
-        // With `-`, the response has `Vary: Accept-Encoding` even if the file has no encodings.
+        // The value `-` adds `Vary: Accept-Encoding` to the response of a file that has no encodings.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
             self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
@@ -153,7 +155,7 @@ impl FileHeader {
 const COMPUTED_HEADERS: [&str; 6] =
     ["allow", "content-encoding", "etag", "location", "strict-transport-security", "vary"];
 
-/// The names of the headers whose values depend on the file.
+/// The names of the headers whose values depend on the file, without [`COMPUTED_HEADERS`].
 fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
     let files = layout.places().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
     let names = files.chain([&layout.read_only]).flat_map(|reply| &reply.headers);
@@ -399,7 +401,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
                     MAX_BODY_BYTES / 1024
                 )),
             ),
-            // A replica may have stored the submission although nginx received no response from it.
+            // The text if no replica responds: one may have stored the submission nevertheless.
             (
                 "away",
                 error(

@@ -21,7 +21,7 @@ use frontdesk_site::fault::did_you_mean;
 /// How many entries of the log one query reads.
 const PAGE: usize = 200;
 
-/// Marks submissions as done, or as open again.
+/// Marks submissions as done, or as open again. Reports and skips ids without a submission.
 pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
         let annotated = changes.set_done(submission.id, is_done, console.now.timestamp())?;
@@ -30,7 +30,7 @@ pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>)
 }
 
 /// Marks submissions as spam, and holds them unless they are delivered; or removes the mark, and releases
-/// those that are held as spam. Teaches screening.
+/// those that are held as spam. Teaches screening. Reports and skips ids without a submission.
 pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let channels = console.channels.to_vec();
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
@@ -41,7 +41,8 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
     })
 }
 
-/// Adds a note to a submission. Fails if the note is empty.
+/// Adds a note to a submission. Fails if the note is empty or too long, or if the submission has too many. A
+/// repetition of the user's last note changes nothing.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if note.trim().is_empty() {
         return Err(with_hint(
@@ -55,7 +56,8 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
     })
 }
 
-/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one.
+/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. Reports
+/// and skips ids without a submission.
 pub(super) fn assign(
     ids: &[String],
     user: Option<&str>,
@@ -74,7 +76,8 @@ pub(super) fn assign(
     })
 }
 
-/// The name as it is configured, regardless of case. Any name is valid if there are no `users`.
+/// The name as it is configured, regardless of case. Any name is valid if there are no `users`; otherwise
+/// fails if it is none of them.
 fn configured_name<'a>(name: &'a str, users: &'a [User]) -> anyhow::Result<&'a str> {
     let known = || users.iter().map(|user| user.address.as_str());
     if users.is_empty() {
@@ -107,7 +110,8 @@ pub(super) fn follow_up(
     })
 }
 
-/// Records that the user replied to submissions, or that no user did.
+/// Records that the user replied to submissions, or that no user did. Reports and skips ids without a
+/// submission.
 pub(super) fn set_replied(
     ids: &[String],
     is_replied: bool,
@@ -179,6 +183,7 @@ pub(in crate::cli) fn describe_note(annotated: Annotated) -> Option<String> {
     choose_words(annotated, ["has this note", "already has this note"].map(str::to_owned))
 }
 
+/// The words for a change, or for none. `None` if the submission no longer exists.
 fn choose_words(annotated: Annotated, [changed, unchanged]: [String; 2]) -> Option<String> {
     match annotated {
         Annotated::Changed => Some(changed),

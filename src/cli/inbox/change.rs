@@ -158,6 +158,7 @@ pub(in crate::cli) fn describe_due_retries(count: usize, url: &DatabaseUrl) -> S
     describe_due(count, "retry", url)
 }
 
+/// The sentence of [`describe_due_deliveries`], about things that `noun` names.
 fn describe_due(count: usize, noun: &str, url: &DatabaseUrl) -> String {
     let (things, are) = (counted(count, noun), plural(count, "is", "are"));
     if Lock::is_held_elsewhere(url) {
@@ -218,7 +219,8 @@ pub(super) fn change_each(
     Ok(exit_code(failed == 0))
 }
 
-/// Holds the given submissions. Deliveries that have already started are not stopped.
+/// Holds the given submissions. Deliveries that have already started are not stopped. Reports and skips ids
+/// without a submission.
 pub(super) fn hold(
     ids: &[String],
     because: Option<&str>,
@@ -230,7 +232,8 @@ pub(super) fn hold(
     })
 }
 
-/// Releases the held submissions with these ids, or all held submissions if `ids` is empty.
+/// Releases the held submissions with these ids, or all held submissions if `ids` is empty. Reports and skips
+/// ids without a submission.
 pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let found = if ids.is_empty() {
         let held = Filter { status: Some(Status::Held), ..Filter::default() };

@@ -51,7 +51,7 @@ pub(super) struct Console<'a> {
 
 impl Console<'_> {
     /// Calls `run` with the standard streams and without an open inbox. Buffers standard output, and flushes
-    /// it after `run` has succeeded.
+    /// it at the end; if `run` fails, errors of that flush are ignored.
     pub(super) fn with_standard_streams<T>(
         config: &Config,
         is_utc: bool,

@@ -77,6 +77,7 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
     Ok(code)
 }
 
+/// Prints the selected submissions, one JSON object per line: all of them, unless `--limit` is given.
 pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;

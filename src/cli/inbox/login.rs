@@ -24,8 +24,8 @@ use frontdesk_inbox::time::{format_distance, format_local};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Creates and prints a link that logs in once within ten minutes. Unless `is_print_only`, opens the link in
-/// a browser if there is a desktop. Fails if no server listens at the web interface's address, unless
-/// `address` is given, and if there is no inbox yet.
+/// a browser if there is a desktop; ignores errors of that. Fails if no server listens at the web interface's
+/// address, unless `address` is given or the server may be elsewhere, and if there is no inbox yet.
 pub(super) fn open(
     config: &Config,
     address: Option<&str>,
@@ -107,9 +107,9 @@ fn base_url(config: &Config) -> anyhow::Result<String> {
     }
 }
 
-/// Writes a page that redirects to the link into the user's runtime folder, and returns its path. `None`
-/// without a desktop or such a folder, or if the page cannot be written. Browsers are started with the page's
-/// path, because other users of this machine can read the arguments of a process.
+/// Writes a page that redirects to the link into the user's runtime folder, where it stays, and returns its
+/// path. `None` without a desktop or such a folder, or if the page cannot be written. Browsers are started
+/// with the page's path, because other users of this machine can read the arguments of a process.
 fn write_redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
     if ["WAYLAND_DISPLAY", "DISPLAY"].iter().all(|name| std::env::var_os(name).is_none_or(|it| it.is_empty()))
     {

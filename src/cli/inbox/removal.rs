@@ -57,7 +57,8 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
     SourcePrefix::parse(digits).ok_or_else(|| "it must be 1 to 32 hexadecimal digits".to_owned())
 }
 
-/// Removes the selected held submissions after a confirmation, which `--yes` replaces.
+/// Removes the selected held submissions after a confirmation, which `--yes` replaces. Returns the exit code
+/// 2 if the operator can do neither.
 pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(options.yes, console)? {
         return Ok(refused);
@@ -175,7 +176,7 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
 }
 
 /// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are
-/// none.
+/// none. Without `yes` and without a terminal, removes nothing and returns the exit code 2.
 pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(yes, console)? {
         return Ok(refused);

@@ -88,6 +88,7 @@ pub struct WorkOptions {
 }
 
 impl WorkOptions {
+    /// The filter for these options. `--due` also selects by the state: only open submissions.
     fn filter(&self, today: Date) -> Filter {
         let assignee = if self.unassigned { Some(String::new()) } else { self.assignee.clone() };
         let (is_done, follow_up_until) = (self.due.then_some(false), self.due.then_some(today));
@@ -241,8 +242,8 @@ impl<'a> SelectedSubmissions<'a> {
         }
     }
 
-    /// Whether a submission contains all words of the search. Counts sealed submissions, whose fields cannot
-    /// be searched.
+    /// Whether a submission's fields and notes contain all words of the search; true without a search. Of a
+    /// sealed submission, searches only the notes, and counts it.
     fn matches_search(&mut self, submission: &Submission) -> bool {
         let Some(words) = &self.words else { return true };
         if submission.sealed.is_some() {
@@ -254,7 +255,7 @@ impl<'a> SelectedSubmissions<'a> {
 }
 
 /// Decrypts a sealed submission if an identity is given. If that fails, prints an error, leaves the
-/// submission sealed, and returns false.
+/// submission sealed, and returns false. Returns true without an identity.
 pub(super) fn decrypt_with(
     identity: Option<&AgeIdentity>,
     submission: &mut Submission,

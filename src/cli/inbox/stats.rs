@@ -146,7 +146,7 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
     })
 }
 
-/// Writes the counts as text. The counts by day omit days before `first`.
+/// Writes the counts as text. The counts by day omit days before `first`, and have bars only on a terminal.
 fn write_text(
     tallies: &[DailyCount],
     channels: &[ChannelState],

@@ -72,8 +72,8 @@ impl InboxWatch {
         Ok(())
     }
 
-    /// Prints new submissions, decrypted if possible. Returns the maximum wait before the next query. A query
-    /// that fails is a warning, and is repeated.
+    /// Prints new submissions, decrypted if possible, and otherwise sealed. Returns the maximum wait before
+    /// the next query. A query that fails is a warning, which is printed once until its text changes.
     fn print_new(
         &mut self,
         as_json: bool,

@@ -43,7 +43,7 @@ impl ToolArguments {
         self.values.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A text of at most `most` characters.
+    /// A text of at most `most` characters; a longer one is an error. `None` if it is absent.
     pub(super) fn text(&mut self, name: &str, most: usize) -> Result<Option<String>, ToolError> {
         match self.take(name) {
             None => Ok(None),

@@ -155,7 +155,8 @@ pub(super) fn set_spam(
     })
 }
 
-/// Adds a note to one submission.
+/// Adds a note to one submission. Fails if the note is empty or too long, or if the submission has too many.
+/// A repetition of the user's last note changes nothing.
 pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.id("id")?.ok_or_else(|| ToolError::new("`id` is missing"))?;
     let text = arguments.text("text", MAX_NOTE)?.filter(|text| !text.trim().is_empty());

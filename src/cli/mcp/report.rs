@@ -43,8 +43,9 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     Ok(result)
 }
 
-/// Checks the inbox, whether a channel is configured, and the secret of shared limits. Lists what it did not
-/// check because that would contact other systems.
+/// Checks the inbox, the canary's last run, whether a channel is configured, and the secret of shared limits.
+/// Lists what it did not check because that would contact other systems. Fails if the configuration has any
+/// error.
 pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
     let config = session.load_configuration(needs::EVERYTHING)?;
     let inbox = doctor::examine_inbox(&config)?;

@@ -31,6 +31,7 @@ impl fmt::Display for ToolError {
 }
 
 impl From<anyhow::Error> for ToolError {
+    /// The error with its causes and its hint, as the command line prints it.
     fn from(error: anyhow::Error) -> ToolError {
         let mut text = Vec::new();
         // Writing to a vector does not fail.

@@ -269,7 +269,7 @@ fn describe_fields(form: &Form) -> Vec<Value> {
 }
 
 /// Lists the forms of the site and those that submissions were sent to, with the latest definition and the
-/// number of submissions of each.
+/// number of submissions of each. Fails if the configuration has any error.
 pub(super) fn list_forms(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
     let config = session.load_configuration(needs::EVERYTHING)?;
     let (definitions, counts) = match open_inbox(&config.store.url)? {

@@ -52,7 +52,8 @@ fn site_content(config: &Config, site: &Site) -> SiteContent {
 }
 
 /// Checks of the inbox's disk, of the certificate files, of the DNS records of senders' domains, and whether
-/// the digest and the inbox reach their readers.
+/// the digest and the inbox reach their readers. Leaves out certificates from ACME and senders at an IP
+/// address.
 fn local_checks(config: &Config) -> Vec<LocalCheck> {
     let (url, min_free) = (config.store.url.clone(), config.maintenance.min_free);
     let place = url.clone();
@@ -89,7 +90,9 @@ fn local_check(
     LocalCheck { step, subject: subject.to_owned(), run: Arc::new(run) }
 }
 
-/// Checks the free space and the number of files of the inbox's file system.
+/// Checks the free space and the number of files of the inbox's file system: failed below the reserve, a
+/// warning below twice the reserve, and skipped if the inbox is on a database server. Few free inodes add a
+/// second step.
 fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {
     let Some(folder) = url.file().and_then(|file| file.parent()) else {
         let text = "the inbox is on a database server, whose disk cannot be seen from here";
@@ -133,7 +136,7 @@ fn check_files(files: &CertificateFiles) -> StepResult {
 }
 
 /// Checks the records of a domain that mails come from. Problems are warnings: receivers may treat mail as
-/// spam.
+/// spam. Skipped if no name server is configured on this machine.
 fn check_mail_domain(domain: &str) -> Vec<StepResult> {
     let Some(results) = doctor::check_mail_domain(domain) else {
         let text = "not checked, because no name server is configured on this machine";
@@ -150,7 +153,8 @@ fn check_mail_domain(domain: &str) -> Vec<StepResult> {
     results.into_iter().map(judge).collect()
 }
 
-/// Checks whether the digest was accepted by a channel, and whether operators use the inbox.
+/// Checks whether the digest was accepted by a channel, and whether operators use the inbox. Leaves out the
+/// digest if it is off or there is no channel. A single skipped step if the inbox cannot be read.
 fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool) -> Vec<StepResult> {
     let now = Timestamp::now();
     let before = now - SignedDuration::from_hours(24 * UNREAD_DAYS);

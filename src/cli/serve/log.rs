@@ -40,7 +40,8 @@ pub(super) struct ServerLog {
 }
 
 impl ServerLog {
-    /// Installs the log for this process, and a panic hook that logs uncaught panics.
+    /// Installs the log for this process, and a panic hook that logs uncaught panics. Unless the options say
+    /// otherwise, the log is text if standard error is a terminal, and JSON if not.
     ///
     /// Drops all events from libraries, because libraries may quote requests at lower log levels.
     pub(super) fn start(options: config::LogOptions) -> Self {
@@ -159,7 +160,8 @@ pub(super) struct LogQueue {
 }
 
 impl LogQueue {
-    /// Creates a queue of up to `capacity` lines, and starts the thread that writes them to `out`.
+    /// Creates a queue of up to `capacity` lines, and starts the thread that writes them to `out`. If the
+    /// thread cannot be started, all lines are dropped and counted.
     fn start_writer(out: impl Write + Send + 'static, capacity: usize, is_json: bool) -> Self {
         let (sender, lines) = mpsc::sync_channel(capacity);
         let lost = Arc::new(AtomicU64::new(0));
@@ -167,7 +169,7 @@ impl LogQueue {
         let spawned = std::thread::Builder::new()
             .name("log".into())
             .spawn(move || write_lines(out, &lines, &counted, is_json));
-        // If the thread could not start, all lines are dropped and counted.
+        // If the thread did not start, its receiver is gone, so `write` drops and counts all lines.
         drop(spawned);
         Self { sender, lost }
     }
@@ -222,6 +224,7 @@ fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU
 
 /// The formatter calls `write` once for each line.
 impl Write for &LogQueue {
+    /// Queues the line. Drops and counts it if the queue is full; never blocks or fails.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.sender.try_send(LogMessage::Line(line.to_vec())).is_err() {
             self.lost.fetch_add(1, Relaxed);

@@ -28,8 +28,8 @@ impl ServiceManager {
         })
     }
 
-    /// Creates a socket for an absolute path, or for an abstract name after `@`. The manager need not exist
-    /// yet.
+    /// Creates a socket for an absolute path, or for an abstract name after `@`; fails for other addresses.
+    /// The manager need not exist yet.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

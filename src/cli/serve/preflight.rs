@@ -17,8 +17,8 @@ use frontdesk_site::fault::Severity;
 /// other builds.
 const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
 
-/// Logs an error if the clock shows a time before this version was built, or if the time zone in `TZ` is
-/// unknown.
+/// Logs an error if the clock is more than a day before the time at which this release was built, or if the
+/// time zone in `TZ` is unknown.
 #[expect(clippy::disallowed_methods, reason = "the clock is checked here")]
 pub(super) fn report_environment() {
     if let Some(built_at) = BUILT_AT.and_then(|at| later_build_time(Timestamp::now(), at)) {
@@ -27,7 +27,7 @@ pub(super) fn report_environment() {
             "the clock shows a time before this version was built: set it, for example with `timedatectl set-ntp true`"
         );
     }
-    // Without `TZ`, a machine that has no time zone is in UTC.
+    // Check only a time zone that is set: without `TZ`, a machine that has no time zone is in UTC.
     if std::env::var_os("TZ").is_some()
         && let Err(error) = TimeZone::try_system()
     {
@@ -72,7 +72,8 @@ pub(super) fn require_usable_certificate(config: &Config) -> anyhow::Result<()> 
 /// database server that is busy or starting may respond a moment later.
 #[expect(clippy::disallowed_methods, reason = "the start waits for the database; nothing is served yet")]
 pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
-    // The writer has already tried to open the database, and its error names the cause.
+    // Ask for the writer's health first: it has already tried to open the database, and its error names the
+    // cause.
     let check = || store.health().and_then(|()| store.check_writable());
     let mut checked = check();
     for _ in 0..2 {

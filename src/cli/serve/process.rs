@@ -24,8 +24,8 @@ pub(super) fn end_with_input() -> std::io::Result<()> {
 }
 
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` and the
-/// site's files on the disk need. If the hard limit is lower, reduces the number of connections: they must
-/// not use up the descriptors that are needed to store and deliver submissions.
+/// site's files on the disk need. If the hard limit is too low, logs a warning and reduces the number of
+/// connections: they must not use up the descriptors that are needed to store and deliver submissions.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let wanted = config.web.http.max_connections as u64 + RESERVED_DESCRIPTORS;
@@ -48,7 +48,8 @@ pub(super) fn raise_descriptor_limit(config: &mut Config) {
     }
 }
 
-/// Returns how many connections this many descriptors allow. Reserves at most half of the descriptors.
+/// Returns how many connections this many descriptors allow: at least 1. Reserves at most half of the
+/// descriptors.
 fn connections_within(descriptors: u64) -> usize {
     let possible = descriptors - RESERVED_DESCRIPTORS.min(descriptors / 2);
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)

@@ -122,7 +122,8 @@ impl Reloader {
         }
     }
 
-    /// Replaces the bodies of the served site with those that the encoding thread has made.
+    /// Replaces the bodies of the served site with those that the encoding thread has made. A panic is only
+    /// logged; the site then stays as it is.
     fn serve_stronger_encodings(&self, before: &Snapshot) {
         match process::run_in_new_thread(|| before.site.strengthened(&self.encodings)) {
             Ok(site) => {
@@ -138,7 +139,8 @@ impl Reloader {
 
     /// Compresses the served site in the background, first quickly and then as strongly as possible, and
     /// creates smaller variants of large images. Sends [`ReloadReason::Encoded`] when there are new ones.
-    /// Setting the returned flag stops the compression.
+    /// Also caches the Markdown of a build's pages. Failures are only logged. Setting the returned flag stops
+    /// all of this except the quick compression.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.app.snapshot.load().site.clone(), self.encodings.clone());
@@ -232,8 +234,9 @@ impl Reloader {
         }
     }
 
-    /// Loads the site and its configuration, puts both into effect, and returns the warnings. If there are
-    /// errors, keeps the previous ones, and returns all faults that were found up to the failed step.
+    /// Loads the site and its configuration, puts both into effect, and returns the warnings. A changed theme
+    /// or configuration is first loaded in another process ([`TrialLoad`]). If there are errors, keeps the
+    /// previous ones, and returns all faults that were found up to the failed step.
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
         let (mut config, waiting, mut faults) = self.read_configuration()?;
@@ -243,7 +246,7 @@ impl Reloader {
         site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.app.snapshot.load_full();
-        // The fast path keeps the serialized headers of some files, including the policy.
+        // Reuse the old site's files only if the policy is unchanged: the fast path keeps it with them.
         if config.web.content_security_policy == self.config.web.content_security_policy {
             site.adopt(&before.site);
         }
@@ -368,7 +371,8 @@ pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
     DeskOptions { form_pages, view_counting, tls_port, lexicon, ..config.web.inbox_pages.clone() }
 }
 
-/// Composes the state for new requests. Keeps the parts of `running` whose options have not changed.
+/// Composes the state for new requests. Keeps the parts of `running` whose options have not changed. May wait
+/// two seconds for Redis if the shared limits are new.
 pub(super) fn compose_snapshot(
     config: &Config,
     site: Site,

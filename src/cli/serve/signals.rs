@@ -47,7 +47,7 @@ pub(super) fn install_signal_handlers(
             };
             end().await;
             notify.notify_stopping();
-            // Sending fails if the server has already stopped.
+            // Ignore errors of `sender` below: sending fails only if the server has already stopped.
             let drain = snapshot.load().options.http.drain;
             if !drain.is_zero() {
                 let _ = sender.send(ShutdownPhase::Draining);

@@ -99,7 +99,7 @@ fn read_signature(folder: &Path) -> Signature {
     let mut rest = vec![folder.join("theme"), folder.join(FILE_NAME)];
     while let Some(path) = rest.pop() {
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
-        // A loop of links ends when its path is too long for the system.
+        // Following a cycle of symbolic links ends when the path is too long for the system.
         if metadata.is_dir() {
             rest.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         }

@@ -120,7 +120,8 @@ fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, Recursi
 }
 
 /// Returns a predicate for the paths of files that can affect the site: those in its folder and its build,
-/// except the data folder, the database and the caches.
+/// except the data folder, the database and the caches. If the site is itself in the data folder, only the
+/// database's files and the caches are excepted.
 fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
     let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
     let root_is_data = root.starts_with(&data);

@@ -30,7 +30,7 @@ use frontdesk_screening::{Evidence, Learned, Repeats};
 /// The outcome of a batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Processed {
-    /// Rows that were taken from the intake.
+    /// Rows that were read from the intake, those of the canary included.
     pub rows: usize,
     /// Rows that repeated an earlier submission.
     pub repeats: usize,
@@ -71,8 +71,9 @@ pub(crate) struct ScreenedBatch {
 }
 
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
-/// with its deliveries, or is counted as a repeat. Replicas take turns to keep that order: returns `None`
-/// while another one is processing a batch.
+/// with its deliveries, or is counted as a repeat; a row of the canary only completes its test. Fails, and
+/// changes nothing, if a row is damaged. Replicas take turns to keep that order: returns `None` while another
+/// one is processing a batch.
 ///
 /// `config` is called after the rows have been read: a submission that was accepted after a reload must not
 /// be processed with the previous configuration, which may lack its channel.
@@ -90,7 +91,8 @@ pub(crate) fn process(
     store(tx, &screen(pending, config(), screener)?).map(Some)
 }
 
-/// Screens rows that were read from the intake. Fails if one of them is damaged or screening panics.
+/// Screens rows that were read from the intake. Does not screen rows of the canary. Fails if one of the rows
+/// is damaged or screening panics.
 pub(crate) fn screen(
     (rows, has_more): Pending,
     config: BatchConfig,
@@ -106,8 +108,9 @@ pub(crate) fn screen(
     Ok(ScreenedBatch { config, canaries, submissions, has_more })
 }
 
-/// Decides which rows of a batch are new, and stores the outcome. Ignores rows that an operator has removed
-/// from the intake since they were read.
+/// Decides which rows of a batch are new, stores the outcome, queues acknowledgements, and removes the rows
+/// from the intake. Rows of the canary become no submissions. Ignores rows that an operator has removed from
+/// the intake since they were read.
 pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Processed, StoreError> {
     let ScreenedBatch { config, canaries, submissions, has_more } = batch;
     let BatchConfig { options, channels, room_for_opinions } = config;
@@ -268,7 +271,7 @@ impl Screened {
                     )
                 })?
             }
-            // A newer version that shares this database has accepted a form that this version does not know.
+            // Give no points if only a newer version, which shares this database, knows the form.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         // Suspicious visitors get no mail, so the submission could never be confirmed: hold it for the
@@ -316,7 +319,8 @@ impl Screened {
 /// after its repeat.
 const OUT_OF_ORDER: i64 = 60_000;
 
-/// The content hash to store for a candidate that was received on `day`, in days since 1970-01-01.
+/// The content hash to store for a candidate that was received on `day`, in days since 1970-01-01: with a
+/// prefix of the day, unless the content is lasting.
 fn stored_content_hash(candidate: &Candidate, day: i64) -> Hash {
     if candidate.is_lasting { candidate.content } else { store::with_day_prefix(candidate.content, day) }
 }
@@ -342,9 +346,10 @@ fn find_known(
     Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
 }
 
-/// Queues the acknowledgements of new submissions, within the limits of mails to visitors. Returns the fates
-/// of those that it tried to queue. Held and suspicious submissions get none, now or later, because their
-/// addresses may belong to third parties. Encrypted ones get none, because their addresses cannot be read.
+/// Queues the acknowledgements of new submissions, within the limits of mails to visitors; those beyond a
+/// limit are never sent. Returns the fates of those that it tried to queue. Held, unconfirmed and suspicious
+/// submissions get none, now or later, because their addresses may belong to third parties. Encrypted ones
+/// get none, because their addresses cannot be read.
 fn acknowledge(
     tx: &Transaction<'_>,
     new: &[NewSubmission<'_>],

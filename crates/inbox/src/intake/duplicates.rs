@@ -28,7 +28,7 @@ use crate::store::{Hash, HoldCause, Original};
 #[expect(clippy::struct_excessive_bools, reason = "independent facts that occur in any combination")]
 pub(crate) struct Candidate {
     pub id: Uuid,
-    /// Unix time in milliseconds.
+    /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
     pub content: Hash,
     /// Whether the same content counts as a repeat even after [`MaxAges::window`].
@@ -38,7 +38,8 @@ pub(crate) struct Candidate {
     pub form: String,
     pub source: Hash,
     pub network: Hash,
-    /// See [`Original::is_deliverable`].
+    /// Whether the submission can be delivered, or no configured channel would get it; see
+    /// [`Original::is_deliverable`].
     pub is_deliverable: bool,
     /// Whether screening holds the submission.
     pub is_held: bool,
@@ -64,7 +65,7 @@ pub(crate) enum Fate {
         reuses_key: bool,
         /// Why the submission is held, if it is; never [`HoldCause::Operator`].
         hold: HoldCause,
-        /// The rank of its deliveries; see [`flood::rank`].
+        /// The rank of the submission's deliveries; see [`flood::rank`].
         rank: i64,
     },
     /// Contains the id of the original.
@@ -91,12 +92,12 @@ pub(crate) struct Eased {
 /// milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MaxAges<'a> {
-    /// For idempotency keys and for submissions whose content is not lasting.
+    /// The maximum age of idempotency keys, and of submissions whose content is not lasting.
     pub window: i64,
-    /// For all submissions: half of the retention period. Retention would soon remove an older submission,
-    /// and the only record of its repeat.
+    /// The maximum age of all submissions: half of the retention period. Retention would soon remove an older
+    /// submission, and the only record of its repeat.
     pub lasting: i64,
-    /// In place of `lasting`, for forms with a retention period of their own.
+    /// The maximum age in place of `lasting`, for each form that has a retention period of its own.
     pub own: BTreeMap<&'a str, i64>,
 }
 
@@ -143,8 +144,11 @@ pub(crate) fn decide(
     decision
 }
 
-/// Decides the fate of one candidate by the rules at the top of this file. Updates `known` and `rates` for
-/// the next candidates, and adds the changes to originals to `decision`.
+/// Decides the fate of one candidate by the rules at the top of this file: a repeat if `is_repeat` is true
+/// for a young enough original, unless the repeat belongs to a flood and would release an original from
+/// another source; otherwise new, and held by screening, by a flood or until its confirmation, whichever
+/// applies first. Updates `known` and `rates` for the next candidates, and adds the changes to originals to
+/// `decision`.
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,
@@ -159,7 +163,7 @@ fn decide_one(
     let has_original = original.is_some();
     let mut counted = None;
     if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
-        // Without a confirmation, the repeat would be delivered if it were new, so it releases the original.
+        // A repeat that needs no confirmation would be delivered if it were new, so it releases the original.
         let awaits_confirmation = original.hold == HoldCause::Unconfirmed && candidate.needs_confirmation;
         if original.hold == HoldCause::None || awaits_confirmation || candidate.is_held {
             record_repeat(candidate, original, rates, decision);
@@ -215,7 +219,7 @@ fn record_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, 
         let lowest = decision.ranks.entry(original.id).or_insert(rank);
         *lowest = rank.min(*lowest);
     } else if original.hold == HoldCause::Unconfirmed {
-        // Another mail for a submission that is held could reach a third party.
+        // A repeat that screening holds causes no further mail, which could go to a third party.
         if !candidate.is_held {
             let last = decision.renewed.entry(original.id).or_insert(candidate.received_at);
             *last = candidate.received_at.max(*last);
@@ -231,7 +235,7 @@ fn record_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, 
 /// `original` for the next candidates.
 fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
-    // A later copy must not mark a submission as suspicious if screening has found nothing.
+    // A repeat must not mark its original as suspicious if screening found the original clean.
     let was_clean =
         matches!(original.hold, HoldCause::Flood | HoldCause::Unconfirmed) && !original.is_suspicious;
     original.is_suspicious = candidate.is_suspicious && !was_clean;
@@ -250,7 +254,10 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
     decision.held_again.remove(&original.id);
 }
 
-/// Whether a submission counts as a repeat of a stored one with the same content. In a flood, `decide_one`
+/// Whether a submission counts as a repeat of a stored one with the same content. False if the original will
+/// not be delivered, or if screening judged the candidate better than an original that the candidate cannot
+/// release: one that is not held but suspicious, or one that the operator holds. A candidate that screening
+/// holds repeats a held original from the same source only, or an unconfirmed one. In a flood, `decide_one`
 /// makes some of these repeats new submissions.
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable

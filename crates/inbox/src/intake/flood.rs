@@ -69,9 +69,9 @@ pub(crate) struct NetworkLoad {
 /// The rates of forms and networks, and the changes that a batch makes to them.
 #[derive(Debug)]
 pub(crate) struct Rates<'a> {
-    /// `None` disables flood detection.
+    /// The quota of each form; `None` disables flood detection.
     pub quota: Option<Quota>,
-    /// The quotas of forms with one of their own.
+    /// The quotas of forms that have one of their own, which replaces `quota`.
     pub own_quotas: &'a BTreeMap<String, Quota>,
     pub forms: FormRates,
     pub networks: NetworkRates,

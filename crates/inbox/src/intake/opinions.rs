@@ -28,8 +28,9 @@ impl<'a> Opinions<'a> {
     }
 
     /// Adds a new submission if rspamd is to be asked about it, and returns how much later than usual its
-    /// deliveries are due, in milliseconds. Skips submissions that are held or suspicious already, and
-    /// encrypted ones.
+    /// deliveries are due, in milliseconds. That is zero for forms in `confirmed_forms`. Skips submissions
+    /// that are held (unless only for a confirmation) or suspicious already, encrypted ones, and all beyond
+    /// `room`.
     pub fn collect(&mut self, new: &NewSubmission<'_>) -> Result<i64, StoreError> {
         let Some(rspamd) = self.rspamd.filter(|_| self.requests.len() < self.room) else { return Ok(0) };
         let is_open = matches!(new.hold, HoldCause::None | HoldCause::Unconfirmed);
@@ -50,7 +51,7 @@ impl<'a> Opinions<'a> {
             texts: texts.collect(),
             received_at,
         };
-        // Visitors wait for the delivery of such a form's submissions.
+        // Visitors wait for the delivery of submissions to a form in `confirmed_forms`, so it is not delayed.
         let is_awaited = self.options.confirmed_forms.contains(&form);
         let delay =
             if is_awaited { 0 } else { i64::try_from(rspamd.timeout.as_millis()).unwrap_or_default() };
@@ -61,8 +62,9 @@ impl<'a> Opinions<'a> {
     }
 }
 
-/// Returns the function that stores the result of a request. If the database fails, the function logs that,
-/// and the deliveries are sent when they are due.
+/// Returns the function that stores the result of a request, and ignores one that arrives once the deliveries
+/// are due, unless it is spam. If the database fails, the function logs that, and the deliveries are sent
+/// when they are due.
 pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Record {
     Box::new(move |request: OpinionRequest, opinion: Option<Opinion>| {
         let (store, options) = (store.clone(), options.load_full());
@@ -81,7 +83,7 @@ pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Re
                         store.events().queued.notify_one();
                     }
                     if has_confirmation {
-                        // The processor queues the mail.
+                        // Wake the processor, which queues the mail that asks for the confirmation.
                         store.events().accepted.notify_one();
                     }
                 }

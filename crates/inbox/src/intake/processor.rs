@@ -36,7 +36,7 @@ const BATCH_BESIDE_VISITORS: usize = 32;
 const NICE: i32 = 5;
 /// How long processing waits for the end of a burst of submissions.
 const MAX_PAUSE: Duration = Duration::from_millis(2500);
-/// How long a stopped processor continues to process the rest.
+/// How long a stopped processor continues to process the rows that are left in the intake.
 const MAX_FINISH: Duration = Duration::from_secs(10);
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The delay before a retry after a database failure.
@@ -72,7 +72,7 @@ pub struct Counts {
     pub in_flood: AtomicU64,
     /// Acknowledgements to visitors that were not sent because of each [`MailLimit`].
     pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
-    /// The answers of rspamd.
+    /// Counts of rspamd's answers.
     pub opinions: Arc<OpinionCounts>,
 }
 
@@ -157,8 +157,9 @@ struct ProcessorThread {
 
 impl ProcessorThread {
     /// Processes the intake, releases ended floods and queues mails that ask for confirmations: each time a
-    /// submission is accepted, and at intervals. After an error, retries every second; logs the start and the
-    /// end of such an outage. Returns once the processor is stopped or the store is closed.
+    /// submission is accepted, and at intervals. After an error or a panic, retries every second; logs the
+    /// start and the end of such an outage. Returns once the processor is stopped, after a last pass whose
+    /// errors are ignored, or once the store is closed.
     fn run_until_stopped(mut self) {
         lower_priority(NICE);
         self.options.load().screening.lexicon.prepare();
@@ -168,7 +169,8 @@ impl ProcessorThread {
             if !self.is_stopping.load(Relaxed) {
                 thread::sleep(self.options.load().batch_delay);
             }
-            // Read the flag first: this pass processes everything that was accepted before the stop.
+            // Read the flag before the pass, which then processes everything that was accepted before the
+            // stop.
             let is_last = self.is_stopping.load(Relaxed);
             let done = panics::catch(Part::Submission, || {
                 self.process_all()?;
@@ -191,7 +193,8 @@ impl ProcessorThread {
         }
     }
 
-    /// How long to wait for the next submission before looking for other work.
+    /// How long to wait for the next submission before looking for other work. Also notes when no mails can
+    /// be waiting for rspamd any more.
     fn pause(&mut self) -> Duration {
         let mut pause = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         if self.is_flooded {
@@ -238,7 +241,8 @@ impl ProcessorThread {
         }
     }
 
-    /// Reads new lessons. A failure is logged: screening then goes on with the previous ones.
+    /// Reads new lessons, at most once a second. A failure is only logged: screening then uses the previous
+    /// ones.
     fn refresh_lessons(&mut self) {
         let refreshed = self.lessons.refresh(&self.store, &self.options.load(), &self.screener);
         if let Err(error) = refreshed {
@@ -293,7 +297,8 @@ impl ProcessorThread {
 
     /// Releases up to [`MAX_RELEASED`] submissions of each flood that has ended, and lets the next pass
     /// release the rest. Also signals that the team is to be notified of floods that go on, and of a limit of
-    /// mails to visitors. Does nothing while submissions are being accepted or if none can be held.
+    /// mails to visitors. Does nothing once the processor is stopped, while submissions are being accepted,
+    /// or if none can be held.
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let options = self.options.load();
@@ -332,7 +337,8 @@ impl ProcessorThread {
     }
 
     /// Processes a batch. If one of its rows is faulty, processes only the oldest row, or sets it aside if it
-    /// is the faulty one. Returns `None` while another replica is processing a batch.
+    /// is the faulty one. Returns `None` while another replica is processing a batch or has locked the oldest
+    /// row.
     fn process_batch(&mut self) -> Result<Option<Processed>, StoreError> {
         let most = if self.store.has_visitors() { BATCH_BESIDE_VISITORS } else { BATCH };
         match self.process_up_to(most, Uuid::nil()..=Uuid::max()) {
@@ -466,12 +472,12 @@ struct BatchTimer {
 }
 
 impl BatchTimer {
-    /// The start of a batch.
+    /// Starts to measure a batch.
     fn start() -> BatchTimer {
         BatchTimer { began: Instant::now(), spent: thread_time() }
     }
 
-    /// How long to rest after a batch.
+    /// How long the thread rests after a batch, so that visitors get most of a core.
     fn rest(&self, processed: &Processed) -> Duration {
         // The commit takes about half as much CPU time again, to write what the statements have changed.
         let spent = thread_time().saturating_sub(self.spent) + processed.spent * 3 / 2;

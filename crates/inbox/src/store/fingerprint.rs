@@ -127,7 +127,8 @@ impl Secret {
         self.hash("idempotency key", [form.as_bytes(), source.as_bytes(), key.as_bytes()])
     }
 
-    /// Hashes each part after its length, so that different lists of parts never have the same hash input.
+    /// Hashes the purpose and the parts with this key, each after its length, so that different lists of
+    /// parts never have the same hash input.
     fn hash<'a>(&self, purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in [purpose.as_bytes()].into_iter().chain(parts) {

@@ -20,7 +20,7 @@ const END: char = 'x';
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LinkToken {
     pub(super) submission: Uuid,
-    /// Unix time in seconds.
+    /// When the token expires, as Unix time in seconds.
     pub(super) expires_at: u32,
     /// Proves that the server issued the token.
     signature: Hash,
@@ -34,7 +34,7 @@ impl LinkToken {
     }
 
     /// Parses the text of a token, from which the appended letter may be missing. Does not check the
-    /// signature.
+    /// signature. `None` if the text has another length or format.
     pub fn parse(text: &str) -> Option<LinkToken> {
         let text = text.strip_suffix(END).filter(|text| text.ends_with(PUNCTUATION)).unwrap_or(text);
         let bytes = (text.len() == CHARS).then(|| URL_SAFE_NO_PAD.decode(text).ok())??;
@@ -57,6 +57,7 @@ impl LinkToken {
 }
 
 impl fmt::Display for LinkToken {
+    /// Writes the token for a link, in base64url. Appends `END` if the text would end with punctuation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(self.submission.as_bytes());

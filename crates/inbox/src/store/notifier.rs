@@ -37,7 +37,7 @@ pub(super) fn notify(database: &Path) {
         last_access: rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
         last_modification: rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
     };
-    // A failure is harmless: listeners also check from time to time.
+    // Ignore a failure to set the timestamps: processes also look for changes from time to time.
     let _ = utimensat(CWD, database, &now, AtFlags::empty());
 }
 
@@ -51,7 +51,8 @@ pub enum ChangeListener {
 }
 
 impl ChangeListener {
-    /// Starts listening. The database need not exist yet.
+    /// Starts listening. The database need not exist yet. If a PostgreSQL server cannot be reached,
+    /// [`ChangeListener::wait`] tries again.
     pub fn listen(place: &DatabaseUrl) -> ChangeListener {
         match place {
             DatabaseUrl::Sqlite(path) => ChangeListener::File(FileListener::listen(path)),
@@ -73,7 +74,7 @@ impl ChangeListener {
 /// Listens on a PostgreSQL connection.
 pub struct ServerListener {
     server: Server,
-    /// `None` while disconnected.
+    /// The connection and its notifications; `None` while disconnected.
     heard: Option<(Receiver<()>, PgConnection)>,
     /// Whether a pooler prevents listening, so that every wait only sleeps.
     is_pooled: bool,
@@ -92,14 +93,15 @@ impl ServerListener {
         listener
     }
 
-    /// Connects, unless already connected.
+    /// Connects and listens, unless already connected. Ignores failures. Behind a pooler, does nothing from
+    /// then on, because no notification would arrive.
     fn connect(&mut self) {
         if self.is_pooled || self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
             return;
         }
         let (sender, heard) = sync_channel(1);
         let ring: OnNotification = Box::new(move || {
-            // One pending notification is enough.
+            // Ignore a full channel: one pending notification is enough.
             let _ = sender.try_send(());
         });
         let link = PgConnection::open_listening(&self.server, BRIEF, Some(ring));
@@ -147,6 +149,7 @@ impl FileListener {
         FileListener::with_inotify(database, inotify::init(flags).ok())
     }
 
+    /// Listens from now on: with inotify or, if that is `None`, by checking the timestamps.
     fn with_inotify(database: &Path, inotify: Option<OwnedFd>) -> FileListener {
         let mut listener = FileListener { database: database.to_owned(), inotify, watch: None, seen: None };
         listener.seen = listener.read_stamp();
@@ -169,7 +172,7 @@ impl FileListener {
         if self.watch != found
             && let Some(former) = self.watch
         {
-            // This fails if the watch was removed together with its file.
+            // Ignore the error if the watch was removed together with its file.
             let _ = inotify::remove_watch(inotify, former);
         }
         self.watch = found;
@@ -190,7 +193,7 @@ impl FileListener {
                         Err(_) => self.check_stamp(left),
                     }
                 }
-                // There is no inotify instance, or no file to watch yet.
+                // Check the timestamps if there is no inotify instance, or no file to watch yet.
                 _ => self.check_stamp(left),
             };
             if heard || Instant::now() >= deadline {
@@ -222,7 +225,8 @@ fn drain_events(inotify: &OwnedFd) -> bool {
     heard
 }
 
-/// Starts a thread that signals commits to `told` until all other references to `told` are dropped.
+/// Starts a thread that signals commits to `told` until all other references to `told` are dropped, and ends
+/// up to a minute later.
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive its receiver.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);

@@ -65,7 +65,8 @@ const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
 
 /// Marks the inbox as in use until the connection ends: with a lock of its session, or behind a pooler with a
-/// [`Registration`]. Fails with [`StoreError::Locked`] while the inbox is being copied to another database.
+/// [`Registration`]. Fails with [`StoreError::Locked`] if the inbox is still being copied to another database
+/// after two seconds.
 fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let is_taken = if connection.is_pooled() {
@@ -88,7 +89,7 @@ fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
 /// The exclusive lock of an inbox. Ends when `holder` closes or, without a holder, when the connection that
 /// was passed to [`lock_exclusively`] closes.
 pub(super) struct ExclusiveLock {
-    /// Behind a pooler, another connection, in whose transaction the lock is held.
+    /// The connection in whose transaction the lock is held behind a pooler; `None` without one.
     pub(super) holder: Option<PgConnection>,
 }
 
@@ -182,7 +183,8 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     Ok((connection, secret))
 }
 
-/// Whether the database has the tables of an inbox. Fails if another version created them.
+/// Whether the database has the tables of an inbox. Fails if another version created them, or if their layout
+/// number is missing.
 fn has_tables(sql: &dyn Sql, server: &Server) -> Result<bool, StoreError> {
     // Query the catalog: a cached lookup of the name could miss a table that another replica created.
     let table =

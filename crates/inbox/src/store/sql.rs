@@ -103,7 +103,7 @@ impl Dialect {
 }
 
 impl dyn Sql + '_ {
-    /// Executes a query that returns at most one row.
+    /// Executes a query that returns at most one row. If it returns several, all but the last are ignored.
     pub(super) fn row(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.query(sql, values)?.pop())
     }
@@ -190,8 +190,8 @@ impl dyn Sql + '_ {
         Ok(count)
     }
 
-    /// Runs `change` in a transaction. Commits it on success and rolls it back on error. With SQLite, takes
-    /// the write lock first.
+    /// Runs `change` in a transaction. Commits it on success and rolls it back on error, but not if `change`
+    /// panics. With SQLite, takes the write lock first.
     pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce() -> Result<T, StoreError>,
@@ -211,7 +211,8 @@ impl dyn Sql + '_ {
         done
     }
 
-    /// Runs queries that all see the same snapshot of the database.
+    /// Runs queries that all see the same snapshot of the database. Rolls back at the end, so anything that
+    /// `ask` writes is lost.
     pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let begin = match self.dialect() {
             Dialect::Sqlite => "BEGIN",
@@ -227,7 +228,8 @@ impl dyn Sql + '_ {
 /// The numbers of rows or keys for which statements are prepared: only a few, so that statements are reused.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Splits keys into `IN` lists, each with all parameters of its statement: `values`, then the padded keys.
+/// Splits keys into `IN` lists of up to 64, each with all parameters of its statement: `values`, then the
+/// padded keys.
 fn parameter_lists<'a>(
     keys: &'a [[u8; 16]],
     values: &'a [Value<'a>],
@@ -346,6 +348,7 @@ pub(crate) enum Cell {
 }
 
 impl Row {
+    /// The value in a column. If there is no such column, fails, and panics in debug builds.
     fn cell(&self, column: &str) -> Result<&Cell, StoreError> {
         let at = self.columns.iter().position(|name| name == column);
         let cell = at.and_then(|at| self.cells.get(at));
@@ -353,7 +356,8 @@ impl Row {
         cell.ok_or(StoreError::Damaged("a row lacks a column"))
     }
 
-    /// The value in a column. Fails if it cannot be read as this type.
+    /// The value in a column. Fails if it cannot be read as this type: only an `Option` can be read from a
+    /// null.
     pub(super) fn get<T: Read>(&self, column: &str) -> Result<T, StoreError> {
         T::read(self.cell(column)?).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
@@ -363,12 +367,13 @@ impl Row {
         self.cell(column).map(Bind::bind)
     }
 
-    /// The value in the only column.
+    /// The value in the only column. Fails if the row has several columns.
     fn only<T: Read>(&self) -> Result<T, StoreError> {
         let [cell] = &self.cells[..] else { return Err(StoreError::Damaged("a row has several columns")) };
         T::read(cell).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
 
+    /// The text in a column. Fails if the value is null or no text.
     pub(super) fn text(&self, column: &str) -> Result<&str, StoreError> {
         match self.cell(column)? {
             Cell::Text(text) => Ok(text),

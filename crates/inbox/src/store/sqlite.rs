@@ -61,7 +61,8 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    /// Opens the database. Creates it if it is missing, but not its folder.
+    /// Opens the database. Creates it if it is missing, but not its folder. Fails if another program or
+    /// another version created it, or if its commits cannot be made durable.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -100,6 +101,8 @@ impl SqliteWriter {
         })
     }
 
+    /// Tries `commit` once, in one transaction. After an error, `unresolved` has the submissions whose commit
+    /// may have taken effect all the same.
     fn commit_once(
         &mut self,
         jobs: &[Accepting],
@@ -203,7 +206,7 @@ impl Sql for Connection {
         let mut rows = statement.query(params_from_iter(values))?;
         let mut found: Vec<Row> = Vec::new();
         while let Some(row) = rows.next()? {
-            // Most lookups find nothing, and need no names.
+            // Read the names of the columns only with the first row: most lookups find none.
             let columns = match found.first() {
                 Some(first) => first.columns.clone(),
                 None => row.as_ref().column_names().map(str::to_owned).collect(),
@@ -259,7 +262,8 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     })
 }
 
-/// Opens an existing database for changes. `patience` is the lock timeout.
+/// Opens an existing database for changes. `patience` is the lock timeout. Fails with [`StoreError::Missing`]
+/// if there is none or it is empty.
 pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
     let connection = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
     make_durable(&connection)?;
@@ -351,6 +355,7 @@ fn expect_encoding_and_collation(connection: &Connection, path: &Path) -> Result
     }
 }
 
+/// Makes commits and checkpoints on this connection sync to stable storage.
 fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     // On macOS, `fsync` does not flush the drive's cache.
@@ -377,8 +382,9 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     Ok(connection.pragma_update(None, "cache_size", -16_384)?)
 }
 
-/// Switches to write-ahead logging and returns the resulting mode. Retries while the database is locked,
-/// because SQLite does not wait here, and two processes may create the same database at once.
+/// Switches to write-ahead logging and returns the resulting mode. Retries for up to `BUSY_TIMEOUT` while the
+/// database is locked, because SQLite does not wait here, and two processes may create the same database at
+/// once.
 fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     let started = Instant::now();
     loop {
@@ -416,7 +422,8 @@ fn create_tables(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// Keeps only the result code, because the message could quote data.
+    /// Keeps only the result code, because the message could quote data. An error without a code, such as a
+    /// missing row, becomes [`StoreError::Damaged`].
     fn from(error: rusqlite::Error) -> StoreError {
         let Some(error) = error.sqlite_error() else {
             return StoreError::Damaged("a value has an unexpected type");

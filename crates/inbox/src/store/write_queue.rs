@@ -126,6 +126,7 @@ struct PendingChange<T, F> {
 }
 
 impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change for PendingChange<T, F> {
+    /// Applies the change, and keeps its result for `answer`. A panic becomes [`StoreError::Panicked`].
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         // After an error, the writer rolls the change back.
         self.found = panics::catch(Part::Submission, || (self.apply)(tx))

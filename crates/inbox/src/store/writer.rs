@@ -80,7 +80,8 @@ impl Writer {
 }
 
 /// Creates the data folder if it is missing, opens the database, and starts a writer thread. If the database
-/// cannot be opened for now, records that as the queue's outcome; the thread tries again.
+/// cannot be opened for now, records that as the queue's outcome; the thread tries again. Fails if the
+/// database can never be opened. A panic of the thread, unless a change causes it, ends the process.
 pub(super) fn start_thread(
     place: &DatabaseUrl,
     queue: &Arc<WriteQueue>,
@@ -175,10 +176,11 @@ impl Drop for AbandonOnDrop<'_> {
 struct WriterThread {
     url: DatabaseUrl,
     events: Arc<Events>,
-    /// Outlives the open database, so that ids keep ascending after the database is reopened.
+    /// The generator of ids. It outlives the open database, so that ids keep ascending after a reopening.
     ids: Ids,
     unresolved: Vec<UnresolvedCommit>,
-    /// Declared before the database, because it must be dropped first. `None` for PostgreSQL.
+    /// Copies SQLite's log; `None` for PostgreSQL. Declared before the database, because it must be dropped
+    /// first.
     copier: Option<Copier>,
     database: Option<DatabaseWriter>,
 }

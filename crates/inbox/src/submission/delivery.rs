@@ -36,10 +36,10 @@ pub struct Delivery {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Counted from 1 for each delivery.
+    /// The number of the attempt, counted from 1 for each delivery.
     pub number: u32,
     pub began_at: Timestamp,
-    /// `None` if the attempt is in progress or was interrupted.
+    /// How the attempt ended; `None` if it is in progress or was interrupted.
     pub end: Option<AttemptEnd>,
 }
 
@@ -86,9 +86,9 @@ pub struct Lease {
 /// The number of attempts that a channel may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capacity {
-    /// The maximum number of all attempts.
+    /// The maximum number of attempts, retries included.
     pub any: usize,
-    /// The maximum number of retries among these.
+    /// The maximum number of retries, which also count towards `any`.
     pub retries: usize,
 }
 
@@ -96,7 +96,7 @@ pub struct Capacity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelTarget {
     pub name: String,
-    /// A URL, a host and port, or a path.
+    /// Where the channel delivers: a URL, a host and port, or a path.
     pub destination: String,
 }
 
@@ -126,7 +126,7 @@ pub struct DueDelivery {
     pub due_at: Timestamp,
     /// Whether an attempt was interrupted: its lease has expired.
     pub is_sending: bool,
-    /// The number of all attempts.
+    /// The number of attempts so far, interrupted ones included.
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
     pub failures: u32,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// server's reply to a message, which may take ten minutes (RFC 5321 §4.5.3.2).
 pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(31);
 
+/// The maximum length of a stored reply or error; the rest is dropped.
 pub const MAX_ANSWER_CHARS: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub struct AttemptFailure {
 /// The recipients of a notification that not all of them have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipients {
-    /// The addresses that have it. A retry omits them.
+    /// The addresses that have received the notification. A retry omits them.
     pub reached: Vec<String>,
     /// The addresses for which the last attempt failed.
     pub missing: Vec<String>,
@@ -50,19 +51,20 @@ named_enum! {
     /// permanent. docs/pages/deliveries.md explains the names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Cause {
-        /// The channel: no connection, a refused login, an exhausted daily quota. Any other notification
-        /// would have failed as well.
+        /// Concerns the channel: no connection, a refused login, an exhausted daily quota. Any other
+        /// notification would have failed as well.
         Channel = "channel",
-        /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
+        /// Concerns the channel or this notification: the error, such as HTTP 403 or 500, does not say which.
         Unclear = "unclear",
         /// The receiver may have accepted the notification: it was sent completely, and the reply cannot be
         /// read. A retry may make a copy, so there is only one, after an hour at the earliest.
         Uncertain = "uncertain",
         /// A temporary refusal (SMTP 450, HTTP 429). The next notification may be accepted within seconds.
         Deferred = "deferred",
-        /// This notification: the receiver works, but refused it this time.
+        /// Concerns only this notification: the receiver works, but refused it this time.
         Notification = "notice",
-        /// This notification: the receiver will never accept it, so it becomes a dead letter at once.
+        /// Concerns only this notification: the receiver will never accept it, so it becomes a dead letter at
+        /// once.
         Refused = "refused",
         /// The receiver is gone for good (HTTP 410), so the channel is switched off.
         Gone = "gone",
@@ -119,7 +121,8 @@ impl Outcome {
     }
 }
 
-/// Shortens a reply to one line of at most [`MAX_ANSWER_CHARS`] characters.
+/// Joins the words of a reply with single spaces, and cuts the text to at most [`MAX_ANSWER_CHARS`]
+/// characters.
 fn shorten(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     cut(&words.join(" "), MAX_ANSWER_CHARS).to_owned()

@@ -9,7 +9,7 @@ pub struct Route {
     pub name: String,
     /// The forms that the channel accepts; empty for all forms.
     pub forms: Vec<String>,
-    /// Which of the submissions to these forms the channel gets; see [`choose`].
+    /// Which of the submissions to the accepted forms the channel gets; see [`choose`].
     pub when: Condition,
     /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
     /// submissions from networks that exceed their daily allowance are then rate-limited.
@@ -20,14 +20,14 @@ pub struct Route {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DailyQuota {
-    /// Channels with the same account share its quota.
+    /// The account that the quota applies to. Channels with the same account share it.
     pub account: String,
     /// The number of recipients of each message. Each counts towards the quota.
     pub recipients: u32,
 }
 
 impl Route {
-    /// A channel that accepts all forms and has no daily quota.
+    /// A channel to the team that accepts all forms, without a condition or a daily quota.
     pub fn new(name: &str) -> Route {
         Route {
             name: name.to_owned(),
@@ -49,6 +49,7 @@ impl Route {
         self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
     }
 
+    /// Whether the channel is configured for this form, whether it sends to the team or to visitors.
     fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
@@ -57,13 +58,13 @@ impl Route {
 /// Which submissions a channel gets, of the forms that it accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// Those that the condition of no other channel matches.
+    /// The submissions that the condition of no other channel matches.
     #[default]
     Otherwise,
-    /// All. Does not count as a match, so channels with [`Condition::Otherwise`] get them too.
+    /// All submissions. Does not count as a match, so channels with [`Condition::Otherwise`] get them too.
     Always,
-    /// Those in which each of these fields has one of the values: for a list of options, if one of them is
-    /// selected. A missing field has no value.
+    /// The submissions in which each of these fields has one of the values: for a list of options, if one of
+    /// them is selected. A missing field has no value.
     Fields(Vec<(String, Vec<FieldValue>)>),
 }
 

@@ -50,7 +50,8 @@ const UNCERTAIN_DELAY: Duration = Duration::from_hours(1);
 
 /// Decides what follows an attempt that ended at `now`, after `failures` earlier failures, and after
 /// `uncertain` earlier attempts whose outcome is uncertain. A delivery is parked after a final refusal, the
-/// tenth failure, or the second uncertain outcome.
+/// tenth failure, or the second uncertain outcome. If the receiver asks for a longer delay than the schedule,
+/// a retry waits for that, up to [`LONGEST_DELAY`].
 pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now: Timestamp) -> NextStep {
     let failure = match outcome {
         Outcome::Delivered(_) => return NextStep::Delivered,
@@ -61,7 +62,7 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now
     }
     let Some(mut delay) = retry_delay(id, failures) else { return NextStep::Parked };
     if failure.cause == Cause::Uncertain {
-        // A second attempt may already have made a copy.
+        // Do not retry again: two attempts may already have delivered a copy each.
         if uncertain > 0 {
             return NextStep::Parked;
         }
@@ -73,7 +74,8 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now
 
 /// Decides what follows an interrupted attempt, the `interrupted`-th in a row. After the first one, the
 /// delivery is retried at once, because the process was probably only restarted. After later ones, the delay
-/// grows, because the delivery may be crashing the process.
+/// doubles from 1 s to 256 s, because the delivery may be crashing the process; after `MOST_INTERRUPTIONS`,
+/// the delivery is parked.
 pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextStep {
     match interrupted {
         0 | 1 => NextStep::RetryAt(now),

@@ -35,11 +35,11 @@ named_enum! {
     /// A limit of mails to visitors per hour. In metrics, its name is the value of a label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum MailLimit {
-        /// Mails of one kind to all visitors.
+        /// Limits the mails of one kind to all visitors together.
         All = "all",
-        /// Mails of all kinds because of submissions from one network.
+        /// Limits the mails of all kinds because of submissions from one network.
         Network = "network",
-        /// Mails of all kinds to one domain.
+        /// Limits the mails of all kinds to one domain.
         Domain = "domain",
     }
 }
@@ -62,11 +62,11 @@ pub type LimitCounts = [usize; MailLimit::ALL.len()];
 /// this server. `None` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HourlyLimits {
-    /// Mails of each kind to all visitors.
+    /// The limit of mails of each kind to all visitors together.
     pub all: u32,
-    /// Mails of all kinds because of submissions from one network.
+    /// The limit of mails of all kinds because of submissions from one network.
     pub network: Option<u32>,
-    /// Mails of all kinds to one domain, unless it belongs to a large mailbox provider.
+    /// The limit of mails of all kinds to one domain, unless it belongs to a large mailbox provider.
     pub domain: Option<u32>,
 }
 

@@ -29,7 +29,8 @@ pub struct RedisOptions {
 
 impl RedisOptions {
     /// Parses `redis://[USER][:PASSWORD]@HOST[:PORT][/DATABASE]` (`rediss://` for TLS) or
-    /// `unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD]`. The error describes the expected form.
+    /// `unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD]`. Refuses `#insecure`. The timeout is 15 ms until
+    /// the caller changes it. The error describes the expected form.
     pub fn parse(url: &str) -> Result<RedisOptions, String> {
         let info = url.into_connection_info().map_err(|_| EXPECTED)?;
         match info.addr() {

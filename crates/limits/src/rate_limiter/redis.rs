@@ -56,7 +56,7 @@ pub enum Fallback {
 }
 
 impl Fallback {
-    /// The names of all reasons, in the order of their discriminants.
+    /// The names of all reasons for a fallback, in the order of their discriminants.
     pub const NAMES: [&str; 3] = ["disconnected", "slow", "failed"];
 }
 
@@ -68,7 +68,7 @@ pub struct RedisMetrics {
     /// The number of calls with a valid reply in each bucket; the last bucket counts those above all
     /// [`BOUNDS`].
     pub durations: [u64; BOUNDS.len() + 1],
-    /// The total duration of these calls, in nanoseconds.
+    /// The total duration of the calls with a valid reply, in nanoseconds.
     pub took: u64,
 }
 
@@ -187,6 +187,7 @@ impl Inner {
         None
     }
 
+    /// Counts a call with a valid reply in the bucket for its duration, and adds the duration to the total.
     fn record_duration(&self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS.iter().position(|bound| nanoseconds <= bound * 1000).unwrap_or(BOUNDS.len());
@@ -216,7 +217,8 @@ impl Inner {
 }
 
 impl Primary {
-    /// Connects, loads the script and probes the connection. Also returns how long the probe took.
+    /// Connects, loads the script and probes the connection. Also returns how long the probe took. Fails if
+    /// the probe takes longer than a request may wait, or all steps before it longer than a second.
     async fn open(options: &RedisOptions) -> Result<(Primary, Duration), RedisFault> {
         let opened = timeout(CONNECT_TIMEOUT, async {
             let mut connection = options.connect().await?;
@@ -284,7 +286,8 @@ struct Reconnector {
 }
 
 impl Reconnector {
-    /// Connects, waits until the connection is lost, pauses and connects again. Never returns.
+    /// Connects, waits until the connection is lost, pauses and connects again. Logs each change, and a
+    /// failure only once while its reason stays the same. Never returns.
     async fn reconnect_forever(&mut self) {
         let mut pause = RECONNECT_PAUSES[0];
         loop {
@@ -307,7 +310,8 @@ impl Reconnector {
         }
     }
 
-    /// Probes the connection until the breaker opens, so that failures are noticed early. Returns the reason.
+    /// Probes the connection once a second until the breaker opens, so that failures are noticed early. A
+    /// failed probe opens it, and a slow one counts as a timeout of a request. Returns the reason.
     async fn wait_until_lost(&mut self) -> RedisFault {
         loop {
             if let Ok(why) = timeout(PROBE_INTERVAL, self.faults.recv()).await {

@@ -37,6 +37,7 @@ impl StatusLine {
         self.word == "fix"
     }
 
+    /// Writes the line, cut to `width` columns.
     fn write(&self, width: usize, out: &mut impl Write) -> io::Result<()> {
         let style = match self.word {
             "ok" => GOOD,
@@ -49,7 +50,7 @@ impl StatusLine {
     }
 }
 
-/// The beginning of a text that fits into this many columns.
+/// Cuts a text to this many columns, the last of which is `…` if something was cut.
 fn cut(text: &str, width: usize) -> String {
     let columns = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
     if columns(text) <= width {
@@ -69,8 +70,8 @@ fn cut(text: &str, width: usize) -> String {
 pub(super) struct FullScreen;
 
 impl FullScreen {
+    /// Switches the terminal to the alternate screen, and hides the cursor.
     pub(super) fn start(out: &mut impl Write) -> io::Result<FullScreen> {
-        // Switches to the alternate screen, and hides the cursor.
         write!(out, "\x1b[?1049h\x1b[?25l")?;
         out.flush()?;
         Ok(FullScreen)
@@ -123,7 +124,8 @@ pub(super) struct AppendedLines {
 }
 
 impl AppendedLines {
-    /// Writes each line whose state is new after the time, and a note for each subject that has disappeared.
+    /// Writes the time and each line whose state is new since the last call, and a note for each subject that
+    /// has disappeared. A new age alone is not a new state.
     pub(super) fn write(
         &mut self,
         lines: &[StatusLine],

@@ -75,9 +75,11 @@ impl PostgresWriter {
         Ok(PostgresWriter { connection, secret, definitions, server: server.clone(), backend })
     }
 
-    /// See `DatabaseWriter::commit`. If the server does not report the outcome of the commit, the writer
-    /// looks for the submissions' ids. If the outcome cannot be established in time, the ids are added to
-    /// `unresolved`, and the first transaction that sees these submissions removes them.
+    /// See `DatabaseWriter::commit`. `jobs` or `changes` must be empty, because each kind has its own queue:
+    /// changes beside jobs would not be applied. Retries for up to `MAX_RETRY_TIME` if the connection is lost
+    /// or another replica has locked the same rows. If the server does not report the outcome of the commit,
+    /// the writer looks for the submissions' ids. If the outcome cannot be established in time, the ids are
+    /// added to `unresolved`, and the first transaction that sees these submissions removes them.
     pub fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -204,7 +206,7 @@ impl PostgresWriter {
     }
 
     /// Inserts the submissions, and removes those of unresolved commits. Returns the commits that are still
-    /// unresolved.
+    /// unresolved. If an id exists, the outcome is unknown, because an earlier try may have stored it.
     fn append_submissions(
         &mut self,
         jobs: &[Accepting],
@@ -245,7 +247,7 @@ impl PostgresWriter {
     }
 
     /// Returns whether an unconfirmed commit has taken effect, as durably as a confirmed one. Reconnects if
-    /// necessary. After a timeout, the error identifies the server process that executed the commit.
+    /// necessary. After `RESOLVE_TIMEOUT`, the error identifies the server process that executed the commit.
     fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
@@ -264,7 +266,7 @@ impl PostgresWriter {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
                         Some(true) => return Ok(true),
                         Some(false) => std::thread::sleep(RESOLVE_INTERVAL),
-                        // Any other commit would have to wait for the standby, too.
+                        // Stop after a timeout: any other commit would have to wait for the standby, too.
                         None => break,
                     }
                 }
@@ -296,8 +298,10 @@ impl PostgresWriter {
         self.look_for_rows(backend, ids)
     }
 
+    /// See `look_for_commit`. Looks for the first of `ids` only, because all are committed together; without
+    /// ids, counts as committed.
     fn look_for_rows(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
-        // Check this before reading rows, so that the commits of a process that has ended are visible.
+        // Check the process before reading rows: if it has ended, its commits are then visible.
         let is_alive = self.is_backend_alive(backend)?;
         let is_there = match ids.first() {
             Some(witness) => intake::is_stored(&self.connection, *witness)?,

@@ -58,7 +58,7 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
-    /// `None` if the session is ours alone.
+    /// The state that a pooler requires; `None` if no other client shares the session.
     pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }
@@ -69,7 +69,8 @@ impl PgConnection {
     }
 
     /// Connects, starts the thread that drives the connection, looks for a pooler, and sets the session's
-    /// timeouts unless there is one. The thread calls `heard` for each notification.
+    /// timeouts unless there is one. Marks the server as pooled if it finds one. The thread calls `heard` for
+    /// each notification.
     pub(crate) fn open_listening(
         server: &Server,
         session: ConnectionOptions,
@@ -100,13 +101,14 @@ impl PgConnection {
     fn set_in_own_session(&self, settings: &[(String, String)]) -> Result<bool, StoreError> {
         let process = pooler::announced_process(&self.client);
         let calls = set_calls(settings, false);
-        // One request, so that a pooler cannot choose another session in between.
+        // Check and set in one request, so that a pooler cannot choose another session in between.
         let set =
             format!("SELECT CASE WHEN pg_backend_pid() = {process} THEN concat({calls}) END IS NOT NULL");
         Ok(self.query_text(&set)? == "t")
     }
 
-    /// Fixes a setting of this connection, so that later changes to its default have no effect.
+    /// Fixes a setting of this connection, so that later changes to its default have no effect. Behind a
+    /// pooler, the setting applies from the next transaction on.
     pub(super) fn fix_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         let setting = [(name.to_owned(), value.to_owned())];
         match &self.pooled {
@@ -233,7 +235,7 @@ impl PgConnection {
 
     /// Converts an error of the statements from [`Pooled::begin`].
     fn begin_error(&self, error: &Error) -> StoreError {
-        // The division by zero in [`Registration::check`].
+        // SQLSTATE 22012 is the division by zero in `Registration::check`.
         if error.as_db_error().is_some_and(|error| error.code().code() == "22012") {
             return self.unreachable("the registration of this connection has ended");
         }
@@ -250,7 +252,8 @@ impl PgConnection {
         block_on_with_timeout(self.client.batch_execute(&text), patience).map(|done| done.is_ok())
     }
 
-    /// Begins or ends a transaction, or executes another statement without parameters.
+    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler, no
+    /// transaction is open after a `BEGIN` that the server has refused.
     fn control(&self, sql: &str) -> Result<(), StoreError> {
         let Some(pooled) = &self.pooled else { return self.run_statements(sql) };
         if sql.starts_with("BEGIN") {
@@ -261,7 +264,7 @@ impl PgConnection {
                 None => return Err(self.unreachable("no reply in time")),
             };
             if answer.is_err() {
-                // The transaction has failed, but is open.
+                // The failed transaction is still open, so roll it back.
                 pooled.is_in_transaction.set(false);
                 let _ = self.run_statements("ROLLBACK");
             }
@@ -287,7 +290,8 @@ impl PgConnection {
         StoreError::Unreachable { server: self.server.clone(), reason: reason.to_owned() }
     }
 
-    /// Converts an error. Omits the server's message, because it could quote data.
+    /// Converts an error. Omits the server's message, because it could quote data. Marks the server as pooled
+    /// if the error reveals a pooler.
     pub(super) fn to_store_error(&self, error: &Error) -> StoreError {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {
@@ -362,6 +366,7 @@ struct Pooled {
 }
 
 impl Pooled {
+    /// Keeps the first `LOCAL_SETTINGS` of `settings`, and adds those in the `options` of the URL.
     fn new(server: &Server, mut settings: Vec<(String, String)>) -> Pooled {
         settings.truncate(LOCAL_SETTINGS);
         settings.extend(server.options().map(option_settings).unwrap_or_default());
@@ -373,7 +378,8 @@ impl Pooled {
         }
     }
 
-    /// The statements that begin a transaction. `begin` is a statement `BEGIN`.
+    /// The statements that begin a transaction, make its settings, and check the registration unless the
+    /// transaction is read-only. `begin` is a statement `BEGIN`.
     fn begin(&self, begin: &str) -> String {
         let calls = set_calls(&self.settings.borrow(), true);
         let begin = if begin == "BEGIN" { "BEGIN ISOLATION LEVEL READ COMMITTED" } else { begin };
@@ -423,8 +429,10 @@ impl Sql for PgConnection {
         self.pooled.is_some()
     }
 
+    /// Returns zero for statements such as `BEGIN` and `NOTIFY`, which are not prepared. Behind a pooler,
+    /// executes any other statement in a transaction of its own unless one is open.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        // Do not prepare these: that would gain nothing, and some poolers do not support it.
+        // Do not prepare statements of control: that gains nothing, and some poolers do not support it.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
@@ -451,6 +459,7 @@ impl Sql for PgConnection {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
+    /// Inserts all rows with one statement, or does nothing without rows.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());
@@ -466,6 +475,7 @@ impl Sql for PgConnection {
         self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters)).map(drop)
     }
 
+    /// Like `execute`. Fails if a value has a type that no statement of the store returns.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         #[cfg(test)]
         let began = Instant::now();
@@ -500,9 +510,9 @@ fn sql_parameters<'a>(values: &'a [Value<'a>]) -> impl ExactSizeIterator<Item = 
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
-/// Encodes a value as the type that the statement expects: an integer of any width, bytes or a UUID, text or
-/// JSON. Replaces each NUL in a text by U+FFFD.
 impl ToSql for Value<'_> {
+    /// Encodes a value as the type that the statement expects: an integer of any width, bytes or a UUID, text
+    /// or JSON. Replaces each NUL in a text by U+FFFD. Fails if a number is too large for the type.
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
         match *self {
             Value::Null => return Ok(IsNull::Yes),
@@ -533,8 +543,9 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// Fails for types that no statement of the store returns, such as floating-point numbers.
 impl<'a> FromSql<'a> for Cell {
+    /// Decodes a value; a boolean becomes a number. Fails for types that no statement of the store returns,
+    /// such as floating-point numbers.
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Cell, Failure> {
         Ok(match *ty {
             Type::BOOL => Cell::Integer(i64::from(bool::from_sql(ty, raw)?)),

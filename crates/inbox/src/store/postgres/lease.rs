@@ -48,7 +48,7 @@ pub struct MaintenanceLease {
 }
 
 impl MaintenanceLease {
-    /// Takes the role; `None` if another process has it.
+    /// Takes the role, and starts the thread that renews it; `None` if another process has it.
     pub(in crate::store) fn try_acquire(server: &Server) -> Result<Option<MaintenanceLease>, StoreError> {
         let link = PgConnection::open(server, BRIEF)?;
         let holder = Uuid::now_v7();
@@ -92,9 +92,11 @@ impl MaintenanceLease {
 }
 
 impl Drop for MaintenanceLease {
+    /// Makes the thread end the lease, and waits up to a second for that.
     fn drop(&mut self) {
         self.stop = None;
-        // Wait, so that the process does not end earlier. After a timeout, the lease expires.
+        // Wait until the lease has ended, so that the process does not end earlier. After a timeout, it
+        // expires.
         let _ = self.ended.recv_timeout(Duration::from_secs(1));
     }
 }
@@ -108,7 +110,9 @@ struct Renewal {
 }
 
 impl Renewal {
-    /// `link` is the connection whose session has the lease.
+    /// Renews the lease until it is stopped, and then deletes it, or until another process has taken it.
+    /// After an error, connects and tries again every second. `link` is the connection whose session has the
+    /// lease.
     fn run(&self, link: &mut Option<PgConnection>) {
         let mut renewed = Instant::now();
         while self.stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
@@ -130,7 +134,7 @@ impl Renewal {
         }
         if let Ok(link) = link.take().map_or_else(|| PgConnection::open(&self.server, BRIEF), Ok) {
             let end = "DELETE FROM lease WHERE name = ?1 AND holder = ?2";
-            // After an error, the lease expires.
+            // Ignore an error: the lease then expires.
             let _ = link.execute(end, values![MAINTENANCE, self.holder]);
         }
     }
@@ -139,7 +143,8 @@ impl Renewal {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// Returns false if another process has the role.
+    /// Extends the lease, over a new connection if `link` is lost. Returns false if another process has the
+    /// role.
     fn renew(&self, link: &mut Option<PgConnection>) -> Result<bool, StoreError> {
         let link = match link {
             Some(link) if !link.is_lost() => link,

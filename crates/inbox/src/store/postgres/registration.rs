@@ -31,7 +31,7 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Registers in the current transaction.
+    /// Registers in the current transaction, and removes leases that expired more than a day ago.
     pub fn insert(sql: &dyn Sql) -> Result<Registration, StoreError> {
         let registration = Registration { holder: Uuid::now_v7(), renewed: Cell::new(Instant::now()) };
         // Remove what killed processes have left: leases that expired more than a day ago.

@@ -92,7 +92,7 @@ from_row! { Decisions { marked_spam, marked_honest, held_spam, held_honest, miss
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedSource {
-    /// See [`Submission::source`](crate::submission::Submission::source).
+    /// The keyed hash of the source; see [`Submission::source`](crate::submission::Submission::source).
     pub source: String,
     pub submissions: usize,
     pub held: usize,

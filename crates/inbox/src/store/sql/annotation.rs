@@ -28,8 +28,9 @@ pub struct Annotation {
     pub assignee: Option<String>,
     /// The day on which to come back to the submission. Ignored while the submission is done.
     pub follow_up: Option<Date>,
-    /// When an operator last replied, and who.
+    /// When an operator last replied to the visitor.
     pub replied_at: Option<Timestamp>,
+    /// The name of the user who last replied to the visitor.
     pub replied_by: Option<String>,
 }
 
@@ -53,7 +54,9 @@ pub enum Annotated {
 }
 
 impl Editor {
-    /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time.
+    /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time. A
+    /// submission that becomes done teaches screening weakly that it is honest; one that becomes open loses
+    /// that lesson.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
         let at = is_done.then(|| now.as_millisecond());
@@ -110,7 +113,8 @@ impl Editor {
     }
 
     /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier
-    /// one; the same user's within a minute changes nothing, because a browser may report one click twice.
+    /// one; the same user's within a minute changes nothing, because a browser may report one click twice. A
+    /// reply teaches screening weakly that the submission is honest; without one, it loses that lesson.
     pub fn set_replied(
         &mut self,
         id: Uuid,
@@ -135,7 +139,8 @@ impl Editor {
         })
     }
 
-    /// Applies a change to the annotation of a processed submission. Logs it unless `change` returns zero.
+    /// Applies a change to the annotation of a processed submission. Returns `Missing` for any other
+    /// submission. Logs the change, unless `change` returns zero, which means `Unchanged`.
     pub(super) fn annotate(
         &self,
         id: Uuid,
@@ -192,7 +197,7 @@ impl InboxReader {
         self.sql.query_in(select, "s.id", &keys, "")?.iter().map(read).collect()
     }
 
-    /// The names of all assignees, sorted by code points, up to `most`.
+    /// The names of all assignees, in the order of the database's collation, up to `most`.
     pub fn assignees(&self, most: usize) -> Result<Vec<String>, StoreError> {
         let next = "SELECT assignee FROM annotation WHERE assignee > ?1 ORDER BY assignee LIMIT 1";
         let mut names: Vec<String> = Vec::new();

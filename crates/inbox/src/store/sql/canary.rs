@@ -31,9 +31,9 @@ pub struct CanaryStatus {
     pub failing_since: Option<Timestamp>,
     /// Whether the team has been notified of the current outage.
     pub is_notified: bool,
-    /// One sentence for operators.
+    /// The result of the run in one sentence, for operators.
     pub summary: String,
-    /// All steps, in the format of `frontdesk-canary`.
+    /// All steps of the run, in the format of the crate `frontdesk-canary`.
     pub report: serde_json::Value,
 }
 
@@ -119,6 +119,7 @@ impl Transaction<'_> {
         self.sql.execute("DELETE FROM meta WHERE name = ?1", values![STATUS]).map(drop)
     }
 
+    /// Stores the result of a run, in place of the previous one.
     pub fn store_canary_status(&self, status: &CanaryStatus) -> Result<(), StoreError> {
         let json = serde_json::to_vec(status).map_err(|_| {
             StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned())

@@ -27,7 +27,8 @@ impl Transaction<'_> {
         self.sql.exists("SELECT 1 FROM channel WHERE name = ?1 AND paused_at IS NOT NULL", values![channel])
     }
 
-    /// Switches a channel off until its target changes or the operator retries one of its deliveries.
+    /// Switches a channel off until its target changes or the operator retries one of its deliveries. The
+    /// next claim parks its waiting deliveries.
     pub fn switch_off(&self, target: &ChannelTarget, answer: &str, now: Timestamp) -> Result<(), StoreError> {
         let switch_off = "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4";

@@ -21,8 +21,9 @@ use frontdesk_limits::Gcra;
 
 impl Transaction<'_> {
     /// Claims due deliveries that `choose` selects, up to the capacity of each channel: leases them, and
-    /// records the start of their attempts. `channels` are the configured channels; on those with a daily
-    /// quota, `Pace` limits first attempts for high-volume networks.
+    /// records the start of their attempts. Returns one result for each of `wants`, in the same order.
+    /// `channels` are the configured channels; on those with a daily quota, `Pace` limits first attempts for
+    /// high-volume networks.
     ///
     /// Also switches a channel on if its target has changed, parks the waiting deliveries of one that is
     /// switched off, requeues attempts whose lease has expired, repairs due times in the far future, parks
@@ -77,7 +78,8 @@ impl Transaction<'_> {
         let mut claimed = Vec::new();
         for found in choose(want, self.candidates(want, high_volume, under_way, now)?) {
             if found.is_sending {
-                // The lease of an earlier attempt has expired.
+                // The lease of an earlier attempt has expired: send the delivery now only if it is to be
+                // retried at once.
                 if deliver::requeue(tx, &found, now)? != Some(now) {
                     continue;
                 }
@@ -101,7 +103,8 @@ impl Transaction<'_> {
     }
 
     /// The due deliveries among which `choose` selects, first attempts and retries. Leaves out those that are
-    /// under way. `now` and the result follow the database's clock.
+    /// under way, and, if `high_volume` is zero, first attempts for high-volume networks. `now` and the
+    /// result follow the database's clock.
     pub(crate) fn candidates(
         &self,
         want: &ClaimRequest,
@@ -186,7 +189,7 @@ fn candidates(
     Ok(found)
 }
 
-/// When the next first attempt or, with `is_retry`, the next retry is due.
+/// When the next first attempt or, with `is_retry`, the next retry is due, or the lease of one ends.
 fn next_due(tx: &dyn Sql, channel: &str, is_retry: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
@@ -274,9 +277,9 @@ struct Pace {
     is_changed: bool,
 }
 
-/// The maximum burst, in recipients.
+/// The maximum burst of first attempts for high-volume networks, in recipients.
 const HIGH_VOLUME_BURST: u32 = 100;
-/// How long each recipient counts towards the burst.
+/// How long each recipient counts towards `HIGH_VOLUME_BURST`.
 const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
 
 impl Pace {

@@ -7,7 +7,8 @@ use crate::store::error::StoreError;
 const RECORDS_COLLATION_VERSION: i64 = 150_000;
 
 /// The warning if a PostgreSQL server's libraries may sort texts in another order than when the database was
-/// created, for example after an update of the operating system: its indexes may then miss rows.
+/// created, for example after an update of the operating system: its indexes may then miss rows. `None` for
+/// SQLite, and for PostgreSQL before version 15, which does not record what to compare.
 pub(crate) fn warning(sql: &dyn Sql) -> Result<Option<String>, StoreError> {
     if sql.dialect() == Dialect::Sqlite {
         return Ok(None);

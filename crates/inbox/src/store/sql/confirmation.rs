@@ -22,8 +22,9 @@ pub fn confirmation_rule(channels: &[Route], form: &str) -> Option<ConfirmationR
     })
 }
 
-/// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`. `rank` is
-/// that of the entry's deliveries: mails for high-volume networks come after all others.
+/// Begins the wait for the confirmation of an entry, which must be held. Fails if a confirmation of this
+/// entry is stored, even one that has ended. The mail is due at `at`. `rank` is that of the entry's
+/// deliveries: mails for high-volume networks come after all others.
 pub(super) fn open(
     tx: &dyn Sql,
     id: Uuid,

@@ -44,7 +44,8 @@ pub enum LinkState {
 }
 
 impl Transaction<'_> {
-    /// The state of a link. Changes nothing.
+    /// The state of a link. Changes nothing. A link that has not expired is also open if the operator has
+    /// released the entry.
     pub fn link_state(&self, token: &LinkToken, now: Timestamp) -> Result<LinkState, StoreError> {
         if !token.is_genuine(self.secret) {
             return Ok(LinkState::Unknown);
@@ -85,7 +86,7 @@ impl Transaction<'_> {
             "UPDATE confirmation SET state = 'confirmed', confirmed_at = ?2 WHERE submission = ?1",
             values![id, now],
         )?;
-        // If the operator has released the entry, it has been delivered.
+        // Release the entry only if the operator has not done so.
         if is_open {
             edit::release(tx, id, now, channels)?;
             self.announce()?;
@@ -101,7 +102,7 @@ impl Transaction<'_> {
             "UPDATE confirmation SET mail_at = ?2, reminds = 0, limited_since = NULL
              WHERE submission = ?1 AND state = 'open' AND (mail_at IS NULL OR reminds = 1)
              AND (mailed_at IS NULL OR mailed_at <= ?3 OR mailed_at > ?4)",
-            // A time that is much later was written before the clock was set back.
+            // Ignore a `mailed_at` that is far in the future: the clock has been set back since.
             values![id, at, at - DAY_IN_MILLISECONDS, at + HOUR],
         )?;
         if renewed == 1 {
@@ -168,7 +169,9 @@ impl Transaction<'_> {
 
     /// Queues the mail or the reminder for one entry, and sets when its next mail is due. If a limit is used
     /// up, the mail waits; if its address may get no mail, ends the wait for the confirmation, so that the
-    /// entry waits for the operator. Nothing is sent if the form needs no confirmation any more.
+    /// entry waits for the operator. If another entry caused such a mail to the mailbox within a day, tries
+    /// once more a day later. Nothing is sent if the form needs no confirmation any more, nor is a reminder
+    /// of a mail that has not been delivered.
     fn queue_confirmation(
         &self,
         entry: &DueEntry<'_>,
@@ -200,7 +203,7 @@ impl Transaction<'_> {
         match fate {
             MailFate::OverLimit { limit: MailLimit::All, .. } => {}
             MailFate::OverLimit { limit, room_at } => self.put_off(entry, limit, room_at, now, rule)?,
-            // Only the operator can release the entry now.
+            // The address may get no mail, so only the operator can release the entry.
             MailFate::NotPermitted if !reminds => {
                 close(tx, id, "released")?;
                 set_reason(tx, id, NOT_ASKED)?;
@@ -297,12 +300,13 @@ struct DueEntry<'a> {
     definition: Option<&'static Form>,
     /// The entry's fields, as a JSON object.
     fields: &'a str,
-    /// Unix time in milliseconds.
+    /// When the entry was received, as Unix time in milliseconds.
     received_at: i64,
     reminds: bool,
     low_priority: bool,
     network: Hash,
-    /// Since when the mail has been waiting because of the limit of its domain or network.
+    /// Since when the mail has been waiting because of the limit of its domain or network, as Unix time in
+    /// milliseconds.
     limited_since: Option<i64>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Table {
     pub rest: &'static str,
 }
 
-/// Tables that others refer to come first.
+/// All tables of an inbox; those that others refer to come first.
 pub(crate) const TABLES: [Table; 25] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table { name: "definition", key: "id", rest: "form, stored_at, json" },
@@ -114,7 +114,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     let mut different = None;
     let outcome = source.snapshot(|| {
         target.transaction(|| {
-            // Without submissions, the target's other rows are not needed.
+            // Empty the target: it has no submissions, so its other rows are not needed.
             for table in TABLES.iter().rev() {
                 target.execute(&format!("DELETE FROM {}", table.name), &[])?;
             }
@@ -161,7 +161,7 @@ impl Table {
         format!("{}, {}", self.key, self.rest)
     }
 
-    /// Reads all rows in key order, and calls `take` for each page.
+    /// Reads all rows in key order, except the digest of a backup, and calls `take` for each page.
     pub(crate) fn for_each_page(
         &self,
         sql: &dyn Sql,

@@ -99,8 +99,8 @@ impl Transaction<'_> {
 
     /// Records the outcome of an attempt, and makes its delivery delivered, due for the next attempt, parked,
     /// or held if the submission has been held in the meantime. A failure that is recorded after the lease
-    /// was taken over leaves the delivery unchanged. Returns whether no channel needs the submission's text
-    /// any more.
+    /// was taken over leaves the delivery unchanged; a success completes it. Returns whether the submission
+    /// is not held and no channel needs its text any more.
     pub fn record(
         &self,
         lease: &Lease,

@@ -31,14 +31,14 @@ pub struct SourcePrefix {
 }
 
 impl SourcePrefix {
-    /// Parses 1 to 32 hexadecimal digits; hyphens are ignored.
+    /// Parses 1 to 32 hexadecimal digits; hyphens are ignored. `None` for any other text.
     pub fn parse(digits: &str) -> Option<SourcePrefix> {
         id_range(digits).map(|(first, last)| SourcePrefix { first, last })
     }
 }
 
-/// Writes the digits that all hashes with this prefix share.
 impl fmt::Display for SourcePrefix {
+    /// Writes the digits that all hashes with this prefix share.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (self.first.simple().to_string(), self.last.simple().to_string());
         let shared = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
@@ -185,7 +185,7 @@ impl ExpiryStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormScope {
     Only(String),
-    /// All forms except these, at most a few dozen.
+    /// All forms except the named ones, which are at most a few dozen.
     Except(Vec<String>),
 }
 
@@ -214,14 +214,15 @@ impl FormScope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     pub removed: usize,
-    /// The id to pass to the next step; `None` after the last step.
+    /// The id to pass to the next step of retention; `None` after the last step.
     pub after: Option<Uuid>,
 }
 
 impl Transaction<'_> {
     /// Removes a few of the submissions that have been held since before `before`, starting with those held
     /// the longest, and returns their number. Keeps those that a flood holds, and those whose confirmation is
-    /// open with a valid link or before its first mail. Call this until it returns zero.
+    /// open with a valid link or before its first mail, and skips locked ones. Call this until it returns
+    /// zero.
     pub fn expire_held(&self, before: Timestamp, now: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) = (
@@ -273,7 +274,8 @@ impl Transaction<'_> {
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those
     /// with unfinished or parked deliveries to the team. Start with [`Uuid::nil`], then pass
-    /// [`Expired::after`]. Removes only submissions to `forms`.
+    /// [`Expired::after`]. Removes only submissions to `forms`. Skips locked ones, which the next run
+    /// removes. A step may remove none although later ones do.
     pub fn expire(&self, before: Timestamp, forms: &FormScope, after: Uuid) -> Result<Expired, StoreError> {
         let (tx, before) = (self.sql, before.as_millisecond());
         let step = ExpiryStep::for_dialect(tx.dialect());

@@ -98,7 +98,8 @@ fn await_confirmation(
 /// Inserts a submission's missing deliveries for the `channels` that get it ([`choose`]). They are due at
 /// `due_at`, or held if `due_at` is `None`. An encrypted submission gets no deliveries, because no channel
 /// can read it. The new deliveries get the highest rank of the submission's other deliveries, or
-/// [`SUSPICIOUS_RANK`] if there are no others. Returns the number of new deliveries.
+/// [`SUSPICIOUS_RANK`] if there are no others. Returns the number of new deliveries. Fails if the submission
+/// is not stored, or not processed yet.
 pub(super) fn add_deliveries(
     tx: &dyn Sql,
     id: Uuid,
@@ -148,7 +149,7 @@ pub(super) fn accepted_among(
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, channel FROM delivery WHERE", "submission", ids, "")? {
-        // A mail to a visitor has none of the submission's content.
+        // Do not count mails to visitors, which contain none of the submission's content.
         if !is_visitor_channel(row.text("channel")?) {
             erased.deliveries += 1;
             erased.delivered += usize::from(row.text("state")? == "delivered");
@@ -159,7 +160,7 @@ pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erase
         erased.attempts += 1;
         tried.insert(row.get::<String>("channel")?);
     }
-    // The answer may quote one of the submissions.
+    // Clear the last answer of each channel, which may quote one of the submissions.
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }

@@ -27,13 +27,13 @@ use frontdesk_screening::Lexicon;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The pause before another try while rows are locked or readers block the truncation of the log.
+/// The pause before another try while rows are locked or readers block the truncation of the write-ahead log.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Selects deliveries to be retried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
-    /// The filter's limit is ignored.
+    /// Selects the submissions whose deliveries are retried. The filter's limit is ignored.
     pub which: Filter,
     pub channel: Option<String>,
     /// Whether to leave out waiting deliveries.
@@ -97,9 +97,10 @@ impl Editor {
     }
 
     /// Makes parked and waiting deliveries due at once and restarts their schedules, clears the errors of
-    /// submissions that were set aside so that they are processed again, and switches channels on. Returns
-    /// the number of deliveries and submissions. Skips a delivery if an attempt begins during the call. Uses
-    /// transactions of bounded size; after an error, earlier ones stay committed.
+    /// submissions that were set aside so that they are processed again, and switches on the channels of
+    /// these deliveries and the one that `retry` names. Returns the number of deliveries and submissions.
+    /// Skips a delivery if an attempt begins during the call. Uses transactions of bounded size; after an
+    /// error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -142,9 +143,11 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission and its waiting and parked deliveries. If a flood or a missing confirmation already
-    /// holds it, the operator's reason replaces that cause. Returns false if the submission does not exist or
-    /// is not processed yet, is held for any other reason, or has been delivered by every channel.
+    /// Holds a submission and its waiting and parked deliveries, and removes its lesson, such as that of an
+    /// earlier release. If a flood or a missing confirmation already holds it, only replaces that cause by
+    /// the operator's reason; the next release then asks for a missing confirmation again. Returns false if
+    /// the submission does not exist or is not processed yet, is held for any other reason, or has been
+    /// delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.hold_for(id, because, false, now)
     }
@@ -366,9 +369,9 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the held submissions among `ids`, unconfirmed ones included, and wipes them like
-    /// [`Editor::erase`]. Skips all others. Also stores lessons of spam for those that screening held or that
-    /// are marked as spam.
+    /// Removes the held submissions among `ids`, unconfirmed ones included, in transactions of bounded size,
+    /// and wipes them like [`Editor::erase`]. Skips all others. Also stores lessons of spam for those that
+    /// screening held or that are marked as spam.
     pub fn discard(&mut self, ids: &[Uuid], now: Timestamp) -> Result<Erased, StoreError> {
         let mut entry = self.log_entry(OperatorAction::Discard);
         if let [id] = ids {
@@ -440,7 +443,8 @@ impl Editor {
     }
 
     /// Truncates SQLite's write-ahead log, for which it waits up to [`PATIENCE`], and returns `erased` with
-    /// the result in [`Erased::is_wiped`]. Does nothing with PostgreSQL.
+    /// the result in [`Erased::is_wiped`], which is false if readers block it for longer. Does nothing with
+    /// PostgreSQL.
     fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
         if let DatabaseUrl::Postgres(_) = self.place {
             return Ok(erased);
@@ -493,7 +497,7 @@ impl Editor {
         let (sql, began) = (&*self.sql, Instant::now());
         loop {
             match sql.transaction(|| change(sql)) {
-                // Another replica had locked the same rows in a different order.
+                // Retry: another process holds the lock, or has locked the same rows in a different order.
                 Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
                 changed => return changed,
             }
@@ -508,8 +512,9 @@ pub(crate) struct Selected {
     deliveries: BTreeMap<String, Vec<Untried>>,
     set_aside: Vec<[u8; 16]>,
     channels: Vec<String>,
-    /// The only submission and the only channel that the retry concerns, for the operator log.
+    /// The only submission that the retry concerns, if it is limited to one. For the operator log.
     submission: Option<Uuid>,
+    /// The only channel that the retry concerns, if it is limited to one. For the operator log.
     channel: Option<String>,
 }
 
@@ -540,7 +545,7 @@ impl Selected {
             values.push(Cell::Text(channel.clone()));
             deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
         } else if retry.which.id.is_none() {
-            // Most parked mails to visitors are for addresses that do not exist.
+            // Leave out mails to visitors: most parked ones are for addresses that do not exist.
             deliveries.push_str(&format!(" AND {TO_TEAM}"));
         }
         for row in sql.query(&deliveries, &bind_all(&values))? {
@@ -555,7 +560,8 @@ impl Selected {
 
 const RETRIED: &str = "'parked', 'waiting'";
 
-/// Makes a channel's deliveries due, except those that have been attempted since they were selected.
+/// Makes a channel's deliveries due, with a fresh retry schedule, and returns their number. Skips those that
+/// have been attempted since they were selected.
 fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) -> Result<usize, StoreError> {
     let ids: Vec<_> = untried.iter().map(|(submission, _)| *submission).collect();
     let select = format!("SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND");
@@ -580,8 +586,8 @@ fn to_database_time(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreEr
     Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
 }
 
-/// Inserts a submission's missing deliveries, due now. Returns their number: none if it is held, or not in
-/// the table of processed submissions.
+/// Inserts a submission's missing deliveries, due now. Returns their number: none if it is held, encrypted,
+/// or not in the table of processed submissions.
 fn add_missing_deliveries(
     tx: &dyn Sql,
     id: Uuid,

@@ -17,7 +17,7 @@ impl Transaction<'_> {
     /// processed.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
-        // With PostgreSQL, prevent a release between the two statements.
+        // With PostgreSQL, lock the row, to prevent a release between the check and the update.
         tx.query(
             &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
             values![id],
@@ -34,7 +34,7 @@ impl Transaction<'_> {
         )? == 1;
         if is_sealed {
             strip_reasons(tx, id)?;
-            // A receiver's refusal may quote the submission.
+            // Clear the answers of attempts that failed: a receiver's refusal may quote the submission.
             tx.execute(
                 "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND (delivered IS NULL OR delivered = 0)",
                 values![id],

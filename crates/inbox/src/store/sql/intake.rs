@@ -63,8 +63,10 @@ pub(crate) struct UnresolvedCommit {
     pub backend: Option<String>,
 }
 
-/// Appends submissions to the intake, under these ids. With PostgreSQL, executes a single statement if all
-/// definitions are stored ([`StoredDefinitions::has_all`]). In any other case, call this in a transaction.
+/// Appends submissions to the intake, under these ids, one for each, in the same order. First stores their
+/// definitions, and adds them to `definitions`. Rows of the canary get neither a definition nor hashes of
+/// addresses. With PostgreSQL, executes a single statement if all definitions are stored
+/// ([`StoredDefinitions::has_all`]). In any other case, call this in a transaction.
 pub(crate) fn append(
     tx: &dyn Sql,
     secret: &Secret,
@@ -77,7 +79,7 @@ pub(crate) fn append(
         let key = new.idempotency_key.as_ref();
         [
             Some(secret.source(source)),
-            // The canary's address is not a visitor's: no search by address finds it.
+            // Store no hash of the canary's address, so that no search by address finds it.
             entry.emails().next().filter(|_| new.canary.is_none()).map(|email| secret.sender(email)),
             Some(secret.content(entry)),
             key.map(|key| secret.idempotency_key(entry.form().name, source, key)),
@@ -88,7 +90,7 @@ pub(crate) fn append(
     let other_senders: Vec<Option<Vec<u8>>> =
         accepting.iter().map(|new| hash_other_senders(secret, new)).collect();
     let used = accepting.iter().map(|new| match new.canary {
-        // The table `definition` has only those that visitors used.
+        // The table `definition` has only the definitions that visitors used, so store none for the canary.
         Some(_) => Ok(None),
         None => definitions.insert(tx, new.entry.form(), new.received_at).map(Some),
     });
@@ -150,7 +152,7 @@ pub struct PendingRow {
     pub id: Uuid,
     /// The definition that the submission was sent with, or the built-in one of its form's name.
     pub definition: Option<&'static Form>,
-    /// Unix time in milliseconds.
+    /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
     pub is_sealed: bool,
     pub source: Hash,
@@ -211,9 +213,10 @@ pub enum HoldCause {
 /// A processed row of the intake that becomes a submission.
 pub struct NewSubmission<'a> {
     pub row: &'a PendingRow,
-    /// The hash that [`Transaction::find_originals`] looks up.
+    /// The content hash, with a day prefix for some forms, by which [`Transaction::find_originals`] finds the
+    /// submission.
     pub content: Hash,
-    /// Never [`HoldCause::Operator`].
+    /// Why the submission is held, if it is; never [`HoldCause::Operator`].
     pub hold: HoldCause,
     pub rank: i64,
     pub verdict: ScreeningVerdict,
@@ -224,8 +227,8 @@ pub struct NewSubmission<'a> {
 }
 
 impl NewSubmission<'_> {
-    /// When the submission's deliveries are due, as Unix time in milliseconds. `latest` is the current time
-    /// by the database's clock.
+    /// When the submission's deliveries are due, as When the submission was received, as Unix time in
+    /// milliseconds. `latest` is the current time by the database's clock.
     pub(crate) fn due_at(&self, latest: i64) -> i64 {
         self.row.received_at.min(latest).saturating_add(self.delay)
     }
@@ -297,7 +300,7 @@ impl Transaction<'_> {
 
     /// Reads up to `most` rows of the intake with ids in this range, oldest first, and returns whether there
     /// may be more. Reads fewer with SQLite if they are large (see `BATCH_BYTES`). Skips rows that are set
-    /// aside or locked.
+    /// aside or locked. Fails if any row is damaged.
     pub fn read_pending(
         &self,
         most: usize,
@@ -414,7 +417,8 @@ impl Transaction<'_> {
         let tx = self.sql;
         tx.execute_in("DELETE FROM intake WHERE", "id", &[], ids)?;
         let most = i64::try_from(2 * ids.len() + 16).unwrap_or(i64::MAX);
-        // Do not wait for rows that another replica is removing.
+        // Skip expired rows that another replica is removing: waiting for its transaction would delay this
+        // one.
         let lock = tx.dialect().skip_locked_clause();
         let old = format!("SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock}");
         let old =
@@ -434,8 +438,10 @@ impl Transaction<'_> {
     }
 
     /// Finds the newest submission for each content hash. `contents` maps stored hashes, which may have a day
-    /// prefix, to content hashes; `now` is in milliseconds. With PostgreSQL, locks the rows in the order of
-    /// their hashes, so that replicas cannot deadlock.
+    /// prefix, to content hashes; `now` is in milliseconds. A submission that an opinion of rspamd has marked
+    /// does not count as suspicious. If an opinion has stopped it, or if it was held again after a release,
+    /// it counts as held by the operator. With PostgreSQL, locks the rows in the order of their hashes, so
+    /// that replicas cannot deadlock.
     pub fn find_originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
@@ -580,8 +586,8 @@ impl Transaction<'_> {
 /// single row is larger. The limit is low, because visitors wait for the transaction.
 const BATCH_BYTES: i64 = 512 * 1024;
 
-/// How many of the oldest `most` rows to process: with SQLite, as many as fit into [`BATCH_BYTES`]; with
-/// PostgreSQL, `most`, because visitors do not wait for that.
+/// How many of the oldest `most` rows to process: with SQLite, as many as fit into [`BATCH_BYTES`], but at
+/// least one; with PostgreSQL, `most`, because visitors do not wait for that.
 fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(most);

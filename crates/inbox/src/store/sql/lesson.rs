@@ -25,8 +25,9 @@ use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
 /// operator hardly looks at each submission of a bulk discard, so a bulk discard must not replace most of the
 /// lessons of single decisions.
 const MAX_DISCARDED: usize = 20;
-/// The names in `meta` of the setting `screening.learn`, and of the version of the lessons.
+/// The name in `meta` of the setting `screening.learn`.
 const LEARNS: &str = "screening.learn";
+/// The name in `meta` of the version of the lessons.
 const VERSION: &str = "lessons";
 
 /// The rows from which [`insert`] makes lessons.
@@ -42,6 +43,7 @@ fn number(teaching: Teaching) -> i64 {
     }
 }
 
+/// The teaching that is stored as this number. Fails if this version does not know the number.
 fn teaching(number: i64) -> Result<Teaching, StoreError> {
     [Teaching::Honest, Teaching::Spam, Teaching::WeakHonest]
         .into_iter()
@@ -78,14 +80,14 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
-    /// The site's phrases. Tokens do not contain features that depend on its pages.
+    /// The site's phrases. Tokens contain no features that depend on the site's pages.
     pub lexicon: &'a Arc<Lexicon>,
     pub now: Timestamp,
 }
 
-/// Stores the lesson of a decision about a processed submission, in place of an earlier one. Stores nothing
-/// if the submission is encrypted or has hardly any text, or if learning is switched off. Returns whether a
-/// lesson changed.
+/// Stores the lesson of a decision about a processed submission, in place of an earlier one, and removes the
+/// oldest lessons beyond `MAX_LESSONS`. Stores nothing if the submission is encrypted or has hardly any text,
+/// or if learning is switched off. Returns whether a lesson changed.
 pub(super) fn teach(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
@@ -259,7 +261,7 @@ impl Transaction<'_> {
 /// The lessons of an inbox.
 #[derive(Clone, Debug)]
 pub struct Lessons {
-    /// Differs after each change.
+    /// The version of the lessons, which differs after each change.
     pub version: u128,
     pub lessons: Vec<Lesson>,
     pub key: TokenKey,

@@ -12,7 +12,8 @@ use crate::store::error::StoreError;
 use crate::submission::Submission;
 
 impl InboxReader {
-    /// Lists submissions, newest first. May miss submissions that arrive while the list is being read.
+    /// Lists submissions, newest first, and reads the first page at once. May miss submissions that arrive
+    /// while the list is being read.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
             reader: self,
@@ -38,7 +39,8 @@ pub struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Reads the next page from the database. Sets `left` to zero if it was the last one.
+    /// Reads the next page from the database once the current one is used up. Sets `left` to zero if it was
+    /// the last one.
     fn read_page(&mut self) -> Result<(), StoreError> {
         while self.page.is_empty() && self.left > 0 {
             let size = WINDOW.min(self.left);
@@ -62,10 +64,12 @@ impl Listing<'_> {
     }
 }
 
-/// After an error in reading a page, the list ends. A submission that cannot be read is an error of its own.
 impl Iterator for Listing<'_> {
     type Item = Result<Submission, StoreError>;
 
+    /// The next submission; reads a page from the database if necessary. After an error in reading a page,
+    /// the list ends. A submission that cannot be read is an error of its own, after which the list
+    /// continues.
     fn next(&mut self) -> Option<Self::Item> {
         if self.page.is_empty()
             && let Err(error) = self.read_page()

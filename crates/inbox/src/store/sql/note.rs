@@ -30,7 +30,7 @@ pub struct Note {
 
 /// Trims a note and replaces each NUL by U+FFFD. Fails if it is longer than [`MAX_NOTE`].
 fn clean(text: &str) -> Result<String, StoreError> {
-    // PostgreSQL stores no NUL.
+    // Replace NUL, which PostgreSQL cannot store in text.
     let text = text.trim().replace('\0', "\u{fffd}");
     let length = text.chars().count();
     if length > MAX_NOTE { Err(StoreError::NoteTooLong { length, max: MAX_NOTE }) } else { Ok(text) }

@@ -29,10 +29,10 @@ pub struct OpinionEffect {
 }
 
 impl Transaction<'_> {
-    /// Adds an opinion to a submission, and marks the submission if it then has `marked_from` points. A
-    /// marked entry whose visitor has not been asked for a confirmation yet waits for the operator instead;
-    /// an acknowledgement that was not sent is removed. Does not hold a submission, and changes no decision
-    /// of the operator.
+    /// Adds an opinion to a submission if it calls the submission spam, and marks the submission if it then
+    /// has `marked_from` points. A marked entry whose visitor has not been asked for a confirmation yet waits
+    /// for the operator instead; an acknowledgement that was not sent is removed. Does not hold a submission,
+    /// and changes no decision of the operator.
     ///
     /// Makes the deliveries and the mail that waited for the opinion due, also without one.
     pub fn record_opinion(
@@ -66,12 +66,13 @@ impl Transaction<'_> {
         Ok(OpinionEffect { has_deliveries: made_due > 0, has_confirmation: asked > 0, ..effect })
     }
 
-    /// Adds an opinion that takes the submission for spam. Returns whether it is marked now.
+    /// Adds an opinion that calls the submission spam. Returns whether this has marked it: false if it was
+    /// marked before. A new mark lowers the priority of deliveries that have not been tried.
     fn add_opinion(&self, id: Uuid, row: &Row, detail: &str, marked_from: u32) -> Result<bool, StoreError> {
         let tx = self.sql;
         let reasons: Option<String> = row.get("reasons")?;
         let was_marked: bool = row.get("suspicious")?;
-        // Sealing empties the details of all reasons.
+        // A sealed submission has no details of reasons, so add none.
         let detail = if row.get("is_sealed")? { String::new() } else { detail.to_owned() };
         let verdict = ScreeningVerdict {
             score: row.get::<Option<u32>>("score")?.unwrap_or_default(),
@@ -102,7 +103,8 @@ impl Transaction<'_> {
         Ok(true)
     }
 
-    /// Lets a suspicious entry wait for the operator, unless its visitor has been asked for the confirmation.
+    /// Lets a suspicious entry wait for the operator: removes its confirmation and the unsent mail, unless
+    /// the visitor has been asked. The entry then counts as held by screening.
     fn withdraw_confirmation(&self, id: Uuid) -> Result<(), StoreError> {
         let unsent = self.sql.execute(
             "DELETE FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND attempts = 0",

@@ -31,13 +31,14 @@ const FORMS: &str = "WITH RECURSIVE found (form) AS (
 /// Conditions of submissions in the inbox's main lists, for which there are indexes.
 const OPEN: &str = "done_at IS NULL AND held_at IS NULL AND spam_at IS NULL";
 const UNREAD: &str = "seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL";
-/// How many ids are read from an index. If more submissions meet a condition, windows find them quickly.
+/// The maximum number of ids that are read from an index. If more submissions meet a condition, windows find
+/// them quickly.
 const MAX_CANDIDATES: usize = 1000;
 
 /// One page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPage {
-    /// Newest first.
+    /// The submissions on the page, newest first.
     pub submissions: Vec<Submission>,
     /// The list continues with submissions before this id; `None` at the end of the list.
     pub next: Option<Uuid>,
@@ -64,7 +65,7 @@ fn window_condition(filter: &Filter, last: Uuid) -> (String, Vec<Cell>) {
 /// of the parameters.
 pub(super) fn condition_among(filter: &Filter, ids: &[Uuid]) -> (String, Vec<Cell>) {
     let (chosen, mut values) = filter_condition(filter);
-    // One of two numbers of parameters, so that there are few statements.
+    // Use one of two numbers of parameters, so that few statements are prepared.
     let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
     let padding = std::iter::repeat(ids.last().copied().unwrap_or_default());
     let ids = ids.iter().copied().chain(padding).take(count);
@@ -77,6 +78,7 @@ fn select_ids(condition: &str) -> String {
     format!("SELECT s.id FROM accepted s WHERE {condition}")
 }
 
+/// The query for the texts of submissions, in which a search looks for its words.
 fn select_texts(condition: &str) -> String {
     format!(
         "SELECT s.id, s.fields, s.sealed IS NOT NULL AS is_sealed,
@@ -85,13 +87,13 @@ fn select_texts(condition: &str) -> String {
     )
 }
 
-/// Words to look for, and whether the time for it is up.
+/// Words to look for, and whether the time for the search is up.
 struct Search<'a> {
     words: &'a SearchText,
     is_over: &'a dyn Fn() -> bool,
 }
 
-/// The ids among those that were checked that meet a condition.
+/// Those of the checked ids that meet a condition.
 #[derive(Default)]
 struct Checked {
     ids: Vec<Uuid>,
@@ -105,7 +107,7 @@ enum Source {
     Candidates(std::vec::IntoIter<Uuid>),
     /// The rows of these forms that meet a condition for which there is an index by form and id.
     Forms(Vec<String>, IndexedCondition),
-    /// One window of all submissions after another.
+    /// All submissions, in one window after another.
     Windows,
 }
 
@@ -236,7 +238,7 @@ impl InboxReader {
         if let Some(ids) = self.candidates(filter)? {
             return Ok(Source::Candidates(ids.into_iter()));
         }
-        // Too many have the status: windows find them quickly.
+        // If a status has an index but no list of candidates, too many submissions have it: use windows.
         let has_status_index = !candidate_queries(filter).0.is_empty();
         let Some(condition) = indexed_condition(filter).filter(|_| !has_status_index) else {
             return Ok(Source::Windows);

@@ -72,7 +72,8 @@ impl InboxReader {
     }
 
     /// Waits, for at most `patience`, until a running server has processed all submissions that were accepted
-    /// before this call, so that repeats are no longer listed. Returns whether that succeeded.
+    /// before this call, except those that are set aside, so that repeats are no longer listed. Returns
+    /// whether that succeeded.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let newest = "SELECT id FROM intake WHERE error IS NULL ORDER BY id DESC LIMIT 1";
@@ -195,7 +196,8 @@ impl InboxReader {
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
     /// deliver, up to `most`, oldest first. Held deliveries for channels that are no longer configured are
-    /// ignored. Leaves out submissions that are not processed yet or cannot be read.
+    /// ignored. Leaves out submissions that are not processed yet, and those that cannot be read, which count
+    /// towards `most` all the same.
     pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
@@ -204,12 +206,12 @@ impl InboxReader {
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
-        // Unreadable rows must not block the others.
+        // Leave out unreadable rows, which must not prevent the encryption of the others.
         Ok(rows.iter().flat_map(|row| read_submission(&*self.sql, row)).collect())
     }
 
     /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position. An empty
-    /// or invalid prefix matches none.
+    /// or invalid prefix matches none. Returns at most five ids of several matches.
     pub fn find(&self, prefix: &str) -> Result<IdMatch, StoreError> {
         let Some((first, last)) = id_range(prefix) else { return Ok(IdMatch::None) };
         let ids: Vec<Uuid> = self.sql.column(
@@ -236,6 +238,7 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
 }
 
 impl FromRow for Delivery {
+    /// Reads all but the attempts, which are left empty.
     fn from_row(row: &Row) -> Result<Delivery, StoreError> {
         Ok(Delivery {
             channel: row.get("channel")?,

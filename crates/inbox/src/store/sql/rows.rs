@@ -233,6 +233,7 @@ fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
     }))
 }
 
+/// The stored verdict of screening; `None` if the submission has no score, because it was not screened.
 fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     let Some(score) = row.get("score")? else { return Ok(None) };
     let text: Option<String> = row.get("reasons")?;
@@ -267,7 +268,7 @@ fn held_because(row: &Row, screening: Option<&Screening>) -> Result<String, Stor
         .join("; "))
 }
 
-/// The number that [`store_number`] stored under a name.
+/// The number that [`store_number`] stored under a name; `None` if there is none.
 pub(super) fn stored_number(sql: &dyn Sql, name: &str) -> Result<Option<i64>, StoreError> {
     let value = sql.value("SELECT value FROM meta WHERE name = ?1", values![name])?;
     Ok(value.map(i64::from_be_bytes))
@@ -358,7 +359,8 @@ pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     removables.iter().take_while(fits).count().max(1).min(removables.len())
 }
 
-/// Splits submissions into groups, one for each transaction. Each group's ids are sorted.
+/// Splits submissions into groups of up to `MAX_ROWS` and `MAX_BYTES`, one for each transaction. Each group's
+/// ids are sorted.
 pub(super) fn split_into_groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {

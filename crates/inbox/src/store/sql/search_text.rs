@@ -26,7 +26,8 @@ pub struct SearchText {
 }
 
 impl SearchText {
-    /// Splits a text at white space; words between double quotes stay together. `None` if there is no word.
+    /// Splits a text at white space; words between double quotes stay together. Removes punctuation around
+    /// words outside quotes, and ignores words beyond the first 16. `None` if there is no word.
     pub fn parse(text: &str) -> Option<SearchText> {
         let mut words = Vec::new();
         // Every second part is between quotes. A quote that is not closed ends with the text.
@@ -43,7 +44,7 @@ impl SearchText {
         (!words.is_empty()).then_some(SearchText { words })
     }
 
-    /// The byte offset of the earliest match of any of the words in `value`.
+    /// The byte offset of the earliest match of any of the words in `value`, also within a longer word.
     pub fn find(&self, value: &str) -> Option<usize> {
         let begins = |word: &str, at: usize| {
             let mut rest = folded(&value[at..]);
@@ -63,7 +64,8 @@ impl SearchText {
         self.words.iter().all(|word| notes.contains(word) || texts.iter().any(|text| text.contains(word)))
     }
 
-    /// Whether each word is in a field of a JSON object or in the notes.
+    /// Whether each word is in a field of a JSON object or in the notes. Overwrites `buffer`, which is reused
+    /// to save allocations. Fails if the JSON has to be parsed and is damaged.
     pub(super) fn are_in_json(
         &self,
         json: &str,

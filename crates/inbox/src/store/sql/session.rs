@@ -23,11 +23,12 @@ pub const TRUSTED_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30)
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// The use of a session is recorded at most this often.
 pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of unused login links of a user that a command created, and of a user's sessions. A new one
-/// replaces the oldest.
+/// Maximum number of unused login links of a user that a command created. A new one replaces the oldest.
 const MAX_LOGINS: usize = 20;
+/// Maximum number of a user's sessions. A new one replaces the least recently used one.
 const MAX_SESSIONS: usize = 100;
-/// Maximum number of valid login links of a user that mails contain. There are no more until one expires.
+/// Maximum number of valid login links of a user that mails contain. No more are created until one expires or
+/// is used.
 const MAX_MAILED_LOGINS: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,9 +124,9 @@ impl Editor {
     }
 
     /// Uses up a login link, and stores a session in its place. Returns the user, or `None` if the link does
-    /// not exist, has expired or was used before, or if another browser has asked for it, which keeps it.
-    /// Removes expired links and sessions, and the user's least recently used sessions beyond
-    /// `MAX_SESSIONS`.
+    /// not exist, has expired or was used before, or if another browser has asked for it; the link then stays
+    /// valid for that browser. Removes expired links and sessions, and the user's least recently used
+    /// sessions beyond `MAX_SESSIONS`.
     pub fn log_in(
         &mut self,
         login: &TokenHash,
@@ -168,7 +169,7 @@ impl Editor {
     }
 
     /// Ends sessions, and makes all unused login links invalid if `sessions` is `None`, which means all
-    /// sessions. Returns the number of ended sessions.
+    /// sessions. Returns the number of ended sessions; if that is zero, nothing is logged.
     pub fn revoke(&mut self, sessions: Option<&[TokenHash]>) -> Result<usize, StoreError> {
         let entry = self.log_entry(OperatorAction::Revoke);
         self.commit_and_notify(|tx| {
@@ -187,6 +188,7 @@ impl Editor {
     }
 }
 
+/// Stores a login link that is valid for `LOGIN_LIFETIME`, for any browser or only for `browser`.
 fn insert_login(
     tx: &dyn Sql,
     login: &TokenHash,

@@ -54,7 +54,7 @@ pub struct Queue {
     /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
     /// limit of mails to visitors or because the address has had a mail within a day.
     pub unasked: usize,
-    /// Since when the first of the mails that ask for these confirmations has been due.
+    /// Since when the first of the mails to `unasked` visitors has been due.
     pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
@@ -178,7 +178,7 @@ pub struct LeadCounts {
     pub pages: Vec<(String, usize)>,
     /// The hosts of the sites that visitors came from.
     pub referrers: Vec<(String, usize)>,
-    /// See [`LeadSource::campaign`].
+    /// The names of the campaigns that visitors came from; see [`LeadSource::campaign`].
     pub campaigns: Vec<(String, usize)>,
     /// Whether [`MAX_LEADS`] are counted, so that older ones may be missing.
     pub is_cut: bool,
@@ -224,7 +224,8 @@ impl InboxReader {
     }
 
     /// Counts the leads from a time until another one by their sources; each list has at most `most` values.
-    /// Leaves out encrypted submissions, whose sources are not readable.
+    /// Counts only the newest [`MAX_LEADS`], and leaves out encrypted submissions, whose sources are not
+    /// readable.
     pub fn lead_counts(
         &self,
         from: Timestamp,

@@ -42,7 +42,8 @@ pub(crate) enum Apply {
     Separately,
 }
 
-/// Applies all changes. After an error, the caller must roll back the transaction.
+/// Applies all changes, in the way that `apply` names, and logs those that it skips. After an error, the
+/// caller must roll back the transaction.
 pub(crate) fn apply_changes(
     tx: &Transaction<'_>,
     changes: &mut [Box<dyn Change>],

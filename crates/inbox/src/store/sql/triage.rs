@@ -13,7 +13,8 @@ use frontdesk_screening::learned::Teaching;
 
 impl Editor {
     /// Marks a submission as read or as unread. The first time that it was read is kept. Not logged. Does
-    /// nothing before the submission is processed.
+    /// nothing before the submission is processed, and then returns `Unchanged`, as for one that does not
+    /// exist.
     pub fn set_seen(&mut self, id: Uuid, is_seen: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let at = is_seen.then_some(now);
         self.commit_and_notify(|tx| {
@@ -24,8 +25,9 @@ impl Editor {
         })
     }
 
-    /// Marks a submission as spam, or removes the mark, and stores the lesson of this decision in place of an
-    /// earlier one. Neither holds nor releases it.
+    /// Marks a submission as spam, or removes the mark, and stores the lesson of this decision (spam or
+    /// honest) in place of an earlier one, even if the mark does not change; the result is then `Unchanged`.
+    /// Neither holds nor releases it.
     pub fn set_spam(&mut self, id: Uuid, is_spam: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
         let at = is_spam.then_some(now);
@@ -37,7 +39,7 @@ impl Editor {
             let taught = if is_spam { Teaching::Spam } else { Teaching::Honest };
             let is_taught = lesson::teach(tx, teacher, id, taught)?;
             if changed == 0 && is_taught {
-                // Nothing else changed, so the caller does not log it.
+                // Log the new lesson here: the mark did not change, so `annotate` logs nothing.
                 self.log_entry(action).about(id).add(tx, 1)?;
             }
             Ok(changed)

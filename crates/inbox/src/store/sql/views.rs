@@ -77,8 +77,9 @@ const REFERRER: CountTable = CountTable {
 };
 
 impl Transaction<'_> {
-    /// Adds views to the counts of a day. `rows` is the number of the day's rows, or `None` to count them.
-    /// Returns their number afterwards, for the next call.
+    /// Adds views to the counts of a day. Pages with a path longer than `MAX_PATH`, and new ones beyond
+    /// `MAX_VIEW_ROWS` rows, are counted under the empty path. `rows` is the number of the day's rows, or
+    /// `None` to count them. Returns their number afterwards, for the next call.
     pub(crate) fn record_page_views(
         &self,
         views: &[ViewCount],
@@ -141,7 +142,8 @@ impl Transaction<'_> {
         Ok(rows)
     }
 
-    /// Removes up to `most` counts from before a day, and returns their number.
+    /// Removes up to `most` counts from before a day, those of pages before those of referring hosts, and
+    /// returns their number.
     pub fn forget_page_views(&self, before: Date, most: usize) -> Result<usize, StoreError> {
         let before = day_number(before);
         let pages = self.sql.execute(
@@ -251,7 +253,7 @@ impl InboxReader {
         Ok((pages.first().map_or(Ok(0), |row| row.get("keys"))?, read_named(&pages)?))
     }
 
-    /// Adds to a report the sites that views came from.
+    /// Adds to a report the sites that views came from. Ignores the filter's page and clients.
     pub fn add_referrers(&self, filter: &ViewFilter<'_>, report: &mut ViewReport) -> Result<(), StoreError> {
         let hosts = self.sql.query(
             "SELECT host, CAST(sum(views) AS bigint) AS views, count(*) OVER () AS hosts,
@@ -267,7 +269,7 @@ impl InboxReader {
     }
 
     /// The earliest day, not before `from`, such that the counts of that day and later ones have at most
-    /// `most` rows.
+    /// `most` rows: the day after the newest one if that alone has more.
     pub fn first_view_day(&self, from: Date, most: usize) -> Result<Date, StoreError> {
         let beyond = "SELECT day AS key FROM page_view WHERE day >= ?1 ORDER BY day DESC LIMIT 1 OFFSET ?2";
         let row = self.sql.query(beyond, values![day_number(from), most])?;

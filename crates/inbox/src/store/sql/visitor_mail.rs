@@ -74,7 +74,7 @@ pub enum MailFate {
 /// The new state of a limit that another mail counts for: a row of `visitor_rate`.
 struct MailCharge {
     key: Hash,
-    /// When none of the mails count any more, as Unix time in microseconds.
+    /// When no mail counts towards the limit any more, as Unix time in microseconds.
     rested: i64,
 }
 
@@ -147,7 +147,7 @@ impl Transaction<'_> {
             match Gcra::per(WINDOW, per_hour).charge_with_reserve(rested.unwrap_or(now), now, reserve) {
                 Ok(rested) => charged.push(MailCharge { key, rested }),
                 Err(room_at) => {
-                    // Rounded up, so that there is room then.
+                    // Round up to milliseconds, so that there is room at `room_at`.
                     let room_at = room_at.saturating_add(999).div_euclid(1000);
                     return Ok(Err(MailFate::OverLimit { limit, room_at }));
                 }
@@ -156,7 +156,8 @@ impl Transaction<'_> {
         Ok(Ok(charged))
     }
 
-    /// Records that [`MailLimit::All`] is used up: begins an episode, or prolongs the current one.
+    /// Records that [`MailLimit::All`] is used up: begins an episode, or prolongs the current one, at most
+    /// once a minute.
     fn note_limit(&self, at: i64) -> Result<(), StoreError> {
         let last = self.stored_time(LIMITED_AT)?.map(Timestamp::as_millisecond);
         let last = last.filter(|last| (last - EPISODE_GAP..last + EPISODE_GAP).contains(&at));

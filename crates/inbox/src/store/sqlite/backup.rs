@@ -180,6 +180,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     Ok(contents)
 }
 
+/// Adds the digest of its contents to a backup that has none. Does not sync the file.
 fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // The file is synced later, before it gets its final name.
@@ -360,7 +361,8 @@ fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreE
     if mode == "delete" { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Creates a hard link `name` to `file`, or a copy if that fails. `file` stays in place until it is replaced.
+/// Creates a hard link `name` to `file`, or a copy if that fails. Fails if `name` exists. `file` stays in
+/// place until it is replaced.
 fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -412,7 +414,8 @@ impl PartialFile {
         }
     }
 
-    /// Syncs the file and gives it its final name.
+    /// Syncs the file, gives it its final name, and syncs the folder. Without `replace`, fails with
+    /// [`BackupError::Exists`] if there is a file with this name.
     fn rename_to(mut self, target: &Path, replace: bool) -> Result<()> {
         self.file.sync_all().map_err(|error| StoreError::io(&self.path, error))?;
         let renamed =
@@ -431,6 +434,7 @@ impl PartialFile {
 }
 
 impl Drop for PartialFile {
+    /// Removes the file and its logs, unless the file has its final name. Ignores errors.
     fn drop(&mut self) {
         if !self.finished {
             let _ = fs::remove_file(&self.path);

@@ -35,7 +35,8 @@ pub(crate) struct Copier {
     many: u64,
     /// The number of rows changed since the log was last copied.
     changes: u64,
-    /// If this thread cannot be started, SQLite copies the log itself a little later.
+    /// The thread that copies the log, if it is running. If it cannot be started, SQLite copies the log a
+    /// little later.
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
@@ -83,6 +84,7 @@ impl Copier {
 }
 
 impl Drop for Copier {
+    /// Stops the thread after its current pass, and waits until it has ended.
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {

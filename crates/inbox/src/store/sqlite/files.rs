@@ -84,7 +84,8 @@ pub(crate) struct DatabaseFiles {
 }
 
 impl DatabaseFiles {
-    /// Call this after the first transaction, when SQLite has all three files open.
+    /// Identifies the files that are now at the paths, and fails if one is missing. Call this after the first
+    /// transaction, when SQLite has all three files open.
     pub(super) fn identify(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
             let file = with_suffix(path, suffix);
