@@ -1,14 +1,15 @@
 //! `frontdesk audit`: frontdesk's own sites are clean, and faults of other sites are reported.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::channel_site::until;
-use crate::support::{example_site, frontdesk, small_site};
+use crate::support::{Connection, example_site, frontdesk, small_site};
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } =
@@ -132,6 +133,43 @@ fn a_folder_that_cannot_be_served_says_why() {
     let (code, _, stderr) = run(&[folder.path().to_str().expect("UTF-8")]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("the folder cannot be served: "), "{stderr}");
+}
+
+/// A reload must not bring back the channels and the shared services of the configuration.
+#[test]
+fn the_server_of_an_audit_stays_isolated_after_a_reload() {
+    let site = tempfile::tempdir().expect("a folder");
+    let write = |file: &str, text: &str| std::fs::write(site.path().join(file), text).expect("a file");
+    std::fs::create_dir(site.path().join("pages")).expect("a folder");
+    write("frontdesk.toml", "base_url = \"https://www.example.com\"\n");
+    let page = |words: &str| {
+        let text = format!("---\ntitle: Home\ndescription: A page.\n---\n\n# Home\n\n{words}\n");
+        write("pages/index.md", &text);
+    };
+    page("Before.");
+    let mut server = frontdesk()
+        .args(["serve", "--isolated"])
+        .arg(site.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("a pipe")).read_line(&mut line).expect("an address");
+    let origin = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+    let address: SocketAddr = origin.strip_prefix("http://").expect("HTTP").parse().expect("an address");
+    let get = |path: &str| {
+        let answer = Connection::open(address).request("GET", path, &[], b"").expect("an answer");
+        answer.text().to_owned()
+    };
+    assert!(get("/llms.txt").contains(&origin), "{}", get("/llms.txt"));
+    page("After.");
+    kill_process(Pid::from_child(&server), Signal::HUP).expect("a signal");
+    until(|| get("/").contains("After.").then_some(())).expect("it reloads");
+    let guide = get("/llms.txt");
+    assert!(guide.contains(&origin) && !guide.contains("www.example.com"), "{guide}");
+    drop(server.stdin.take());
+    assert!(server.wait().expect("a child").success());
 }
 
 /// The audit of a folder holds the standard input of its server open, which closes even if it is killed.

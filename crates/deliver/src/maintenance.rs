@@ -325,18 +325,17 @@ impl Maintenance {
     async fn seal_settled(&self) -> Result<usize, StoreError> {
         let Some(recipient) = &self.options.recipient else { return Ok(0) };
         let channels = self.store.channels.load_full();
-        let mut sealed = 0;
-        loop {
+        let (mut sealed, mut after) = (0, Some(Uuid::nil()));
+        while let Some(last) = after {
             let channels = channels.clone();
-            let settled = self.query_inbox(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
-            let (count, before) = (settled.len(), sealed);
+            let (settled, next) =
+                self.query_inbox(move |inbox| inbox.to_be_sealed(&channels, last, BATCH)).await?;
             for submission in settled {
                 sealed += usize::from(seal_submission(&self.store, recipient, &submission).await?);
             }
-            if count < BATCH || sealed == before {
-                return Ok(sealed);
-            }
+            after = next;
         }
+        Ok(sealed)
     }
 
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it. The day

@@ -142,10 +142,11 @@ impl CodeBlock {
     pub fn render(&self, code: &str) -> String {
         let language = escape_html(self.named_language());
         let count = code.split('\n').count();
-        let is_plain = !self.is_diff() && self.first_number.is_none() && {
+        let is_unmarked = !self.is_diff() && self.first_number.is_none() && {
             self.highlighted.is_empty() && self.inserted.is_empty() && self.deleted.is_empty()
         };
-        let class = if self.first_number.is_some() { "code numbered" } else { "code" };
+        let is_plain = is_unmarked || count > MAX_MARKED_LINES;
+        let class = if self.first_number.is_some() && !is_plain { "code numbered" } else { "code" };
         let mut html = String::with_capacity(code.len() + 128);
         if let Some(title) = &self.title {
             let _ =
@@ -155,7 +156,7 @@ impl CodeBlock {
             html,
             "<pre class=\"{class}\" tabindex=\"0\" data-lang=\"{language}\"><code class=\"language-{language}\">"
         );
-        if is_plain || count > MAX_MARKED_LINES {
+        if is_plain {
             html.push_str(code);
             html.push('\n');
         } else {
@@ -449,6 +450,15 @@ mod tests {
             let (block, warnings) = parse(&info);
             prop_assert!(warnings.len() <= info.len());
             block.render("a\nb");
+        }
+    }
+
+    #[test]
+    fn very_long_blocks_have_no_marked_lines() {
+        let block = CodeBlock { first_number: Some(1), ..CodeBlock::default() };
+        for (lines, class) in [(MAX_MARKED_LINES, "code numbered"), (MAX_MARKED_LINES + 1, "code")] {
+            let html = block.render(&vec!["x"; lines].join("\n"));
+            assert!(html.starts_with(&format!("<pre class=\"{class}\" ")), "{}", &html[..60]);
         }
     }
 }

@@ -623,25 +623,21 @@ impl Prebuilt {
     }
 
     /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those
-    /// that the site already has, but redirects do not. The rules take precedence over those of the site. If
+    /// that the site already has, but redirects and converted Markdown do not. The rules take precedence over those of the site. If
     /// the site has no home page, `/` redirects to the build.
-    pub fn insert_into(self, site: &mut Site) {
+    pub fn insert_into(mut self, site: &mut Site) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);
-        }
-        for (path, file) in self.files {
-            site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
         }
         for PrebuiltPage { path, page, summary, twins, redirects, .. } in self.pages {
             site.page_count += 1;
             site.list_page(summary);
             for twin in twins {
                 let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
-                // The build's own Markdown was inserted above as an asset. Turn it into a twin.
-                match site.entries.get_mut(twin.as_str()) {
-                    Some(file @ SiteEntry::File(_, Role::Asset)) => *file = entry,
-                    Some(_) => {}
-                    None => drop(site.entries.insert(twin.into(), entry)),
+                // The page has the build's own Markdown, if there is one at this path.
+                let is_own = self.files.remove(&twin).is_some();
+                if is_own || !site.entries.contains_key(twin.as_str()) {
+                    site.entries.insert(twin.into(), entry);
                 }
             }
             for name in redirects {
@@ -649,6 +645,9 @@ impl Prebuilt {
                 site.entries.entry(name.into()).or_insert_with(to);
             }
             site.entries.insert(path.into(), SiteEntry::Page(page));
+        }
+        for (path, file) in self.files {
+            site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
         }
         if self.mount != "/" {
             let to = || SiteEntry::Redirect(Redirect::permanent(encode(&self.mount)));

@@ -290,7 +290,9 @@ pub(super) fn parse_redirects(
             Ok(rule) => {
                 let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
                 if let [name, ..] = rule.unknown_placeholders()[..] {
-                    warn(format!("the target has the placeholder `:{name}`, which the path does not have"));
+                    warn(format!(
+                        "the target has the placeholder `:{name}`, which neither the path nor a query parameter has"
+                    ));
                 }
                 if dialect == RulesDialect::Netlify && rule.pattern.has_partial_placeholder() {
                     let message = "a placeholder is only a part of a segment: the rule applies here, but Netlify may \
@@ -530,7 +532,10 @@ mod tests {
     #[test]
     fn doubtful_rules_are_applied_with_a_warning() {
         for (line, expected) in [
-            ("/a/:x /b/:y", "the target has the placeholder `:y`, which the path does not have"),
+            (
+                "/a/:x /b/:y",
+                "the target has the placeholder `:y`, which neither the path nor a query parameter has",
+            ),
             ("/a/:x.html /b/:x", "a placeholder is only a part of a segment"),
         ] {
             let mut faults = Vec::new();

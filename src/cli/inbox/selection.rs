@@ -56,7 +56,7 @@ pub struct SelectionOptions {
     work: WorkOptions,
     #[command(flatten)]
     period: PeriodOptions,
-    /// Only submissions with all of these words in their fields, regardless of case and accents
+    /// Only submissions with all of these words in their fields or notes, regardless of case and accents
     #[arg(long, value_name = "WORDS", value_parser = parse_words)]
     text: Option<String>,
     /// Only submissions that arrived before this one, to continue a listing

@@ -174,7 +174,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
     ToolSpec {
         name: "ham",
         title: "Call submissions honest",
-        description: "Removes the mark of spam, releases submissions that it or screening holds, and teaches screening. `spam` reverses it, except                       for messages that were delivered.",
+        description: "Removes the mark of spam, releases submissions that it or screening holds, and teaches screening. `spam` reverses it, except for messages that were delivered.",
         required: &["ids"],
         parameters: || ids_and(None),
         hints: ToolHints { is_destructive: true, is_idempotent: false, is_open_world: true, ..REVERSIBLE },

@@ -77,6 +77,7 @@ pub(super) fn isolate(mut config: Config, data: &Path) -> Config {
     config.maintenance.digest_at = None;
     config.maintenance.reminders = None;
     config.limits.shared = None;
+    config.intake.rspamd = None;
     config.log.is_json = Some(false);
     config
 }

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::canary;
 use super::log::log_fault;
 use super::notify::ServiceManager;
-use super::options::ServeOptions;
+use super::options::{self, ServeOptions};
 use super::process;
 use super::trial::TrialLoad;
 use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
@@ -278,7 +278,11 @@ impl Reloader {
         let warnings = refuse_errors(faults)?;
         let waiting = changed.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
         let (effective, _) = load(Some(&self.config))?;
-        let mut config = self.options.apply_to(effective).with_base_url(self.address);
+        let mut config = self.options.apply_to(effective);
+        if self.options.isolated {
+            config = options::isolate(config, &self.config.data_dir);
+        }
+        let mut config = config.with_base_url(self.address);
         process::raise_descriptor_limit(&mut config);
         Ok((config, waiting, warnings))
     }

@@ -143,6 +143,26 @@ fn each_path_has_what_a_static_host_would_send() {
 }
 
 #[test]
+fn converted_markdown_replaces_no_file_of_the_operator() {
+    let about = page("About", "<p>Text</p>");
+    let mut bench = Bench::new(&[("index.html", &page("Home", "<p>Home</p>")), ("about.html", &about)]);
+    let sources = tempfile::tempdir().expect("a folder");
+    for (name, text) in [
+        ("static/about.md", "# By the operator\n"),
+        ("pages/news.md", "---\ntitle: News\ndescription: News.\n---\n\nNews.\n"),
+    ] {
+        let at = sources.path().join(name);
+        fs::create_dir(at.parent().expect("a folder")).expect("a folder");
+        fs::write(at, text).expect("a file");
+    }
+    let loaded = bench.cache.load(sources.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    let Some(SiteEntry::File(file, _)) = site.get("/about.md") else { panic!("no file") };
+    assert_eq!(String::from_utf8_lossy(&file.unencoded().bytes), "# By the operator\n");
+    assert!(markdown(&site, "/about").contains("Text"));
+}
+
+#[test]
 fn pages_keep_their_extension_where_the_links_have_it() {
     let home = page("Home", "<p><a href=\"guide.html#a\">Guide</a></p>");
     let mut bench = Bench::new(&[("index.html", &home), ("guide.html", &page("Guide", "<p>Text</p>"))]);

@@ -182,6 +182,7 @@ impl Editor {
             // for the confirmation again.
             if confirmation::close(tx, id, "released")? {
                 tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
+                lesson::remove(tx, id)?;
                 let at = to_database_time(tx, now)?;
                 let hold = "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4 WHERE id = ?1";
                 tx.execute(hold, values![id, at, because, is_spam])?;

@@ -195,19 +195,28 @@ impl InboxReader {
     }
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
-    /// deliver, up to `most`, oldest first. Held deliveries for channels that are no longer configured are
-    /// ignored. Leaves out submissions that are not processed yet, and those that cannot be read, which count
-    /// towards `most` all the same.
-    pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
-        let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
+    /// deliver: up to `most` rows with an id after `after`, oldest first. Held deliveries for channels that
+    /// are no longer configured are ignored. Leaves out submissions that are not processed yet, and rows that
+    /// cannot be read. Also returns the id after which the next call continues; `None` after the last row.
+    pub fn to_be_sealed(
+        &self,
+        channels: &[Route],
+        after: Uuid,
+        most: usize,
+    ) -> Result<(Vec<Submission>, Option<Uuid>), StoreError> {
+        let mut values = vec![
+            Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX)),
+            Cell::Blob(after.as_bytes().to_vec()),
+        ];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
         let settled = format!(
-            "SELECT {SUBMISSION} FROM accepted s WHERE s.channels IS NULL AND s.sealed IS NULL
+            "SELECT {SUBMISSION} FROM accepted s WHERE s.id > ?2 AND s.channels IS NULL AND s.sealed IS NULL
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
+        let last = rows.last().filter(|_| rows.len() == most).map(|row| row.get("id")).transpose()?;
         // Leave out unreadable rows, which must not prevent the encryption of the others.
-        Ok(rows.iter().flat_map(|row| read_submission(&*self.sql, row)).collect())
+        Ok((rows.iter().flat_map(|row| read_submission(&*self.sql, row)).collect(), last))
     }
 
     /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position. An empty

@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Dialect, Sql, rows, values};
+use super::{Dialect, Sql, TOUCH, rows, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 
@@ -110,7 +110,7 @@ impl Transaction<'_> {
 
     /// Writes to the database without changing any value, to find out whether it accepts writes.
     pub fn check_writable(&self) -> Result<(), StoreError> {
-        self.sql.execute("UPDATE meta SET value = value", &[]).map(drop)
+        self.sql.execute(TOUCH, &[]).map(drop)
     }
 
     /// When this transaction is committed, notifies other replicas that deliveries were queued.

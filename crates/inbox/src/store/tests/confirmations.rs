@@ -135,6 +135,24 @@ fn held_and_suspicious_entries_get_no_mail_until_they_are_released() {
 }
 
 #[test]
+fn a_hold_revokes_the_lesson_of_a_release_that_asked_for_the_confirmation() {
+    let limits = HourlyLimits { all: 100, network: None, domain: None };
+    let fixture = Fixture::with_options(|options| {
+        options.channels = confirmation_routes("contact", limits, None);
+        options.intake.clock = before_any_mail_is_due;
+    });
+    let id = fixture.keep_new(&contact("Does the museum open on Mondays in winter?").held_for(&HONEYPOT));
+    let lessons = || fixture.reader().lessons(None, noon()).unwrap().map_or(0, |found| found.lessons.len());
+    let mut editor = fixture.editor();
+    for _ in 0..2 {
+        assert!(editor.release(id, &fixture.options.channels, noon()).unwrap());
+        assert_eq!((fixture.status(id), lessons()), (Status::Unconfirmed, 1));
+        assert!(editor.hold(id, "odd", noon()).unwrap());
+        assert_eq!((fixture.status(id), lessons()), (Status::Held, 0));
+    }
+}
+
+#[test]
 fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
     let fixture = confirming(100, Some(2 * DAY));
     let [released, held] =
@@ -394,7 +412,7 @@ fn two_clicks_at_once_deliver_once() {
 #[test]
 fn every_statement_about_mails_to_visitors_uses_an_index() {
     let limits = HourlyLimits { all: 100, network: Some(9), domain: Some(2) };
-    let fixture = Fixture::recorded_with(Fresh::file, confirmation_routes(limits, Some(2 * DAY)));
+    let fixture = Fixture::recorded_with(Fresh::file, confirmation_routes("waitlist", limits, Some(2 * DAY)));
     let entries = ["ada", "eve", "no-reply", "bob"].map(|local| waitlist(&format!("{local}@example.com")));
     let ids = entries.each_ref().map(|entry| fixture.keep_new(entry));
     fixture.ask(noon());
@@ -427,16 +445,16 @@ fn confirming(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
 
 fn confirming_within(limits: HourlyLimits, remind_after: Option<Duration>) -> Fixture {
     Fixture::with_options(|options| {
-        options.channels = confirmation_routes(limits, remind_after);
+        options.channels = confirmation_routes("waitlist", limits, remind_after);
         options.intake.clock = before_any_mail_is_due;
     })
 }
 
-fn confirmation_routes(limits: HourlyLimits, remind_after: Option<Duration>) -> Vec<Route> {
+fn confirmation_routes(form: &str, limits: HourlyLimits, remind_after: Option<Duration>) -> Vec<Route> {
     let rule = |mail, confirmation: Option<ConfirmationRule>| {
-        let confirmations = confirmation.map(|rule| ("waitlist".to_owned(), rule)).into_iter().collect();
+        let confirmations = confirmation.map(|rule| (form.to_owned(), rule)).into_iter().collect();
         let rule = VisitorRule { mail, own_addresses: Vec::new().into(), limits, confirmations };
-        Route { forms: vec!["waitlist".to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
+        Route { forms: vec![form.to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
     };
     let confirm = ConfirmationRule { within: WEEK, remind_after };
     let reminder = remind_after.map(|_| rule(VisitorMail::Reminder, None));

@@ -437,12 +437,27 @@ fn submissions_without_a_channel_are_sealed_before_writing() {
 }
 
 #[test]
+fn unreadable_submissions_do_not_keep_later_ones_from_being_sealed() {
+    let fixture = Fixture::with_channels(&[], &[]);
+    let ids = ["first", "second", "third"].map(|text| fixture.keep_new(&contact(text)));
+    let damage = "UPDATE submission SET fields = 'damaged' WHERE id = ?1";
+    fixture.fresh.sql().execute(damage, sql::values![ids[0].as_bytes()]).unwrap();
+    let (mut found, mut after, mut calls) = (Vec::new(), Some(Uuid::nil()), 0);
+    while let Some(last) = after {
+        let (submissions, next) = fixture.reader().to_be_sealed(&[], last, 1).unwrap();
+        found.extend(submissions.iter().map(|submission| submission.id));
+        (after, calls) = (next, calls + 1);
+    }
+    assert_eq!((found, calls), (ids[1..].to_vec(), 4));
+}
+
+#[test]
 fn only_what_is_settled_is_sealed() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let id = fixture.keep_new(&contact("sesame"));
     let seal = || fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
-    assert_eq!(fixture.reader().to_be_sealed(&[], 9).unwrap(), []);
+    assert_eq!(fixture.reader().to_be_sealed(&[], Uuid::nil(), 9).unwrap().0, []);
     // A refusal may quote the submission.
     let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
     let refused = fixture.claim("crm", at(0));
@@ -454,7 +469,7 @@ fn only_what_is_settled_is_sealed() {
     let sent = fixture.claim("crm", at(5));
     assert!(fixture.record(&sent[0], &Outcome::delivered("ok"), NextStep::Delivered, at(6)));
     fixture.runtime.block_on(fixture.store.resume("crm".to_owned(), true, at(6))).unwrap();
-    assert_eq!(fixture.reader().to_be_sealed(&[], 9).unwrap().len(), 1);
+    assert_eq!(fixture.reader().to_be_sealed(&[], Uuid::nil(), 9).unwrap().0.len(), 1);
     assert!(seal() && !seal());
     assert!(fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
     assert!(!fixture.files_hold("sesame"));

@@ -21,7 +21,11 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
         set(delivered, "state = 'delivered'", channel);
     }
     let sealable = |channels: &[&str]| {
-        let found = fixture.reader().to_be_sealed(&super::channels(channels, &["contact"]), 9).unwrap();
+        let found = fixture
+            .reader()
+            .to_be_sealed(&super::channels(channels, &["contact"]), Uuid::nil(), 9)
+            .unwrap()
+            .0;
         found.iter().map(|submission| submission.id).collect::<Vec<_>>()
     };
     assert_eq!(sealable(&["box", "crm"]), [undeliverable, delivered]);
@@ -50,7 +54,7 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
 fn deliveries_of_a_removed_channel_are_not_sealed() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let id = fixture.keep_new(&contact("waiting"));
-    assert_eq!(fixture.reader().to_be_sealed(&[], 9).unwrap(), []);
+    assert_eq!(fixture.reader().to_be_sealed(&[], Uuid::nil(), 9).unwrap().0, []);
     fixture.store.reconfigure(&Options { channels: Vec::new(), ..fixture.options.clone() });
     assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
 }

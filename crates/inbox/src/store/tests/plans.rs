@@ -261,7 +261,7 @@ impl Fixture {
             "UPDATE delivery SET state = 'delivered', due_at = NULL WHERE state <> 'held'
              AND submission NOT IN (SELECT submission FROM attempt)",
         );
-        let settled = self.reader().to_be_sealed(&self.options.channels, 9).unwrap();
+        let settled = self.reader().to_be_sealed(&self.options.channels, Uuid::nil(), 9).unwrap().0;
         let reasons = "UPDATE submission SET score = 25, held_at = 1, threshold = 50, withheld = 1,
              reasons = '[{\"signal\":\"links\",\"points\":25,\"detail\":\"odd\"}]' WHERE id = ?1";
         let id = settled.last().unwrap().id;

@@ -102,7 +102,7 @@ fn submissions_that_no_channel_gets_are_sealed_before_writing() {
     // A held submission stays readable for each channel that accepts its form.
     let held = fixture.keep_new(&contact("held").held_for(&[(Signal::Links, "4 links")]));
     let to_be_sealed = |when: Condition| {
-        let found = fixture.reader().to_be_sealed(&[route("other", when)], 9).unwrap();
+        let found = fixture.reader().to_be_sealed(&[route("other", when)], Uuid::nil(), 9).unwrap().0;
         found.iter().any(|submission| submission.id == held)
     };
     assert!(!to_be_sealed(named("Grace")));

@@ -248,7 +248,8 @@ fn sealing_waits_until_the_mail_is_sent_or_has_failed_for_good() {
         let id = fixture.keep_new(&contact("Hello"));
         assert!(!fixture.finish("box", id, true), "the mail needs the address");
         assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
-        let to_be_sealed = || fixture.reader().to_be_sealed(&fixture.options.channels, 9).unwrap().len();
+        let to_be_sealed =
+            || fixture.reader().to_be_sealed(&fixture.options.channels, Uuid::nil(), 9).unwrap().0.len();
         assert_eq!(to_be_sealed(), 0);
         assert!(fixture.finish(THANKS, id, is_sent));
         assert_eq!(to_be_sealed(), 1);
