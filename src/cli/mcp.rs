@@ -38,7 +38,8 @@ const MAX_NAME: usize = 64;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct McpOptions {
-    /// Also offer tools that change submissions: hold, release, spam, ham, retry, discard, done, reopen and note
+    /// Also offer tools that change submissions: hold, release, spam, ham, retry, discard, done, reopen and
+    /// note
     #[arg(long)]
     allow_changes: bool,
 }

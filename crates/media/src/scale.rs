@@ -33,7 +33,8 @@ pub enum ScaleError {
 
 /// Scales a JPEG or PNG down to each of the `widths`, and encodes the results in the same format, with eight
 /// bits per channel. A JPEG is turned as its Exif data say. The widths must not be larger than the image's
-/// width as shown; other widths, and other formats, fail as [`ScaleError::Damaged`].
+/// width as shown; other widths, and other formats, fail as [`ScaleError::Damaged`]. Images that are too
+/// large, and kinds such as animated PNGs and CMYK JPEGs, fail as [`ScaleError::Unsupported`].
 pub fn scale_down(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     if source.len() > MAX_BYTES {
         return Err(ScaleError::Unsupported("files above 32 MiB are not scaled"));

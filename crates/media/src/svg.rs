@@ -44,7 +44,8 @@ fn root_tag(header: &str) -> Option<&str> {
     }
 }
 
-/// The quoted value of an attribute in a start tag.
+/// The quoted value of an attribute in a start tag. `None` if the attribute is missing, or if its value is
+/// not quoted.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let is_name = |(at, _): &(usize, &str)| tag[..*at].ends_with(char::is_whitespace);
     tag.match_indices(name).filter(is_name).find_map(|(at, _)| {

@@ -133,6 +133,7 @@ impl DiskFile {
         facts(now) == facts(&self.metadata)
     }
 
+    /// The error for a file that has changed. The first call logs a warning.
     fn report_change(&self) -> DiskFileChanged {
         if !self.is_change_reported.swap(true, Ordering::Relaxed) {
             tracing::warn!(

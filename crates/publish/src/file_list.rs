@@ -55,6 +55,7 @@ impl FoundFile {
         self.read_up_to(MAX_FILE_BYTES)
     }
 
+    /// Like [`Self::read`], with `limit` in place of [`MAX_FILE_BYTES`].
     fn read_up_to(&self, limit: u64) -> Result<io::Result<Vec<u8>>, FileChanged> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
         let opened = open_unchanged(&self.at, &self.metadata)?;
@@ -235,7 +236,7 @@ impl<'a> ServedFolders<'a> {
     }
 
     /// The read bits of the users who can enter all folders above `target`, up to the served folder or, if
-    /// there is none, the root of the file system.
+    /// there is none, the root of the file system. Empty if the mode of one of these folders cannot be read.
     fn readers_above(&self, target: &Path) -> u32 {
         let mut readers = 0o444;
         for folder in target.ancestors().skip(1) {
@@ -318,7 +319,8 @@ impl FolderListing<'_, '_, '_> {
     }
 
     /// Adds the file or folder, or records why it is not published. `place` is its name relative to the
-    /// site's folder or the build.
+    /// site's folder or the build. Returns the fault of an entry that cannot be published, such as a broken
+    /// link, or a file above [`MAX_FILE_BYTES`].
     fn read_entry(
         &mut self,
         folder: &Folder,
@@ -412,7 +414,8 @@ impl FolderListing<'_, '_, '_> {
     }
 
     /// The target of a symbolic link, and the read bits of the users who can enter all folders above it. If
-    /// the target is not published, records an exclusion of the link and returns `None`.
+    /// the target is not published, records an exclusion of the link and returns `None`. Fails if the link
+    /// cannot be followed, or leads to a folder that contains the link.
     fn follow_link(
         &mut self,
         folder: &Folder,
@@ -441,7 +444,7 @@ impl FolderListing<'_, '_, '_> {
 
     /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a hosting
     /// provider, and returns whether it is. Warns if frontdesk does not apply its rules, configuration or
-    /// programs.
+    /// programs. Does not exclude a configuration, or a folder `functions`, that `site.publish` lists.
     fn leave_out_hosting(
         &mut self,
         name: &str,

@@ -31,13 +31,13 @@ const OVERRIDES: [(&str, &str); 24] = [
     // (RFC 7303 §3).
     ("xml", "application/xml"),
     ("xsl", "application/xml"),
-    // Sites publish keys under this name rather than signatures; browsers show neither.
+    // Files `*.asc` are more often OpenPGP keys than signatures; browsers show neither.
     ("asc", "application/pgp-keys"),
-    // The table has the type of RealAudio's plug-ins, but these files are packages.
+    // `mime_guess` has the type of RealAudio's plug-ins, but files `*.rpm` are packages.
     ("rpm", "application/x-rpm"),
     // RFC 1952: the same as `.tar.gz`.
     ("tgz", "application/gzip"),
-    // Registered by IANA, and missing in the table.
+    // Registered by IANA, and missing in `mime_guess`.
     ("zst", "application/zstd"),
     ("usdz", "model/vnd.usdz+zip"),
     ("sqlite", "application/vnd.sqlite3"),
@@ -81,7 +81,7 @@ pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     if std::str::from_utf8(bytes).is_ok_and(is_text) { PLAIN_TEXT } else { UNKNOWN }
 }
 
-/// A text type with its charset. Each type of the table is allocated once.
+/// A text type with its charset. Each result is allocated once and never freed.
 fn with_charset(text_type: &'static str) -> &'static str {
     static TYPES: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);
     let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -41,6 +41,8 @@ pub struct Exclusion {
 }
 
 impl fmt::Display for Exclusion {
+    /// Writes that and why the file is not published, and, unless the reason is final, the entry of
+    /// `site.publish` that publishes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = visible(&self.name);
         write!(f, "{name} is not published: {}", self.reason)?;
@@ -110,7 +112,7 @@ pub(crate) struct Siblings {
 }
 
 impl Siblings {
-    /// Looks for the two files among the names of all files in a folder.
+    /// Looks for `frontdesk.toml` and `package.json` among the names of all files in a folder.
     pub fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut siblings = Self::default();
         for name in names {
@@ -137,7 +139,8 @@ const KEY_FILES: [&str; 6] = [".jks", ".kdbx", ".keystore", ".p12", ".pfx", ".pp
 const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
-/// Why the name of a file or folder excludes it; `None` if it does not. `name` has no path.
+/// Why the name of a file or folder excludes it; `None` if it does not. `name` has no path. Of folders,
+/// excludes only hidden ones and `node_modules` beside a `package.json`. `.well-known` is not hidden.
 pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
     if name.starts_with('.') && name != ".well-known" {
         return Some(ExclusionReason::Hidden);
@@ -262,6 +265,7 @@ pub struct PublicationResult {
 }
 
 impl<'a> Publication<'a> {
+    /// Parses the entries of `site.publish`. No file is excluded yet, and no entry used.
     pub fn new(options: &'a PublicationOptions) -> Self {
         let entries = options.publish.iter().flat_map(|publish| &publish.value);
         let patterns: Vec<PathPattern> = entries.map(|entry| PathPattern::new(entry)).collect();
@@ -324,8 +328,8 @@ impl<'a> Publication<'a> {
         self.result.notes.extend(audience.describe(place));
     }
 
-    /// Sorts the exclusions by name, keeps one for each name, and warns of entries of `site.publish` without
-    /// effect.
+    /// Sorts the exclusions by name, keeps the first one for each name, and warns of entries of
+    /// `site.publish` without effect.
     pub fn finish(mut self, faults: &mut Vec<Fault>) -> PublicationResult {
         self.result.exclusions.sort_by(|a, b| a.name.cmp(&b.name));
         self.result.exclusions.dedup_by(|a, b| a.name == b.name);

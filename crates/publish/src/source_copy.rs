@@ -29,7 +29,7 @@ pub fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax
 }
 
 /// The template syntax in a Markdown text outside of YAML front matter, code blocks and code spans. Includes
-/// code blocks that are directives.
+/// front matter in TOML, and code blocks that are directives.
 fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let mut found = Vec::new();
     let mut lines = text.lines().zip(1..).peekable();
@@ -87,7 +87,8 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     found
 }
 
-/// The backticks or tildes at the beginning of a line, if they begin or end a fenced code block.
+/// The backticks or tildes at the beginning of a line, if they begin or end a fenced code block. Empty for
+/// other lines.
 fn fence_marks(line: &str) -> &str {
     let marks = |mark: char| &line[..line.len() - line.trim_start_matches(mark).len()];
     let longest = if line.starts_with('`') { marks('`') } else { marks('~') };
@@ -131,7 +132,7 @@ fn has_role(line: &str) -> bool {
     })
 }
 
-/// The line without code spans.
+/// The line without code spans. Of a span that is not closed, removes only the backticks.
 fn without_code_spans(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;

@@ -20,7 +20,8 @@ pub struct AllowedHosts {
 pub struct AllowedOrigin(String);
 
 impl AllowedOrigin {
-    /// Parses an origin. The error says what is wrong with the text.
+    /// Parses an origin, and converts it to lower case. Rejects other schemes than `https`, paths, IP
+    /// addresses and names of one label. The error says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lower = text.to_ascii_lowercase();
         if lower == "*" || lower == "https:" || lower == "https://*" {

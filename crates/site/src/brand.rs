@@ -25,7 +25,7 @@ pub struct BrandOptions {
     pub favicon: Option<Placed<String>>,
     /// The social preview image of pages without their own.
     pub image: Option<Placed<String>>,
-    /// A WOFF2 file.
+    /// The font of all pages, a WOFF2 file.
     pub font: Option<Placed<String>>,
     /// The color of links and buttons on a light background; derived from `accent_dark` if it is `None`.
     pub accent: Option<Placed<Color>>,
@@ -82,7 +82,8 @@ pub(super) type FontFacts = Memo<Hash, Arc<FontResult>>;
 
 /// Resolves the brand's files among `assets`, and appends the brand's CSS to the stylesheet, whose URL
 /// changes with its content. `urls` maps the names that templates use to the assets' URLs. Reports missing
-/// files, files of the wrong format, unreadable fonts and colors of low contrast.
+/// files, files of the wrong format, unreadable fonts and colors of low contrast. The brand lacks files with
+/// faults, except a font that cannot be read.
 pub(super) fn apply_brand(
     options: &BrandOptions,
     assets: &mut [Asset],
@@ -145,6 +146,7 @@ pub(super) fn apply_brand(
     }
 }
 
+/// Reads the metrics of the font, and catches panics of the parser.
 fn read_font(blob: &Blob) -> FontResult {
     panics::catch(Part::Content, || {
         panics::inject("font", "");
@@ -153,7 +155,8 @@ fn read_font(blob: &Blob) -> FontResult {
 }
 
 impl Logo {
-    /// `size` is the width and height of the picture in any unit.
+    /// `size` is the width and height of the picture in any unit. Without it, the logo has no width, and the
+    /// title is not shown beside it.
     fn new(url: String, size: Option<(f64, f64)>) -> Self {
         let ratio = size.map(|(width, height)| width / height);
         #[expect(
@@ -201,7 +204,8 @@ fn accent_css(options: &BrandOptions) -> String {
     )
 }
 
-/// Warnings about configured colors that are hard to read as text, or under text.
+/// Warnings about configured colors whose contrast with the built-in theme's backgrounds, or with text on the
+/// color, is less than [`MIN_CONTRAST`].
 fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     let mut faults = Vec::new();
     let checks =
@@ -229,7 +233,7 @@ fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
 }
 
 /// The `@font-face` rules of the font and of its substitute, which takes the same space until the font has
-/// arrived.
+/// arrived. Also sets the property `--font` to both fonts.
 fn font_css(url: &str, facts: &FontMetrics) -> String {
     let mut css = String::new();
     let weights = match facts.weights {

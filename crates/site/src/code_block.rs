@@ -138,7 +138,8 @@ impl CodeBlock {
         if self.is_diff() { "" } else { &self.language }
     }
 
-    /// The block as HTML. `code` is highlighted or escaped HTML in which no element spans two lines.
+    /// The block as HTML. `code` is highlighted or escaped HTML in which no element spans two lines. In a
+    /// block of more than `MAX_MARKED_LINES` lines, no line is numbered or marked.
     pub fn render(&self, code: &str) -> String {
         let language = escape_html(self.named_language());
         let count = code.split('\n').count();
@@ -288,6 +289,7 @@ impl Attributes<'_> {
 impl Iterator for Attributes<'_> {
     type Item = (String, String);
 
+    /// Takes the next attribute. The value of an attribute without `=` is empty.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let text = self.0.trim_start_matches([' ', '\t', ',', ':', '}']);
@@ -299,7 +301,7 @@ impl Iterator for Attributes<'_> {
                 if is_list {
                     return Some((String::new(), self.take_value()));
                 }
-                // Continue with the attributes inside. The closing brace is skipped later.
+                // Continue with the attributes inside the braces. The closing brace is skipped later.
                 self.0 = &text[1..];
                 continue;
             }

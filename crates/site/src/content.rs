@@ -33,7 +33,8 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Always valid UTF-8: created from a `String`, or a slice of a page with the same bytes.
+        // The bytes are valid UTF-8: they come from a `String`, or from a slice of a page with the same
+        // bytes.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -67,7 +68,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Moves the texts of a large site to `spill`.
+    /// Moves the texts of a large site to `spill`. Leaves out code blocks that the HTML does not contain.
     pub fn new(
         RenderedBody { mut html, mut markdown, facts, blocks }: RenderedBody,
         spill: &PageSpill,
@@ -115,6 +116,7 @@ impl Content {
 
 /// Contents are equal if they come from the same rendering, or if everything that templates use is equal.
 impl PartialEq for Content {
+    /// Ignores links, warnings and the positions of code blocks.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.facts, &other.facts)
             || (self.html == other.html

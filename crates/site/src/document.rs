@@ -66,7 +66,7 @@ impl PageKind {
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
     pub file: String,
-    /// Decoded, with a trailing slash.
+    /// The page's path, decoded and with a trailing slash.
     pub path: String,
     pub kind: PageKind,
     /// The index of the page's language.
@@ -121,7 +121,8 @@ impl Document {
     pub fn template_name(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
-            // A generated page, such as those behind links that confirm addresses.
+            // A generated page without a URL, such as those behind links that confirm addresses, may have a
+            // template.
             (Some(template), PageKind::NotFound) if self.file.is_empty() => template,
             (_, kind) => kind.name(),
         }
@@ -354,7 +355,7 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 
 /// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
 /// matter. A date at the beginning of a post's name is left out of the path, and sets the post's `date` if it
-/// has none.
+/// has none. A file `index` or `_index` has the path of its folder.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -398,7 +399,8 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
 
 /// Adds the pages that list posts and tags in a language, unless the operator has written them, and unifies
 /// the spelling of tags. An operator's own list of posts gets the date of the newest post if that is later.
-/// Does nothing if the language has no posts.
+/// Does nothing if the language has no posts. A generated page that lists only unpublished posts counts as a
+/// draft.
 pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,
@@ -506,9 +508,9 @@ pub(super) fn add_list_pages(
     documents.append(&mut more);
 }
 
-/// Replaces tags that differ only in case with the first spelling, and removes duplicates. Reports and
-/// removes tags that cannot be turned into a path, and tags that would share the path of a distinct one (`C`
-/// and `C++`).
+/// Replaces tags of a language's posts that differ only in case with the first spelling, and removes
+/// duplicates. Reports and removes tags that cannot be turned into a path, and tags that would share the path
+/// of a distinct one (`C` and `C++`).
 fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::default();
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
@@ -559,6 +561,8 @@ pub(super) fn listed_tags(documents: &[Document], language: usize, prefix: &str)
         .collect()
 }
 
+/// The posts in a language that are not `unlisted`; in a preview, also unpublished ones. Posts without a date
+/// come last.
 pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize) -> Vec<&Document> {
     let is_listed = |document: &&Document| {
         document.language == language && document.kind == PageKind::Post && !document.front_matter.unlisted

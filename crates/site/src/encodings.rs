@@ -26,14 +26,14 @@ pub struct Encodings {
     pub folder: PathBuf,
 }
 
-/// The beginning of each file. Increment the number if the format or an encoder changes.
+/// The beginning of each cache file. Increment the number if the format or an encoder changes.
 const MAGIC: &[u8] = b"frontdesk encodings 2\n";
 
 /// Bodies longer than this, in bytes, keep their quick encodings, because Brotli at its highest level takes
 /// two seconds per megabyte.
 const MAX_STRONG: usize = 512 << 10;
 
-/// Stored instead of a length if the encoding is not smaller than the body.
+/// Replaces the length of an encoding in a cache file if the encoding is not smaller than the body.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
 
 impl Encodings {
@@ -54,8 +54,8 @@ impl Encodings {
     /// Creates and stores the missing strong encodings of `files`, and removes the encodings of other bodies.
     /// A body longer than `MAX_STRONG` is stored with its quick encodings. Takes minutes for a large site;
     /// once `stop` is set, stops early and removes nothing. Returns whether the cache has strong encodings
-    /// that these files do not use yet.
-    /// Calls `done` after each file.
+    /// that these files do not use yet. Calls `done` after each file. Fails at the first file that cannot be
+    /// written.
     pub(super) fn strengthen(
         &self,
         mut files: Vec<&Arc<File>>,

@@ -35,7 +35,7 @@ impl Cache {
 /// The bytes of a file, with their hash.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
-    /// Empty if the content is on the disk.
+    /// The content; empty if it is on the disk.
     pub bytes: Bytes,
     pub hash: blake3::Hash,
     pub disk: Option<Arc<DiskFile>>,
@@ -80,7 +80,7 @@ pub const CACHE_SLOTS: usize = 8;
 /// The body of a file in one encoding.
 #[derive(Debug)]
 pub struct EncodedBody {
-    /// Empty if the content is on the disk.
+    /// The content; empty if it is on the disk.
     pub bytes: Bytes,
     disk: Option<Arc<DiskFile>>,
     etag: Bytes,
@@ -157,6 +157,8 @@ impl File {
         Self::from_blob(media_type, cache, Blob::new(bytes))
     }
 
+    /// A file without `Link`, additional headers and encodings. It is compressible if its media type
+    /// compresses well and its body in memory has at least [`MIN_COMPRESSED`] bytes.
     pub(super) fn from_blob(media_type: &'static str, cache: Cache, blob: Blob) -> Self {
         let etag = format!("\"{}\"", blob.fingerprint(ETAG_DIGITS));
         Self {
@@ -219,7 +221,8 @@ impl File {
     /// instead.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
-        // RFC 9110 §5.5, without obs-text. A line break would begin another header field.
+        // Permit the characters of RFC 9110 §5.5 except obs-text. A line break would begin another header
+        // field.
         let is_valid = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
         self.link = is_valid.then(|| link.into());
         self
@@ -380,6 +383,7 @@ const COMPRESSIBLE: [&str; 13] = [
     "image/bmp", "image/x-icon",
 ];
 
+/// Whether bodies of this media type, whose parameters do not matter, compress well.
 fn is_compressible(media_type: &str) -> bool {
     let name = media_type.split(';').next().unwrap_or_default();
     name.starts_with("text/")

@@ -27,7 +27,7 @@ pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -
     (language.words.get("thanks_title"), language.words.get(text))
 }
 
-// A marker is one of these letters and a field's name between two characters that are not permitted in HTML.
+// A marker is a letter and a field's name between `OPEN` and `CLOSE`, which HTML does not permit.
 const OPEN: char = '\u{fdd0}';
 const CLOSE: char = '\u{fdd1}';
 const MESSAGE: char = 'm';
@@ -35,7 +35,8 @@ const VALUE: char = 'v';
 const INVALID: char = 'i';
 const HIDDEN: char = 'h';
 const ERROR: char = 'e';
-/// The place of an attribute that selects an option: the field's name, `:`, and the index of the option.
+/// The letter of the marker that stands for the attribute of a selected option. Such a marker has the field's
+/// name, `:`, and the index of the option.
 const OPTION: char = 's';
 
 /// The marker of a place that depends on the request.
@@ -144,8 +145,9 @@ impl FormPage {
         })
     }
 
-    /// The HTML with a message and, if the form was read, the visitor's values. [`FormMessage::Invalid`] also
-    /// shows the errors of fields. The size is limited by that of the page and the body of the request.
+    /// The HTML with a message and the visitor's values, or the defaults if the form was not read.
+    /// [`FormMessage::Invalid`] also shows the errors of fields. The size is limited by that of the page and
+    /// the body of the request.
     pub fn render(&self, message: FormMessage<'_>, posted: Option<&PostedForm>) -> String {
         let invalid = match message {
             FormMessage::Invalid => posted.map(PostedForm::invalid_fields).unwrap_or_default(),
@@ -178,7 +180,7 @@ impl FormPage {
         html
     }
 
-    /// The sentence above the form, as HTML.
+    /// The sentence above the form, as HTML. [`FormMessage::Invalid`] links to the fields in `invalid`.
     fn message(&self, message: FormMessage<'_>, invalid: &[InvalidField]) -> String {
         let or_mail = if self.mail.is_empty() {
             String::new()

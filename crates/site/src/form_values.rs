@@ -11,25 +11,25 @@ use super::options::PageForm;
 use super::words::WordList;
 use frontdesk_forms::{Field, FieldKind, Form, FormSet};
 
-/// How forms are shown.
+/// How a page shows forms: in which language, and whether to visitors without JavaScript.
 #[derive(Clone, Copy)]
 pub(super) struct FormView<'a> {
     pub words: &'a WordList,
     /// Whether the words are those of the site's default language, for which the definitions are written.
     pub is_default_language: bool,
     pub works_without_script: bool,
-    /// The form whose page answers visitors without JavaScript. Its values are markers.
+    /// The form whose page answers visitors without JavaScript. The values of its fields are markers.
     pub answered: Option<&'a str>,
 }
 
 impl<'a> FormView<'a> {
-    /// For a page that answers the form `answered` without JavaScript.
+    /// The view for a page that answers the form `answered` to visitors without JavaScript.
     pub fn answering(language: &'a Language, answered: Option<&'a str>) -> Self {
         let is_default_language = language.prefix.is_empty();
         FormView { words: &language.words, is_default_language, works_without_script: true, answered }
     }
 
-    /// The forms by name.
+    /// The forms as a template value, by name.
     pub fn values(&self, forms: &[PageForm]) -> Value {
         let forms: BTreeMap<&str, Value> =
             forms.iter().map(|form| (form.definition.name, self.form(form))).collect();
@@ -98,7 +98,8 @@ impl<'a> FormView<'a> {
     }
 
     /// A text in the language of the page. A definition that the operator has written is in the default
-    /// language; there, it wins over the word of the theme.
+    /// language; there, it wins over the word of the theme. A text that equals the built-in one does not
+    /// count as written. Without a word, the definition's own text is used.
     fn choose<'t>(&self, word: Option<&'t str>, own: &'t str, built_in: Option<&str>) -> &'t str {
         let is_written = built_in != Some(own);
         match word {

@@ -107,10 +107,10 @@ pub struct ParsedFile<'a> {
 /// Hugo and Zola keys that are supported under these names, or ignored without a warning.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
-    // supported
+    // Supported keys.
     "summary", "lastmod", "publishdate", "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "render",
     "headless", "build", "_build",
-    // ignored without a warning
+    // Keys that are ignored without a warning.
     "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
     "iscjklanguage", "translationkey", "comments", "math", "categories", "cover", "menu", "menus",
@@ -196,6 +196,7 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
+/// Parses TOML. Dates become strings. An error states the line in the file.
 fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     match source.parse::<toml::Table>() {
         Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, toml_to_json(value))).collect()),
@@ -238,7 +239,8 @@ impl FrontMatter {
 }
 
 impl FrontMatterReader<'_> {
-    /// Reads all keys, and reports the faults of all of them. `None` if one is an error.
+    /// Reads all keys, and reports the faults of all of them. A missing title is an error. `None` if there is
+    /// any error.
     fn read_front_matter(&mut self) -> Option<FrontMatter> {
         let before = self.faults.len();
         self.report_unknown_keys();
@@ -268,7 +270,7 @@ impl FrontMatterReader<'_> {
             nav: self.read_value(&["nav"], "a whole number", Value::as_i64),
             nav_title: self.read_text(&["nav_title", "linkTitle", "extra.nav_title"]),
             form: self.read_text(&["form", "extra.form"]),
-            // In Zola, the name includes the extension.
+            // In Zola, the name of a template includes its extension.
             template: self
                 .read_text(&["template"])
                 .map(|name| name.strip_suffix(".html").unwrap_or(&name).into()),
@@ -374,7 +376,8 @@ impl FrontMatterReader<'_> {
             || is("_build.render", &never)
     }
 
-    /// The day of a date or time. An empty value counts as missing.
+    /// The day of a date or time. An empty value counts as missing. `None` if it is missing, or invalid,
+    /// which is reported.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
             let text = value.as_str()?;
@@ -399,7 +402,8 @@ impl FrontMatterReader<'_> {
         value.as_str().filter(|text| text.len() > "2026-11-20".len()).and_then(parse_time)
     }
 
-    /// The texts of a list, without empty ones. A single string counts as a list of one.
+    /// The texts of a list, without empty ones. A single string counts as a list of one. Empty if it is
+    /// missing, or invalid, which is reported.
     fn read_list(&mut self, names: &[&'static str]) -> Vec<String> {
         let parse = |value: &Value| {
             let items = match value {
@@ -414,7 +418,8 @@ impl FrontMatterReader<'_> {
         items
     }
 
-    /// The tables of a list, each converted by `read`. Empty, with a fault, if `read` rejects one of them.
+    /// The tables of a list, each converted by `read`. Empty, with a fault, if the value is not a list of
+    /// tables, or if `read` rejects one of them.
     fn read_records<T>(
         &mut self,
         name: &'static str,
@@ -459,7 +464,8 @@ impl FrontMatterReader<'_> {
     }
 }
 
-/// The line of the file that sets `key`. `lines` are those of the front matter.
+/// The line of the file that sets `key`. `lines` are those of the front matter. Finds a key only at the
+/// beginning of a line, also in `[key]` and `key.other`, and ignores case. `None` if no line sets it.
 pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
     let at = lines.position(|line| {
         let line = line.trim_start_matches(['"', '\'', '[']);

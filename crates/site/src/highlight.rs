@@ -31,7 +31,8 @@ pub struct Highlighter {
 
 impl Highlighter {
     fn registry(&self) -> Option<&Registry> {
-        // The built-in registry is already linked; linking it again would take as long as unpacking it.
+        // The grammars of the built-in registry are linked already; linking them again would take as long as
+        // unpacking them.
         self.registry.get_or_init(|| Registry::builtin().ok()).as_ref()
     }
 

@@ -74,7 +74,8 @@ impl Language {
         }
     }
 
-    /// The value of the Open Graph property `og:locale`, such as `de_DE`.
+    /// The value of the Open Graph property `og:locale`, such as `de_DE`. For a tag without a region, this is
+    /// the word `og_locale`.
     pub(super) fn open_graph_locale(&self) -> String {
         if self.tag.contains('-') {
             self.tag.replace('-', "_")

@@ -63,6 +63,7 @@ impl TemplateContext<'_> {
         self.render(context! { page, forms => view.values(&data.forms), ..values })
     }
 
+    /// Renders the page's template with these variables. Fails if the template is missing or fails.
     fn render(&self, values: Value) -> Result<String, Fault> {
         let name = format!("{}.html", self.document.template_name());
         let environment = &self.shared.templates.environment;
@@ -139,7 +140,8 @@ impl TemplateContext<'_> {
         }
     }
 
-    /// Whether the page has a link that copies its Markdown. Visitors of a thank-you page have no use for it.
+    /// Whether the page has a link that copies its Markdown: not if the options hide these links, and not on
+    /// a thank-you page, whose visitors have no use for it.
     fn has_copy_link(&self) -> bool {
         let options = &self.shared.data.options;
         let prefix = &self.shared.language(self.document).language.prefix;

@@ -115,6 +115,7 @@ impl LinkCatalog {
     }
 }
 
+/// Whether a link begins with a URI scheme, as `mailto:` links do.
 fn has_scheme(link: &str) -> bool {
     link.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())

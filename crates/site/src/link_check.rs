@@ -84,7 +84,8 @@ pub(super) type Anchors<'a> = HashMap<&'a str, &'a HashSet<Box<str>>>;
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
-/// ids on the page.
+/// ids on the page. The hints suggest similar paths for at most [`MOST_SUGGESTIONS`] missing ones, or say why
+/// a file is not published.
 pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: &Anchors<'_>) -> Vec<Fault> {
     let chunks: Vec<&[LinkUse<'_>]> = found.chunks(1_000).collect();
     let broken = in_parallel(&chunks, |links| {
@@ -170,8 +171,8 @@ enum BrokenLink<'a> {
     MissingAnchor(&'a str, &'a HashSet<Box<str>>),
 }
 
-/// The reason a link is broken; `None` if its path exists, and its anchor exists or the page's anchors are
-/// unknown.
+/// The reason a link is broken; `None` if its path exists and its page was not removed for good, and its
+/// anchor exists or the page's anchors are unknown.
 fn check_link<'a>(
     target: &'a LinkTarget,
     names: &PathRegistry,

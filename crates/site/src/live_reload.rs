@@ -1,9 +1,9 @@
 //! Adds a script to pages, which reloads them while an author edits the site (`frontdesk serve --watch`).
 
-/// The script's path.
+/// The path of the script that reloads pages.
 pub const RELOAD_SCRIPT_PATH: &str = "/_frontdesk/reload.js";
 
-/// The script's text.
+/// The text of the script that reloads pages.
 pub const RELOAD_SCRIPT: &str = include_str!("live_reload.js");
 
 const ELEMENT: &[u8] = b"<script defer src=\"/_frontdesk/reload.js\"></script>";

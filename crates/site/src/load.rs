@@ -96,7 +96,8 @@ fn is_same_folder(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The result for a build without Markdown pages.
+/// The result for a build without Markdown pages. Ignores conflicts between the build's paths, and checks no
+/// links except those of redirects. Has no site if any fault is an error.
 fn load_build_alone(
     build: Prebuilt,
     options: &PagesOptions,
@@ -153,7 +154,7 @@ impl LoadCache {
     }
 
     /// Like [`load()`], but reads and renders only the files that have changed since the last load. If a file
-    /// changes during the load, tries a second time.
+    /// changes during the load, tries a second time; if one changes again, the result is an error.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
         // A file may change after its metadata was checked. The second attempt reads every file, so it does
         // not depend on metadata.
@@ -183,7 +184,8 @@ impl LoadCache {
         result
     }
 
-    /// One attempt to load the site. Fails if a file changes between its listing and its last use.
+    /// One attempt to load the site. Fails if a file changes between its listing and its last use. Other
+    /// faults are in the result, which has no site if any of them is an error.
     fn load_once(
         &mut self,
         folder: &Path,

@@ -28,9 +28,9 @@ const MAX_SUBJECT: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedMail {
     pub subject: String,
-    /// Empty if the file does not set it.
+    /// The sender's name; empty if the file does not set it.
     pub from_name: String,
-    /// An e-mail address; empty if the file does not set it.
+    /// The e-mail address for replies; empty if the file does not set it.
     pub reply_to: String,
     pub text: String,
     pub html: String,
@@ -144,7 +144,7 @@ fn unknown_placeholders<'a>(
     named.filter(|(name, _)| !known.iter().any(|(other, _)| other == name)).collect()
 }
 
-/// Keeps raw HTML, because the author is the operator.
+/// The Markdown syntax of mails. Keeps raw HTML, because the author is the operator.
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.autolink = true;

@@ -180,7 +180,8 @@ pub fn render(
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
     if rendered.html.contains("footnote-backref") {
-        // The stylesheet adds the arrow instead, so that the arrow is not part of the footnote's text.
+        // The stylesheet adds the arrow of the link back, so that the arrow is not part of the footnote's
+        // text.
         rendered.html = rendered.html.replace("\">↩", "\">");
     }
     if work.has_aligned_cells {
@@ -192,7 +193,8 @@ pub fn render(
 }
 
 impl RenderedBody {
-    /// The body of a page whose rendering panicked: the source in both representations, and a warning.
+    /// The body of a page whose rendering panicked: the source in both representations, and a warning. Its
+    /// links are not resolved.
     pub fn from_source(source: &str, first_line: usize, panic: &Panic) -> Self {
         let message = format!("{}: the page shows its source", panic.with_message());
         let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
@@ -206,6 +208,7 @@ impl RenderedBody {
     }
 }
 
+/// The syntax that [`render`] describes. Keeps raw HTML.
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.strikethrough = true;
@@ -310,9 +313,10 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Renders an image with its size, so that the text below does not move when the image loads. The first
-    /// image of a page loads immediately, because it is often visible without scrolling; others are lazy.
-    /// Records the target, and warns about blocked hosts, missing alternative texts and unreadable sizes.
+    /// Renders an image with its size and its smaller variants, if they are known, so that the text below
+    /// does not move when the image loads. The first image of a page loads immediately, because it is often
+    /// visible without scrolling; others are lazy. Records the target, and warns about blocked hosts, missing
+    /// alternative texts and unreadable sizes.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
         let catalog = self.catalog;
         self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);
@@ -552,7 +556,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
-    /// Makes a list item with a checkbox that has a label for screen readers.
+    /// Makes a list item with a disabled checkbox that has a label for screen readers.
     fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("task_done", " checked") } else { ("task_open", "") };
         let state = escape_html(self.words.get(state));

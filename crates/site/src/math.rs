@@ -56,7 +56,7 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
 fn find_excess_depth(formula: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chain = 0_usize;
-    // The letters since the last command or script, without the command's name.
+    // `letters` is the number of letters since the last command or script, without the command's name.
     let (mut letters, mut end, mut is_command) = (0, 0, false);
     for (at, word) in formula.match_indices(|c: char| !c.is_ascii_alphabetic()) {
         let after = &formula[at + word.len()..];

@@ -65,11 +65,11 @@ impl RangeMatch {
 /// Chooses between HTML and Markdown based on the `Accept` header lines. `None` if neither is acceptable
 /// (406).
 ///
-/// The most specific matching range determines a representation's quality. The highest quality wins, and a
-/// quality of 0 excludes a representation. If both have the same quality, the result is Markdown if the
-/// header names `text/markdown`, and otherwise HTML. No browser names `text/markdown`, but coding agents send
-/// it together with `text/html` and `*/*`, all with quality 1. A header without a valid member counts as
-/// `*/*`.
+/// The most specific matching range determines a representation's quality; parameters except `q` do not
+/// matter. The highest quality wins, and a quality of 0 excludes a representation. If both have the same
+/// quality, the result is Markdown if the header names `text/markdown`, and otherwise HTML. No browser names
+/// `text/markdown`, but coding agents send it together with `text/html` and `*/*`, all with quality 1. A
+/// header without a valid member counts as `*/*`.
 ///
 /// Accepts a few qualities that the grammar forbids (`.2`, more than three digits), because clients send them
 /// and should not get a 406.
@@ -120,7 +120,8 @@ enum Range {
     Other,
 }
 
-/// Parses `type/subtype *( OWS ";" OWS parameter )`. `None` if the member is malformed.
+/// Parses `type/subtype *( OWS ";" OWS parameter )`. `None` if the member is malformed. Ignores all
+/// parameters except `q`.
 fn parse_media_range(member: &[u8]) -> Option<(Range, Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
@@ -183,7 +184,9 @@ impl Codings {
         codings
     }
 
-    /// The encoding with the highest quality among those that are `available`.
+    /// The encoding with the highest quality among those that are `available`. Of several with the same
+    /// quality, chooses the first in `Encoding::PREFERENCE`. Chooses identity, which `*` does not cover here,
+    /// only if its quality is higher than all others, or if no other coding is acceptable.
     ///
     /// Returns identity even if the client refuses both identity and all available encodings, because an
     /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 permits both).
@@ -207,14 +210,15 @@ fn split_members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     split_outside_quotes(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
-/// Splits a member at its first `;`.
+/// Splits a member at its first `;`. The second part begins with the `;`, or is empty if there is none.
 fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
     let end = member.iter().position(|byte| *byte == b';').unwrap_or(member.len());
     let (name, parameters) = member.split_at(end);
     (name.trim_ascii_end(), parameters)
 }
 
-/// The value of the `q` parameter in thousandths, or 1000 if there is none. `None` if the value is malformed.
+/// The value of the first `q` parameter in thousandths, or 1000 if there is none. `None` if the value is
+/// malformed.
 fn parse_quality(parameters: &[u8]) -> Option<Quality> {
     if parameters.is_empty() {
         return Some(1000);
@@ -278,7 +282,8 @@ fn split_outside_quotes(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u
     })
 }
 
-/// The length of the quoted string at the start of `bytes`. `None` if it is not closed.
+/// The length of the quoted string with which `bytes` begin, including its quotes. `None` if it is not
+/// closed.
 fn quoted_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     while at < bytes.len() {

@@ -106,7 +106,7 @@ pub struct BuildOptions {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Operator {
     pub name: String,
-    /// The team's e-mail address.
+    /// The operator's e-mail address.
     pub email: String,
     /// The URL of the sign-in page for customers. May be empty.
     pub console_url: String,

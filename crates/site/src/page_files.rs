@@ -55,6 +55,7 @@ impl PageInputs {
 }
 
 impl PartialEq for PageInputs {
+    /// Compares the documents themselves, not their positions in the structures.
     fn eq(&self, other: &Self) -> bool {
         let is_same_document = Arc::ptr_eq(&self.structure, &other.structure) && self.index == other.index;
         self.shared == other.shared
@@ -173,7 +174,7 @@ impl PageFiles {
 }
 
 /// The names of the forms on a page: that of its front matter, and those in the rendered HTML, which the
-/// forms' script recognizes by the same attribute.
+/// forms' script recognizes by the same attribute. Leaves out names that no form has.
 fn form_names(html: &str, of_page: Option<&str>, forms: &[PageForm]) -> Vec<&'static str> {
     const ATTRIBUTE: &str = "data-frontdesk=\"";
     let in_html = html.split(ATTRIBUTE).skip(1).filter_map(|rest| rest.split_once('"'));
@@ -182,7 +183,8 @@ fn form_names(html: &str, of_page: Option<&str>, forms: &[PageForm]) -> Vec<&'st
 }
 
 /// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
-/// template does. If the template panics, the page is rendered without the theme and has a defect.
+/// template does. If the template panics, the page is rendered without the theme and has a defect. A page
+/// without a URL gets neither a `Link` nor content signals.
 fn lay_out_page(
     document: &Document,
     inputs: &PageInputs,

@@ -12,7 +12,7 @@ const NEIGHBORS: usize = 2;
 pub(super) struct ListPage {
     /// The decoded path of the first page.
     pub base: String,
-    /// Counted from 1.
+    /// The number of this page, counted from 1.
     pub number: usize,
     pub count: usize,
 }

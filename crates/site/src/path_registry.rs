@@ -35,7 +35,8 @@ impl PathRegistry {
         self.claim(path, place, None, faults);
     }
 
-    /// Registers a path for an owner. If the path already has an owner, reports a fault and returns `false`.
+    /// Registers a path for an owner. If the path already has an owner, keeps it, reports a fault and returns
+    /// `false`.
     pub fn claim(&mut self, path: &str, place: &str, line: Option<usize>, faults: &mut Vec<Fault>) -> bool {
         if let Some(owner) = self.owners.get(path) {
             let owner = owner.as_deref().unwrap_or("a built-in resource");

@@ -17,7 +17,7 @@ use super::site::{Page, Site};
 use super::theme::{BUILT_IN, Theme, template_fault};
 use crate::fault::Fault;
 
-/// The path of the stylesheet.
+/// The path of the stylesheet of plain pages.
 const STYLE: &str = "/_frontdesk/style.css";
 
 const TEMPLATE: &str = include_str!("plain_page.html");
@@ -47,7 +47,8 @@ pub(super) fn plain_form_page(
 }
 
 /// Inserts the stylesheet, and the thank-you page unless the site has its own, if forms work without
-/// JavaScript. The page is in the site's default language if `language` is `None`.
+/// JavaScript. The page is in the site's default language if `language` is `None`. Leaves out the thank-you
+/// page if its template fails.
 pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, options: &PagesOptions) {
     if !options.html_posts {
         return;

@@ -226,8 +226,8 @@ impl BuildCache {
     }
 
     /// Converts the pages in parallel: first each on its own, then again without what many pages share.
-    /// Reports incomplete conversions and panics. A page whose conversion panics gets the result of
-    /// [`Conversion::unconverted`].
+    /// Reports incomplete conversions, panics, and a selector in `convert.main` that matches nothing on any
+    /// page. A page whose conversion panics gets the result of [`Conversion::unconverted`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -366,7 +366,8 @@ fn depends_on(page: &Facts, name: &str) -> bool {
 }
 
 /// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
-/// The first of `twins` is the main path of the Markdown.
+/// The first of `twins` is the main path of the Markdown. A 404 page has no `Link` of its own. A 404 page,
+/// and a page that its metadata or headers exclude from indexes, has no summary.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Conversion,
@@ -392,7 +393,7 @@ fn compose_page(
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
     if not_found_folder(&source.file.name).is_some() {
         html.link = None;
-        // A 404 page represents other URLs than its own.
+        // Keep only the title and the language: a 404 page represents other URLs than its own.
         let Metadata { title, language, .. } = metadata;
         metadata = Metadata { title, language, is_unlisted: true, ..Metadata::default() };
         canonical.clear();
@@ -440,7 +441,8 @@ fn compose_page(
 }
 
 /// The HTML file of a page, with its `Link` and the other headers that pages of builds have. Adds the link
-/// element and the reload script to the HTML if the options ask for them.
+/// element and the reload script to the HTML if the options ask for them. A page whose head has no end tag
+/// gets no link element.
 fn html_file(
     source: &HtmlPage<'_>,
     facts: &Facts,
@@ -527,6 +529,8 @@ fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
 }
 
 impl Prebuilt {
+    /// Adds a file at its path below the mount, with the headers of the rules. Caches may keep the file for a
+    /// year if its name contains a fingerprint.
     fn add_file(&mut self, file: &BuildFile, rules: &RuleList<HeaderRule>) {
         let path = format!("{}{}", self.mount, file.name);
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
@@ -536,7 +540,9 @@ impl Prebuilt {
     }
 
     /// The paths of each page's Markdown, and the paths that redirect to it. The first page that claims an
-    /// additional path gets it; paths of files, pages and generated resources are taken.
+    /// additional path gets it; paths of files, pages and generated resources are taken. The path of a
+    /// Markdown file in the build comes first. A page without any path for its Markdown gets its own path
+    /// with `.html.md`.
     fn assign_names(&self, pages: &[HtmlPage<'_>], reserved: &[&str]) -> Vec<(Vec<String>, Vec<String>)> {
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
         let mut claimed: HashSet<String> = HashSet::new();
@@ -608,7 +614,8 @@ impl Prebuilt {
         }
     }
 
-    /// Returns `options` with a missing title or description filled in from the build's home page.
+    /// Returns `options` with a missing title or description filled in from the build's home page. The title
+    /// is the site's name on that page, or else the page's title.
     pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
         let mut options = options.clone();
         let home = self.pages.first().map(|home| home.metadata.clone()).unwrap_or_default();
@@ -623,8 +630,9 @@ impl Prebuilt {
     }
 
     /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those
-    /// that the site already has, but redirects and converted Markdown do not. The rules take precedence over those of the site. If
-    /// the site has no home page, `/` redirects to the build.
+    /// that the site already has, but redirects and converted Markdown replace nothing. The rules take
+    /// precedence over those of the site. If these paths are not in use, `/` and the mount without its final
+    /// slash redirect to the build.
     pub fn insert_into(mut self, site: &mut Site) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);

@@ -9,14 +9,14 @@ use crate::fault::Fault;
 /// A redirect from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectOption {
-    /// A path. It may end with `*`, and `:name` stands for a segment or a part of one.
+    /// The path to redirect. It may end with `*`, and `:name` stands for a segment or a part of one.
     pub from: String,
     /// A path on this site or a URL, in which `:name` and `:splat` stand for the texts that `:name` and `*`
     /// matched. Empty for the status 410.
     pub to: String,
     /// One of the statuses 301, 302, 303, 307 and 308, or 410 for pages that were removed for good.
     pub status: u16,
-    /// The configuration file.
+    /// The configuration file that defines the redirect.
     pub place: String,
     pub line: Option<usize>,
 }
@@ -33,7 +33,8 @@ pub(super) struct CompiledRedirects {
 }
 
 /// Compiles redirects, the most specific ones first. Claims the paths of those without placeholders. Reports
-/// and leaves out redirects that are invalid or circular, or whose path is in use.
+/// and leaves out redirects that are invalid or circular, or whose path is in use. Leaves out targets with
+/// placeholders, and those that one of the rules redirects.
 pub(super) fn compile(
     redirects: &[RedirectOption],
     names: &mut PathRegistry,

@@ -15,7 +15,7 @@ use frontdesk_process::maps::HashMap;
 #[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub(super) struct ListItem {
     pub title: String,
-    /// Percent-encoded.
+    /// The percent-encoded path.
     pub path: String,
     pub description: Option<String>,
     pub date: Option<String>,
@@ -169,7 +169,7 @@ impl<'a> PageIndex<'a> {
         above.map(|page| NavLink::new(&title(page), page)).collect()
     }
 
-    /// The 404 page's list of main pages, as Markdown.
+    /// The 404 page's list of the home page and the pages in the main navigation, as Markdown.
     fn main_pages(&self, document: &Document) -> String {
         let base = &self.shared.data.options.base_url;
         let LanguageData { language, home, .. } = self.shared.language(document);

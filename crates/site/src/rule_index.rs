@@ -18,9 +18,9 @@ struct PatternNode {
     literals: HashMap<String, usize>,
     /// The node for a segment with placeholders.
     placeholder: Option<usize>,
-    /// The patterns that end here.
+    /// The patterns that end at this node.
     complete: Vec<usize>,
-    /// The patterns with a `*` in the next segment.
+    /// The patterns with a `*` in the segment that follows this node.
     prefixes: Vec<usize>,
 }
 

@@ -81,7 +81,7 @@ pub struct RedirectRule {
     parameters: Vec<QueryParameter>,
     /// The pattern and the query parameters as they were written.
     from: String,
-    /// A path or a URL, percent-encoded, with placeholders.
+    /// The target: a path or a URL, percent-encoded, with placeholders.
     to: String,
     /// With 200, the response is the page or file at the target. With 410, there is no target.
     pub status: StatusCode,
@@ -184,7 +184,9 @@ impl RedirectRule {
     }
 
     /// Adds the values of the query parameters to `captures`, and returns the parameters that the rule does
-    /// not name, encoded. `None` if a parameter is missing, or has another value.
+    /// not name, encoded. `None` if a parameter is missing, or has another value. If a request repeats a
+    /// parameter that the rule names, the first value counts, and the others are dropped. Empty for a rule
+    /// without query parameters.
     fn match_query<'a>(&'a self, query: Option<&'a str>, captures: &mut Captures<'a>) -> Option<String> {
         let mut others = Vec::new();
         let mut found: Vec<(&QueryParameter, Cow<'a, str>)> = Vec::new();
@@ -235,7 +237,8 @@ pub(super) struct HeaderRule {
 }
 
 /// The headers that the rules set for a decoded path, each name once: several values are joined with commas.
-/// Leaves out values that are invalid once their placeholders are filled in.
+/// Leaves out values that are invalid once their placeholders are filled in. In Netlify's dialect, a later
+/// rule replaces the values of earlier ones.
 pub(super) fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules.candidates(path) {
@@ -272,7 +275,8 @@ fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<
 }
 
 /// Reads `_redirects`. Reports and skips rules that are not supported, and those after [`MAX_RULES`]. A rule
-/// that restricts access is an error.
+/// that restricts access is an error. Warns about placeholders without a value and, in Netlify's dialect,
+/// about those that are a part of a segment, but keeps these rules.
 pub(super) fn parse_redirects(
     text: &str,
     dialect: RulesDialect,
@@ -327,7 +331,8 @@ fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
 }
 
 /// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
-/// that begins with `#`, and all words after it.
+/// that begins with `#`, and all words after it. The status defaults to 301 for Netlify and to 302 for
+/// Cloudflare.
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;
@@ -386,7 +391,7 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     Ok(RedirectRule { pattern, parameters, from, to: encode_url(to), status, is_forced })
 }
 
-/// Parses a query parameter such as `id=:id` or `page=2`.
+/// Parses a query parameter such as `id=:id` or `page=2`. `None` without a name or a `=`.
 fn parse_parameter(word: &str) -> Option<QueryParameter> {
     let (name, value) = parse_query(word.as_bytes()).next().filter(|_| word.contains('='))?;
     let placeholder = value.strip_prefix(':').filter(|name| !name.is_empty());

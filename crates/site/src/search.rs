@@ -30,7 +30,7 @@ pub(super) const MIN_PAGES: usize = 10;
 
 /// Maximum size of the compressed index of a site with up to 500 pages, in bytes.
 const MAX_BYTES: usize = 100_000;
-/// A larger site may use this many bytes for each page, up to [`MOST_BYTES`].
+/// Maximum size of the compressed index per page of a site with more than 500 pages, up to [`MOST_BYTES`].
 const BYTES_PER_PAGE: usize = 200;
 const MOST_BYTES: usize = 500_000;
 
@@ -68,6 +68,7 @@ struct IndexedPage {
 }
 
 impl IndexedPage {
+    /// A page whose entries are not written yet.
     fn new(document: &SearchDocument<'_>, text: &PageText, word_hashes: Vec<WordHash>) -> Self {
         Self {
             path: document.path.clone().into_owned(),
@@ -80,6 +81,7 @@ impl IndexedPage {
         }
     }
 
+    /// Whether the entries of this page were written from the same body, path, title and description.
     fn has_inputs_of(&self, document: &SearchDocument<'_>) -> bool {
         Arc::ptr_eq(&self.facts, &document.content.facts)
             && self.path == document.path
@@ -116,6 +118,7 @@ impl SearchCache {
     }
 
     /// Reads the changed pages, counts their words, and discards the entries that these words may change.
+    /// Returns the texts that it read.
     fn update_pages(&mut self, documents: &[SearchDocument<'_>]) -> ReadTexts {
         let count = self.pages.len();
         let (mut pages, gone) = reuse_pages(std::mem::take(&mut self.pages), documents);
@@ -163,8 +166,8 @@ impl SearchCache {
     }
 
     /// Writes the index as JSON, with the most detail that fits into `limit` bytes, compressed. Skips levels
-    /// of detail that are too large by a sample of the pages. If titles alone exceed the limit, halves the
-    /// number of pages until they fit. Keeps the texts of the levels tried for the next load.
+    /// of detail that are too large by a sample of the pages. If titles alone exceed the limit, drops the
+    /// last half of the pages until the others fit. Keeps the texts of the levels tried for the next load.
     fn write_index(&mut self, documents: &[SearchDocument<'_>], texts: &ReadTexts, limit: usize) -> String {
         let chunks: Vec<Range<usize>> = (0..documents.len())
             .step_by(CHUNK_PAGES)
@@ -209,7 +212,8 @@ impl SearchCache {
         found.unwrap_or_else(|| write_titles(documents, limit))
     }
 
-    /// Writes the entries that the pages in these chunks lack at this level of detail.
+    /// Writes the entries that the pages in these chunks lack at this level of detail. Reads the texts again
+    /// that this load has not read.
     fn write_entries(
         &mut self,
         level: usize,
@@ -259,7 +263,7 @@ impl SearchCache {
             words.map(|(hash, word)| (self.frequencies.get(&hash).copied().unwrap_or_default(), hash, word));
         let mut rare: Vec<_> =
             words.filter(|(frequency, ..)| !is_common(*frequency, self.pages.len())).collect();
-        // Stable, so that words of the same frequency stay in their order.
+        // The sort is stable, so words of the same frequency stay in their order.
         rare.sort_by_key(|(frequency, ..)| *frequency);
         rare.into_iter().map(|(_, hash, word)| (hash, word)).collect()
     }
@@ -318,8 +322,8 @@ fn levels_of_detail() -> impl Iterator<Item = Detail> {
     cut_texts.chain(short)
 }
 
-/// An index of titles alone, for a site whose titles together exceed the limit: halves the number of pages,
-/// at least once, until the index is small enough.
+/// An index of titles alone, for a site whose titles together exceed the limit: drops the last half of the
+/// pages, at least once, until the index is small enough.
 fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
     let mut titles: Vec<String> = documents.iter().map(write_title).collect();
     loop {
@@ -331,6 +335,7 @@ fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
     }
 }
 
+/// The index as JSON: an array of the entries, which are JSON already.
 fn join_entries<'a>(entries: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut index = String::with_capacity(2 + entries.clone().map(|entry| entry.len() + 1).sum::<usize>());
     index.push('[');

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 /// Sections with more pages than this show only the branch of the current page.
 const MAX_WHOLE_TREE: usize = 200;
-/// The number of pages that a section with more than [`MAX_WHOLE_TREE`] pages shows on each side of the
+/// The number of pages that a section with more than `MAX_WHOLE_TREE` pages shows on each side of the
 /// current page.
 const MAX_NEIGHBORS: usize = 25;
 
 /// A page that may belong to a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SectionPage {
-    /// Decoded, with a trailing slash.
+    /// The page's path, decoded and with a trailing slash.
     pub path: String,
     pub title: String,
     /// The position among the pages of a folder, lowest first. Pages without one come last, sorted by title.
@@ -29,7 +29,7 @@ pub(super) struct SectionPage {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Node {
     title: String,
-    /// Decoded.
+    /// The decoded path of the page or folder.
     path: String,
     is_page: bool,
     weight: Option<i64>,
@@ -60,7 +60,8 @@ pub(super) struct SectionEntry {
     pub children: Vec<SectionEntry>,
 }
 
-/// Divides pages into sections. A page belongs to the innermost section that contains it.
+/// Divides pages into sections. A page belongs to the innermost section that contains it. Sorts the sections
+/// by path, and leaves out pages that are in no section.
 pub(super) fn sections(pages: &[SectionPage]) -> Vec<NavSection> {
     let mut roots: Vec<&SectionPage> = pages.iter().filter(|page| page.opens_section).collect();
     roots.sort_by(|a, b| a.path.cmp(&b.path));
@@ -81,6 +82,7 @@ pub(super) fn sections(pages: &[SectionPage]) -> Vec<NavSection> {
 }
 
 impl NavSection {
+    /// The section of `members`, which include `root`. All are at or below the path of `root`.
     fn new(root: &SectionPage, members: &[&SectionPage]) -> Self {
         let mut tree = Node { path: root.path.clone(), ..Node::default() };
         for page in members {
@@ -104,7 +106,8 @@ impl NavSection {
     }
 
     /// The navigation as shown on the page at a decoded path. Its first entry is the page that opens the
-    /// section, without children.
+    /// section, without children and never marked as open. A section with more than `MAX_WHOLE_TREE` pages
+    /// shows only the branch of the current page.
     pub fn entries(&self, current: &str) -> Vec<SectionEntry> {
         let is_whole = self.order.len() <= MAX_WHOLE_TREE;
         let opening = Node { children: Vec::new(), ..self.root.clone() };
@@ -142,7 +145,8 @@ impl Node {
         self.children[at].insert(page);
     }
 
-    /// Sorts the descendants: by weight, then by title. The pages of a group follow its first one.
+    /// Sorts the descendants: by weight, then by title. The pages of a group follow its first one, and pages
+    /// without a group follow the first of these.
     fn sort(&mut self) {
         self.children.sort_by_cached_key(|child| {
             (child.weight.unwrap_or(i64::MAX), child.title.to_lowercase(), child.path.clone())

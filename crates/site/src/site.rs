@@ -32,7 +32,7 @@ use frontdesk_process::spill::BLOCK;
 pub struct Page {
     pub html: Arc<File>,
     pub markdown: Arc<File>,
-    /// Percent-encoded. Shared with the counts of page views, which outlive a reload.
+    /// The percent-encoded path. Shared with the counts of page views, which outlive a reload.
     pub path: Arc<str>,
     /// The percent-encoded path of the Markdown twin.
     pub twin: Arc<str>,
@@ -84,7 +84,7 @@ pub const FEED_LENGTH: usize = 50;
 /// A page's entry in guides, sitemaps and feeds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageSummary {
-    /// Percent-encoded.
+    /// The percent-encoded path.
     pub path: String,
     /// The percent-encoded path of the Markdown twin.
     pub twin: String,
@@ -196,7 +196,8 @@ impl Site {
         folders.find(|(folder, _)| path::is_in_folder(path, folder)).map_or(&self.not_found, |(_, page)| page)
     }
 
-    /// Sets the page for paths without an entry in a folder; the empty folder stands for all paths.
+    /// Sets the page for paths without an entry in a folder; the empty folder stands for all paths. Replaces
+    /// an earlier page for the same folder.
     pub(super) fn set_not_found(&mut self, folder: &str, page: Page) {
         if folder.is_empty() {
             self.not_found = page;
@@ -222,7 +223,7 @@ impl Site {
     }
 
     /// The percent-encoded path of the thank-you page in the language of the page at a decoded path, or in
-    /// the default language if there is no translation.
+    /// the default language if there is no translation. Does not check that the latter exists.
     pub fn thanks_path(&self, path: &str) -> String {
         let prefix = self.languages.get(self.language_at(path)).map_or("", |language| &language.prefix);
         let translated = format!("{prefix}{THANKS}");
@@ -233,6 +234,8 @@ impl Site {
     /// forced. Those with placeholders apply to paths without an entry, and forced ones also replace the
     /// entries that they match now. Those with query parameters precede all others. Among rules with
     /// placeholders, and among rules with query parameters, the new ones precede those of earlier calls.
+    /// Skips a rule without placeholders if an earlier one of `rules` applies to its path, or if it is a
+    /// rewrite whose target does not exist.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
         let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
         let earlier = std::mem::take(&mut self.query_rules).into_vec();
@@ -288,7 +291,8 @@ impl Site {
         rules.filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
     }
 
-    /// The result of the first rule that applies to a decoded path without an entry.
+    /// The result of the first rule that applies to a decoded path without an entry. Skips a rewrite whose
+    /// target does not exist.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
         self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))
     }
@@ -302,7 +306,8 @@ impl Site {
     }
 
     /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
-    /// rule does not apply, or if the entry does not exist.
+    /// rule does not apply, or if the entry does not exist. If the selected entry is a redirect, returns the
+    /// entry to which that leads.
     fn follow_rule(
         &self,
         rule: &RedirectRule,
@@ -330,7 +335,7 @@ impl Site {
     }
 
     /// Total size in bytes of the unencoded bodies of [`Self::files`]. Counts an asset once, although it has
-    /// two names.
+    /// two names. A file that is served from the disk counts as 0.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
@@ -405,7 +410,8 @@ impl Site {
     }
 
     /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same entries, rules and 404
-    /// pages. Ignores the variants of images and the pages that answer forms.
+    /// pages. Ignores the variants of images and the pages that answer forms. The first call computes the
+    /// fingerprint; later changes to the site do not change it.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
@@ -506,7 +512,8 @@ impl Site {
     }
 
     /// A copy of the site with the strong encodings that `encoded` returns. A file for which it returns
-    /// `None` keeps its encodings.
+    /// `None` keeps its encodings. Does not call `encoded` for files that are not compressible or have strong
+    /// encodings already.
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
@@ -543,7 +550,8 @@ impl Site {
         site
     }
 
-    /// The files of all entries and 404 pages. A file with several paths is returned once.
+    /// The files of all entries and 404 pages. A file with several paths is returned once. The pages that
+    /// answer forms, and those that confirm addresses, are not among them.
     pub fn files(&self) -> Vec<&Arc<File>> {
         let missing =
             std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page));

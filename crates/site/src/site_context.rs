@@ -22,7 +22,7 @@ use frontdesk_process::maps::HashMap;
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub(super) struct NavLink {
     pub title: String,
-    /// Percent-encoded.
+    /// The percent-encoded path.
     pub path: String,
 }
 
@@ -85,7 +85,8 @@ pub(super) struct SiteContext {
 }
 
 impl SiteData {
-    /// Collects the data that pages share from the documents and options of a structure.
+    /// Collects the data that pages share from the documents and options of a structure. Clears the footer,
+    /// words and redirects in its options, and reduces today's date to the year.
     pub fn new(structure: &Structure, has_search: bool) -> Self {
         let StructureInputs { options, languages, forms, .. } = &*structure.inputs;
         let documents = structure.documents();
@@ -122,6 +123,7 @@ impl SiteData {
 }
 
 impl SiteContext {
+    /// Converts the shared data to template values.
     pub fn new(data: Arc<SiteData>, templates: Arc<CompiledTheme>) -> Self {
         let english = WordList::english();
         Self {
@@ -155,6 +157,8 @@ impl SiteContext {
 }
 
 impl LanguageValues {
+    /// Converts the data of a language to template values. The words of the forms' script are `None` if they
+    /// are those in `english`.
     fn new(data: &LanguageData, site: &SiteData, english: &WordList) -> Self {
         let words = &data.language.words;
         Self {

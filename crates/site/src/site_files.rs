@@ -48,7 +48,7 @@ impl SourceFile {
     }
 
     /// Calls `read` with the text. Reads the file if the text is not in memory; fails if the file cannot be
-    /// read or has changed since the load listed it.
+    /// read or has changed since the load listed it. Does not keep a text that it reads.
     pub fn with_text<T>(&self, read: impl FnOnce(&str) -> T) -> Result<T, FileChanged> {
         match &*self.text.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(text) => Ok(read(text)),
@@ -141,6 +141,7 @@ enum FileContent {
 }
 
 impl FileContent {
+    /// The hash of the content; `None` for an excluded file.
     fn hash(&self) -> Option<&Hash> {
         match self {
             Self::Source(hash) => Some(hash),
@@ -166,7 +167,8 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// The purpose of a file in the folder `part`, which is one of [`SITE_FOLDERS`].
+    /// The purpose of a file in the folder `part`, which is one of [`SITE_FOLDERS`]. A file in `pages` or
+    /// `posts` that pages cannot show is not published unless `site.publish` lists it.
     fn of_file(part: &str, FoundFile { name, is_listed, .. }: &FoundFile) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
@@ -280,6 +282,7 @@ struct ReadFile {
 }
 
 impl<'a> FileReader<'a> {
+    /// Takes the files of the last load out of `known`. `Self::read` adds those of this load.
     fn new(known: &'a mut FileCache) -> Self {
         let before = std::mem::take(known).0;
         Self {
@@ -294,7 +297,8 @@ impl<'a> FileReader<'a> {
 
     /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and
     /// leaves out those whose content excludes them and copies of the operator's private files. Updates the
-    /// cache.
+    /// cache. Keeps files that are served from the disk open, up to the process's limit. Fails if a file
+    /// changes meanwhile.
     fn read(
         &mut self,
         found: Vec<FoundFile>,
@@ -348,6 +352,7 @@ pub(super) struct BuildFile {
 
 /// Reads the changed files in a build that are published, updates the cache, and reports unreadable files.
 /// Fails if a file changes meanwhile. `served_path` returns the path at which a file is served, by its name.
+/// Faults of the listing become warnings.
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,
@@ -388,7 +393,8 @@ pub(super) fn read_build(
 type ReadContent = (FileContent, Option<String>);
 
 /// Reads a file, or takes its content from `before` if the file is unchanged. The inner error is the fault of
-/// a file that cannot be read or published; the outer one means that the file changed while it was read.
+/// a file that cannot be read or published; the outer one means that the file changed while it was read. A
+/// file that its content excludes is `FileContent::Excluded`, and no fault.
 fn read_file(
     file: &FoundFile,
     purpose: Purpose,
@@ -459,8 +465,8 @@ pub(super) fn is_html(name: &str) -> bool {
     name.ends_with(".html") || name.ends_with(".htm")
 }
 
-/// Whether pages can show the file. Other files in `pages/` and `posts/`, such as notes and backups, are not
-/// published.
+/// Whether the file's extension is that of a PDF, or of an image, audio or video in a format that browsers
+/// show. Other files in `pages/` and `posts/`, such as notes and backups, are not published.
 fn is_media_file(name: &str) -> bool {
     match media_type(name).split_once('/') {
         // Browsers show formats that are registered without a vendor. TypeScript shares its extension with
@@ -494,6 +500,7 @@ pub(super) struct Asset {
 }
 
 impl Asset {
+    /// Derives the fingerprinted path from `path`, which is decoded, and from the hash of `blob`.
     pub fn new(path: String, blob: &Blob) -> Self {
         // 40 bits of the hash make it very unlikely that two versions of a file get the same name.
         let print = blob.fingerprint(10);
@@ -507,8 +514,8 @@ impl Asset {
     }
 }
 
-/// Gives every asset a fingerprinted name. Also returns the assets' URLs, keyed by the names that templates
-/// use.
+/// Gives every asset of the site and of the theme a fingerprinted name. A file of the site replaces the
+/// theme's file with the same path. Also returns the assets' URLs, keyed by the names that templates use.
 pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,

@@ -60,6 +60,7 @@ pub(super) struct StructureInputs {
 }
 
 impl StructureInputs {
+    /// Copies the inputs: of the files, names and hashes; of the options, all but the time of the load.
     pub fn new(
         options: &PagesOptions,
         forms: &[PageForm],
@@ -339,8 +340,9 @@ fn claim_paths(
     names
 }
 
-/// Accepts links to the sources in `invalid`, whose front matter has faults. Reports languages without a home
-/// page, unless its source is one of them or the folder `pages` is missing.
+/// Accepts links to the sources in `invalid`, whose front matter has faults. Reports each language without a
+/// home page, unless the page's source is one of them. For the default language, this is an error, unless the
+/// folder `pages` is missing; for others, a warning.
 fn report_missing_home_pages(
     names: &mut PathRegistry,
     invalid: &[(String, String)],
@@ -400,7 +402,8 @@ fn register_paths(
     }
 }
 
-/// Registers the paths of a page and its twin for its source, and its other paths as link targets.
+/// Registers the paths of a page and its twin for its source, and its other paths as link targets. If the
+/// path of the page has another owner, reports that, and does not claim the path of the twin.
 fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Vec<Fault>) {
     let line = document.line("slug");
     if names.claim(&document.path, document.place(), line, faults) {

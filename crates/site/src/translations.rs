@@ -16,7 +16,7 @@ pub(super) struct LanguageLink {
     pub language: String,
     /// The language's own name, such as `Deutsch`.
     pub name: String,
-    /// Percent-encoded.
+    /// The percent-encoded path.
     pub path: String,
     pub url: String,
     /// The value of `og:locale`.
@@ -110,7 +110,9 @@ impl<'a> Translations<'a> {
     }
 }
 
-/// A string that is the same for a page and all its translations.
+/// A string that is the same for a page and all its translations: their `translation` in the front matter, or
+/// else their file name without the language's folder, or for pages without one, the path without the
+/// language's prefix.
 fn key(document: &Document, languages: &[Language]) -> String {
     if let Some(name) = &document.front_matter.translation {
         return format!("translation {name}");

@@ -41,7 +41,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
 /// The Markdown below the front matter: the parts of the page in the order of the templates, and a link to
 /// the sitemap.
 ///
-/// `forms` are the names of the forms that the page shows.
+/// `forms` are the names of the forms that the page shows. Leaves out drafts in `listing`.
 fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], forms: &[&str]) -> String {
     let TemplateContext { shared, document, content, view } = *page;
     let options = &shared.data.options;

@@ -209,7 +209,8 @@ struct WordLine {
     line: usize,
 }
 
-/// Reads one of the site's own files. Reports and leaves out invalid words.
+/// Reads one of the site's own files. Reports and leaves out invalid words. If the file is not UTF-8, reports
+/// that and returns no words.
 fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
         faults.push(Fault::error(place, None, "the file is not valid UTF-8"));

@@ -150,8 +150,8 @@ fn is_key_header(line: &[u8]) -> bool {
 /// Minimum length of the Base64 of a key. Examples in texts are shorter.
 const MIN_KEY: usize = 20;
 
-/// Whether the text begins with the Base64 of a key, in the standard or the URL-safe alphabet, after white
-/// space and escaped line ends.
+/// Whether the text begins with at least [`MIN_KEY`] characters of Base64, in the standard or the URL-safe
+/// alphabet, after white space and escaped line ends.
 fn starts_with_base64(mut text: &[u8]) -> bool {
     loop {
         text = text.trim_ascii_start();
@@ -167,7 +167,8 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-/// Whether the text has a key as a value: in PEM after a quote, `=` or `:`, or PEM in Base64.
+/// Whether the text has a key as a value: in PEM after a quote, `=` or `:`, followed by Base64, or PEM in
+/// Base64.
 fn contains_quoted_key(text: &[u8]) -> bool {
     let is_value = |at: usize| {
         let before = text[..at].trim_ascii_end();
@@ -234,6 +235,7 @@ fn line_around(text: &[u8], at: usize) -> &[u8] {
 }
 
 /// Whether the text is a dump by PostgreSQL, MySQL, MariaDB, phpMyAdmin, Adminer or the shell of SQLite.
+/// Looks only at the first 200 bytes.
 fn is_dump(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 6] = [
         b"-- Adminer ",
@@ -250,7 +252,7 @@ fn is_dump(text: &[u8]) -> bool {
 /// Whether the text begins as an export of submissions does: with its first four columns as CSV, or with the
 /// first four members of a submission as JSON. Ignores what spreadsheets and other programs change when they
 /// save such a file: separators, quotes and white space. Other tables do not have these columns in this
-/// order.
+/// order. Looks only at the first 400 bytes.
 fn is_export(text: &[u8]) -> bool {
     let start = text[..text.len().min(400)].trim_ascii_start();
     let line = start.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
@@ -263,7 +265,7 @@ fn is_export(text: &[u8]) -> bool {
     let mut rest = compact.strip_prefix(b"[").unwrap_or(&compact);
     EXPORT_COLUMNS.iter().zip(["{", ",", ",", ","]).all(|(name, before)| {
         let member = format!("{before}\"{name}\":\"");
-        // The values contain no quotes.
+        // The values of these members contain no quotes.
         let after = rest.strip_prefix(member.as_bytes());
         let value =
             after.and_then(|after| after.iter().position(|byte| *byte == b'"').map(|at| &after[at + 1..]));

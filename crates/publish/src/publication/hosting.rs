@@ -21,6 +21,7 @@ const MAX_EXAMINED: usize = 1000;
 
 impl HostingFile {
     /// Determines from the name in the root of a build, or in `static/`, whether the entry is for a host.
+    /// Ignores case, and endings of compressed files such as `.gz`.
     pub fn from_name(name: &str, is_folder: bool) -> Option<Self> {
         // Not all file systems distinguish cases.
         let lower = name.to_ascii_lowercase();

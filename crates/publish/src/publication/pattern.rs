@@ -53,13 +53,15 @@ fn matches_parts(pattern: &[String], parts: &[&str], is_folder: bool) -> bool {
     }
 }
 
-/// Whether one name matches one component of a pattern other than `**`.
+/// Whether one name matches one component of a pattern other than `**`. A `*` does not match a dot at the
+/// beginning of the name.
 fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
     if name.first() == Some(&b'.') && pattern.first() != Some(&b'.') {
         return false;
     }
     let (mut at, mut from) = (0, 0);
-    // The index of the last `*`, and the end of what it matches: one more byte after each mismatch.
+    // The index of the last `*` in the pattern, and the end of the text that it matches, which moves on by
+    // one byte after each mismatch.
     let mut star: Option<(usize, usize)> = None;
     while from < name.len() {
         match pattern.get(at) {

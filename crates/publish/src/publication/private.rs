@@ -19,9 +19,10 @@ type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivatePath {
     pub path: PathBuf,
-    /// Why it is private, such as "`tls.key` names it".
+    /// Why the path is private, such as "`tls.key` names it".
     pub reason: String,
-    /// Whether files beside it are private whose names begin with its name, such as `inbox.sqlite-wal`.
+    /// Whether files in the same folder are private too if their names begin with the name of the private
+    /// file, such as `inbox.sqlite-wal`.
     pub has_companions: bool,
 }
 
@@ -86,7 +87,8 @@ impl<'a> PrivateFiles<'a> {
         Self { paths, ids, inner_ids: OnceLock::new(), has_mounts, contents }
     }
 
-    /// Returns why the file or folder is private, if it is. `real` is its canonical path.
+    /// Returns why the file or folder is private, if it is. `real` is its canonical path. Recognizes also
+    /// hard links, and files behind mounts; the first search for such a file reads all private folders.
     pub fn find(&self, real: &Path, file: &Metadata) -> Option<&'a str> {
         let is_private = |(path, own): &&(PathBuf, &PrivatePath)| {
             real.starts_with(path) || (own.has_companions && is_companion(real, path))
@@ -106,7 +108,8 @@ impl<'a> PrivateFiles<'a> {
         self.contents.get(content).map(|own| own.reason.as_str())
     }
 
-    /// The identities of all files below the folders. The first call reads these folders.
+    /// The identities of all files below the folders. The first call reads these folders. Skips folders that
+    /// cannot be read.
     fn inner_ids(&self) -> &HashMap<FileIdentity, &'a PrivatePath> {
         self.inner_ids.get_or_init(|| {
             let mut ids = HashMap::default();
@@ -141,7 +144,7 @@ fn content_hash(path: &Path) -> Option<Hash> {
 
 /// Whether something is mounted on, or below, one of the folders, according to `/proc/self/mountinfo`.
 fn has_mount_in(mounts: &str, folders: &[PathBuf]) -> bool {
-    // A space in a path is `\040`.
+    // In `mountinfo`, a space in a path is `\040`.
     let escaped = |folder: &PathBuf| {
         let mut name = folder.to_string_lossy().replace('\\', "\\134");
         for (character, code) in [(' ', "\\040"), ('\t', "\\011"), ('\n', "\\012")] {
@@ -154,6 +157,7 @@ fn has_mount_in(mounts: &str, folders: &[PathBuf]) -> bool {
     points.any(|point| folders.iter().any(|folder| Path::new(point).starts_with(folder)))
 }
 
+/// Whether `real` is in the folder of `path`, and has a name that begins with the name of `path`.
 fn is_companion(real: &Path, path: &Path) -> bool {
     let names = real.file_name().zip(path.file_name());
     real.parent() == path.parent()

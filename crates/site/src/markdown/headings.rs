@@ -18,6 +18,7 @@ impl AnchoredHeadings {
 }
 
 impl HeadingAdapter for AnchoredHeadings {
+    /// Writes the start tag and the link. The id is empty if there are more headings than ids.
     fn enter(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta, _: Option<Sourcepos>) -> fmt::Result {
         let next = self.0.lock().ok().and_then(|mut ids| ids.next());
         let id = escape_html(&next.unwrap_or_default());

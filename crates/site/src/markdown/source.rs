@@ -12,6 +12,7 @@ pub(super) struct SourceText<'a> {
 }
 
 impl<'a> SourceText<'a> {
+    /// Finds the lines. A text that ends with a line end has an empty last line.
     pub fn new(text: &'a str) -> Self {
         let mut lines = vec![0];
         lines.extend(memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).filter_map(|at| {

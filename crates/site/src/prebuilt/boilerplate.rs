@@ -9,7 +9,8 @@ use super::conversion::Facts;
 const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
-/// The hashes of blocks of links that nearly all pages of a language share.
+/// The hashes of blocks of links that nearly all pages of a language share. Pages that state no language
+/// count as one language.
 pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Facts>) -> HashSet<u64> {
     let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
     for page in pages {

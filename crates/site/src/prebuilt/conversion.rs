@@ -39,7 +39,7 @@ pub(super) struct Facts {
     pub policy: String,
     /// The names in the page's attributes `data-frontdesk`.
     pub forms: Vec<String>,
-    /// See [`Converted::link_blocks`].
+    /// Two hashes of each block of links, see [`Converted::link_blocks`].
     pub link_blocks: Vec<[u64; 2]>,
     pub declared_title: Option<String>,
     pub has_title_as_heading: bool,
@@ -73,7 +73,7 @@ struct MetadataFields {
 /// The parts of a page that belong to the site, because other pages have them too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shared {
-    /// Hashes of blocks of links.
+    /// The hashes of the page's blocks of links that other pages share.
     pub links: HashSet<u64>,
     /// The name of the site, if the title or the first-level heading of the Markdown contains it.
     pub site_name: Option<String>,

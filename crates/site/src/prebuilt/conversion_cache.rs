@@ -21,10 +21,10 @@ use frontdesk_process::cache_folder::{
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::parallel::in_parallel;
 
-/// The beginning of each file. Increment the number if the format changes.
+/// The beginning of each cache file. Increment the number if the format changes.
 const MAGIC: &[u8] = b"frontdesk conversion 1\n";
 
-/// Stored instead of the length of the Markdown if the conversion has none.
+/// Replaces the length of the Markdown in a cache file if the conversion has none.
 const NO_MARKDOWN: u32 = u32::MAX;
 
 /// The conversions in a folder. Missing and damaged files count as missing.
@@ -105,7 +105,7 @@ impl ConversionCache {
         });
         let results: io::Result<Vec<bool>> = results.into_iter().collect();
         if !results.as_ref().is_ok_and(|results| results.iter().all(|is_written| *is_written)) {
-            // Keep them for the next call, which stores those that the site still uses then.
+            // Keep the new conversions for the next call, which stores those that the site still uses then.
             self.state.lock().unwrap_or_else(PoisonError::into_inner).new.extend(new);
             return results.map(drop);
         }

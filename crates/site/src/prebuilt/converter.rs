@@ -25,6 +25,7 @@ pub(super) struct PageConverter<'a> {
 }
 
 impl<'a> PageConverter<'a> {
+    /// Prepares the options that all conversions share. An invalid selector counts as empty.
     pub fn new(build: &BuildOptions, forms: &FormTexts, places: &'a CachePlaces) -> Self {
         // Invalid selectors were rejected when the configuration was read.
         let selector =
@@ -44,7 +45,9 @@ impl<'a> PageConverter<'a> {
     }
 
     /// The conversion of a page without the parts in `shared`. `inputs` is the result of [`Self::inputs`].
-    /// With `needs_text`, the conversion has its Markdown. Returns the panic if the conversion panics.
+    /// With `needs_text`, the conversion has its Markdown. Returns the panic if the conversion panics. Reads
+    /// the conversion from the cache on disk if that has it; otherwise, converts the page and records the
+    /// conversion as new.
     pub fn convert(
         &self,
         page: &HtmlPage<'_>,

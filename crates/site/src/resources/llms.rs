@@ -13,9 +13,9 @@ use crate::{Language, PageSummary, PagesOptions, Site, WordList, escape_text};
 /// than 50,000 characters, so that it fits into a model's context.
 const MAX_LISTED: usize = 40_000;
 
-/// Builds `llms.txt` in a language: a heading, a summary, and lists of links to the Markdown of its pages.
-/// Returns the percent-encoded path and the text of `llms.txt`, followed by those of each further guide. The
-/// guide in the default language links to those in other languages.
+/// Builds `llms.txt` in a language: a heading, a summary, and lists of links to the Markdown of its pages,
+/// except generated ones. Returns the percent-encoded path and the text of `llms.txt`, followed by those of
+/// each further guide. The guide in the default language links to those in other languages.
 pub(super) fn build_guides(
     pages: &[PageSummary],
     languages: &[Language],

@@ -81,6 +81,7 @@ fn summary(forms: &FormSet) -> String {
 }
 
 /// Says whose forms these are, whether they need credentials, and what agents must do before they send one.
+/// Without forms, says only that there are none.
 fn describe_forms(options: &PagesOptions, resources: &ResourceOptions) -> String {
     let website = wording::website(options);
     let forms = match options.form_set.iter().len() {

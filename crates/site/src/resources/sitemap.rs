@@ -79,7 +79,7 @@ fn list_as_xml(
 }
 
 /// The sitemap in Markdown, which links to the Markdown of each page. Divides pages, posts and generated
-/// lists into sections.
+/// lists into sections. Leaves out empty sections.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_url: &str) -> String {
     let words = &language.words;
     let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.name)]));

@@ -37,7 +37,8 @@ struct Segment {
 pub(super) type Captures<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 impl Pattern {
-    /// Parses a pattern. The error completes a sentence whose subject is the rule.
+    /// Parses a pattern. The error completes a sentence whose subject is the rule. In Netlify's dialect, the
+    /// pattern ignores a final slash.
     pub(super) fn parse(text: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
         let Some(path) = text.strip_prefix('/') else {
             return Err("applies to another host or is not a path; paths begin with `/`");
@@ -149,7 +150,8 @@ impl Pattern {
     /// The values of the placeholders in a decoded path. `None` if the path does not match.
     ///
     /// As on Netlify and Cloudflare Pages, each placeholder takes as much text as it can, the first ones
-    /// first. The time grows linearly with the length of the path.
+    /// first. The time grows linearly with the length of the path. A pattern that ignores a final slash
+    /// matches paths with and without one, and `/blog/*` also matches `/blog`.
     pub(super) fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let mut captures = Captures::new();
         if self.matches(path, &mut captures) {
@@ -195,7 +197,8 @@ impl Pattern {
 }
 
 /// Matches the first segments of a path, each with the slash before it. Returns the rest of the path; `None`
-/// if a segment does not match.
+/// if a segment does not match. Appends the values of placeholders to `captures`; if a segment does not
+/// match, perhaps some of them.
 fn match_segments<'a>(
     segments: &'a [Segment],
     path: &'a str,
@@ -253,7 +256,8 @@ impl Segment {
         self.placeholders.is_empty().then_some(&*self.text)
     }
 
-    /// Whether the segment matches `text`, which has no slash. Adds the values of the placeholders.
+    /// Whether the segment matches `text`, which has no slash. Adds the values of the placeholders. Each
+    /// value has at least one character. If the segment does not match, perhaps adds some of the values.
     fn matches<'a>(&'a self, text: &'a str, captures: &mut Captures<'a>) -> bool {
         let Some((_, last)) = self.placeholders.last() else { return text == self.text };
         let values = text.strip_prefix(&*self.text).and_then(|values| values.strip_suffix(&**last));
@@ -290,7 +294,7 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     while let Some((before, after)) = rest.split_once(':') {
         filled.push_str(before);
         let (name, tail) = after.split_at(name_length(after));
-        // Values have no `?` after encoding, so this one is the target's.
+        // Encoded values have no `?`, so a `?` in `filled` is that of the target.
         let is_in_query = filled.contains('?');
         match captures.iter().find(|(known, _)| *known == name) {
             Some((_, value)) if is_in_query => filled.extend(utf8_percent_encode(value, NOT_IN_QUERY_VALUE)),

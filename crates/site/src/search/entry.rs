@@ -16,7 +16,7 @@ const MAX_DESCRIPTION: usize = 300;
 /// A page to search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchDocument<'a> {
-    /// Percent-encoded.
+    /// The percent-encoded path.
     pub path: Cow<'a, str>,
     pub title: &'a str,
     pub description: &'a str,
@@ -103,7 +103,7 @@ fn cut(text: &str, length: usize) -> &str {
 }
 
 /// The first of those `words` that the shown texts do not contain, with a total length of at most `length`
-/// bytes. Leaves out a word with the same hash as a shown one.
+/// bytes. Leaves out a word with the same hash as a shown one. Stops at the first word that does not fit.
 fn other_words(shown: &[TextPart<'_>], words: &[(WordHash, &str)], length: usize) -> String {
     let mut known = HashSet::default();
     for part in shown {

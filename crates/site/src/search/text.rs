@@ -35,8 +35,8 @@ pub(super) struct TextPart<'a> {
 }
 
 impl PageText {
-    /// Divides HTML into parts at headings of levels 1 to 4 that have an anchor, and removes the markup. Also
-    /// returns the hashes of [`Self::words`].
+    /// Divides HTML into parts at headings of levels 1 to 4 that have an anchor, and removes the markup and
+    /// the content of elements such as scripts. Also returns the hashes of [`Self::words`].
     pub fn read(html: &str) -> (Self, Vec<WordHash>) {
         let mut reader = TextReader::default();
         reader.page.parts.push(PartRanges::default());
@@ -66,6 +66,7 @@ impl PageText {
         (page, hashes)
     }
 
+    /// The parts in document order, without those that have neither an anchor nor text.
     pub fn parts(&self) -> impl Iterator<Item = TextPart<'_>> {
         self.parts.iter().map(|part| TextPart {
             anchor: &part.anchor,
@@ -90,6 +91,7 @@ struct TextReader {
 }
 
 impl TextReader {
+    /// Reads the HTML from its beginning to its end into the page.
     fn read(&mut self, html: &str) {
         let mut rest = html;
         while let Some(at) = memchr(b'<', rest.as_bytes()) {
@@ -126,7 +128,7 @@ impl TextReader {
     }
 
     /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. A heading
-    /// with an anchor begins a new part. Returns the rest.
+    /// with an anchor begins a new part. A `<` that begins neither is text. Returns the rest.
     fn read_markup<'a>(&mut self, html: &'a str) -> &'a str {
         if let Some(comment) = html.strip_prefix("<!--") {
             return comment.split_once("-->").map_or("", |(_, after)| after);
@@ -171,6 +173,7 @@ enum Element {
 }
 
 impl Element {
+    /// The role of the element with this name, in any case. Unknown elements are blocks.
     fn named(name: &[u8]) -> Self {
         // No name in the list below is longer than 8 bytes.
         let mut lower = [0; 8];
@@ -187,7 +190,8 @@ impl Element {
     }
 }
 
-/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag.
+/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag. If there
+/// is no closing `>`, the length of the whole text.
 fn tag_length(tag: &str) -> usize {
     let bytes = tag.as_bytes();
     let mut at = 0;
@@ -234,6 +238,7 @@ fn read_reference(text: &str) -> (char, usize) {
     c.zip(end).map_or(('&', 1), |(c, end)| (c, end + 1))
 }
 
+/// Decodes the references that `read_reference` supports. Others stay as they are.
 fn decode_references(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find('&') else { return text.into() };
     let mut decoded = text[..first].to_owned();
