@@ -75,7 +75,7 @@ fn read_channel(
             value::parse_bool,
         );
     if !has_kind {
-        // Which other keys the channel has depends on its kind.
+        // Do not report other keys as unknown: which keys a channel has depends on its kind.
         r.skip_table();
     }
     Some(ChannelOptions { name, forms, when, concurrency, has_daily_quota, kind: kind? })
@@ -425,7 +425,7 @@ fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {
     value::one_of(&modes)(raw).map_err(|_| expected.to_owned())
 }
 
-/// Parses a host name or an IP address, without a port.
+/// Parses a host name or an IP address, without a port. May be empty.
 fn parse_host(raw: &Raw) -> ParseResult<String> {
     let text = value::parse_line(raw)?;
     let plain = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b':'));
@@ -470,6 +470,7 @@ fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     if is_id || is_name { Ok(text) } else { Err(expected.to_owned()) }
 }
 
+/// Parses at most two keys, or none. The error does not quote them.
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
@@ -488,7 +489,7 @@ enum Recipients {
 fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     let from_text;
     let raw = match raw.as_text().filter(|text| text.starts_with('{')) {
-        // The environment has only text.
+        // The environment has only text, so a table there is text in TOML.
         Some(text) => {
             from_text = DeValue::parse(text).map(|value| Raw::from_toml(value.get_ref()));
             from_text.as_ref().unwrap_or(raw)
@@ -513,6 +514,7 @@ fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     Ok(Recipients::ByValue(field.clone(), cases.ok_or(expected)?))
 }
 
+/// Parses a list of e-mail addresses, which may be empty.
 fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
     let address = |item: &str| {
         let address = value::email(&Raw::Text(item.to_owned())).ok()?;

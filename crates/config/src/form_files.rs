@@ -64,6 +64,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     FormSet::new(forms).with_faulty(faulty)
 }
 
+/// Reads the definition in one file. `None`, after recording the faults, if it has any.
 fn read_file(r: &mut Reader<'_>, folder: &Path, name: &str, place: &str) -> Option<FormFile> {
     let text = toml_folder::read(folder, name);
     let file = match (text, FormSet::built_in().named(name)) {

@@ -204,6 +204,7 @@ fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
     }
 }
 
+/// Parses `ADDRESS = ROLE`, or `ADDRESS` with the role `edit`. Converts the address to lower case.
 fn parse_user(text: &str) -> Result<User, String> {
     let (address, role) = match text.split_once('=') {
         Some((address, role)) => (address.trim(), Some(role.trim())),

@@ -29,18 +29,20 @@ pub struct ConfigKey {
 /// The effect of a change to a key. A reload puts every change into effect except [`Effect::Restart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Only what every reload renews: pages, responses, limits, and how submissions are stored and screened.
+    /// A change affects only what every reload renews: pages, responses, limits, and how submissions are
+    /// stored and screened.
     Requests,
-    /// Also the delivery worker: its channels and their mails, maintenance, and its grace period.
+    /// A change also affects the delivery worker: its channels and their mails, maintenance, and its grace
+    /// period.
     Deliveries,
-    /// Also the cached keys of agents, which are discarded.
+    /// A change also discards the cached keys of agents.
     Agents,
-    /// Nothing before the server is restarted. Until then, the key keeps its value.
+    /// A change has no effect before the server is restarted. Until then, the key keeps its value.
     Restart,
 }
 
 impl ConfigKey {
-    /// [`Reader::get`] adds the documentation.
+    /// A key without an example or other properties. [`Reader::get`] adds the documentation.
     fn new(effect: Effect, name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             name: name.into(),

@@ -320,7 +320,8 @@ impl<'a> Reader<'a> {
             let name = entries.iter().find(|(key, _)| key[prefix.len()..] == *"name").map(|(_, name)| name);
             let name = match name {
                 None => Err((first, "needs a `name`".to_owned())),
-                // Channels with these names would share their environment variables.
+                // Two channels whose names differ only in `-` and `_` would share their environment
+                // variables.
                 Some((Raw::Text(name), line))
                     if names.iter().any(|other| variable_name(other) == variable_name(name)) =>
                 {
@@ -441,7 +442,7 @@ impl<'a> Reader<'a> {
                     let known = closest(name, known.iter().copied()).or_else(elsewhere);
                     misspelled.extend(known.map(str::to_owned));
                     let fault = add_suggestion(fault(format!("unknown key `{name}`")), known);
-                    // Without a suggestion, the whole table may be meant; above the first table, nothing.
+                    // Without a suggestion, any key of the table may be meant; above the first table, none.
                     let meant = known.or(Some(table)).filter(|meant| !meant.is_empty());
                     Fault { key: meant.map(str::to_owned), ..fault }
                 }

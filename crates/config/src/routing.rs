@@ -62,8 +62,8 @@ pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condit
     Condition::Fields(fields)
 }
 
-/// Parses `"always"`, or a table of fields with a value or a list of values. Text that is neither empty nor
-/// `always` is such a table in TOML, because the environment has only text.
+/// Parses `"always"`, or a table of fields with a value or a list of values. Empty text is the default,
+/// [`Condition::Otherwise`]. Any other text is such a table in TOML, because the environment has only text.
 fn parse_condition(raw: &Raw) -> ParseResult<Condition> {
     let expected = "\"always\", or fields with their values, such as { plan = [\"Team\", \"Enterprise\"] }";
     let from_text;
@@ -149,8 +149,9 @@ fn find_fields(
     Some(fields)
 }
 
-/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. `None`
-/// if a form's file has faults, or, after recording an error, if no form of the channel has the field.
+/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. Records
+/// an error for a text that is no value of the field, and leaves it out. `None` if a form's file has faults,
+/// or, after recording an error, if no form of the channel has the field.
 pub(super) fn read_recipients(
     r: &mut Reader<'_>,
     forms: &ChannelForms,

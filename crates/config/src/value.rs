@@ -212,7 +212,8 @@ pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     }
 }
 
-/// Parses the URL path below which a build is served. The result has a slash at both ends.
+/// Parses the URL path below which a build is served. The result has a slash at both ends, and its escapes
+/// are decoded.
 pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a path such as \"/docs/\"", |text| {
         let mount = format!("{}/", text.trim_end_matches('/'));
@@ -244,7 +245,7 @@ pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// Returns a parser for whole numbers in a range.
+/// Returns a parser for whole numbers in a range, also as text.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
@@ -316,7 +317,7 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<
     }
 }
 
-/// Parses the disk space to keep free.
+/// Parses the disk space to keep free: a size, "auto", or "off".
 pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     match raw.as_text() {
         Some("auto") => Ok(MinFree::Auto),
@@ -337,6 +338,7 @@ pub(super) fn optional_local_time(raw: &Raw) -> ParseResult<Option<jiff::civil::
     parse_time(raw, "a time of day such as \"08:00\", or \"off\"")
 }
 
+/// Parses a time of day as `HH:MM`, or "off" as `None`. The error is `expected`.
 fn parse_time(raw: &Raw, expected: &str) -> ParseResult<Option<jiff::civil::Time>> {
     parse_text(raw, expected, |text| match text {
         "off" => Some(None),
@@ -418,6 +420,7 @@ pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
 /// can test guesses of the secret.
 const MIN_SECRET_CHARS: usize = 16;
 
+/// Parses a secret of at least [`MIN_SECRET_CHARS`]. The caller accepts an empty one.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let expected = format!(
         "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"

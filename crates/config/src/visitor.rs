@@ -153,7 +153,7 @@ pub(super) fn read_channels(
             let Some(path) = path else { continue };
             let source =
                 MailSource { path, site, key: format!("forms.{}.{key}", form.form), form: form.form };
-            // The faults of the text that a reminder shares have been recorded.
+            // A reminder shares the text of the confirmation, whose faults have been recorded.
             let is_usable = mail != VisitorMail::Reminder
                 || found.iter().any(|it| {
                     it.name == VisitorMail::Confirmation.name() && it.forms.contains(&source.form.to_owned())

@@ -230,7 +230,7 @@ impl Converter<'_> {
                 Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
                     return Some(dom.has_attribute(id, "checked"));
                 }
-                // The icons of Asciidoctor.
+                // The icons of Asciidoctor for a checkbox.
                 Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
                 Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
                 Tag::Ul | Tag::Ol => return None,

@@ -194,7 +194,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id),
         "style" => style_is("display", "none") || style_is("visibility", "hidden"),
         "class" => dom.classes(id).any(|c| {
-            // In a button, this text only names a symbol.
+            // In a button, text for screen readers only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
                 // LaTeXML hides this part of a footnote mark; it contains no note.
                 || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
@@ -306,9 +306,9 @@ fn comparable_content(dom: &Dom, id: NodeId) -> String {
 /// Why an element may be a copy of a sibling.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CopyMark {
-    /// It is shown only at some widths of the screen.
+    /// The element is shown only at some widths of the screen.
     Width,
-    /// A slider or an animation repeats it for its effect.
+    /// A slider or an animation repeats the element for its effect.
     Slide,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
             let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
             dom.has_class_in(id, &["cm-content", "CodeMirror-code"])
-                // Doxygen, Writerside
+                // The code blocks of Doxygen, and below those of Writerside.
                 || dom.has_class(id, "fragment") && only_lines()
                 || dom.has_class(id, "code-block")
                     && dom.has_attribute(id, "data-lang")
@@ -58,7 +58,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
 /// Whether a table only places line numbers beside code.
 fn is_code_table(dom: &Dom, id: NodeId) -> bool {
     let is_gutter = || {
-        // One row with the numbers and the code.
+        // A table with one row: the line numbers and the code.
         let rows = dom.descendants(id).take(4).filter(|&d| dom.tag(d) == Tag::Tr);
         let cells: Vec<NodeId> = rows.flat_map(|row| dom.child_elements(row)).take(3).collect();
         matches!(*cells, [numbers, code] if is_line_numbers(dom, numbers) && dom.find(code, Tag::Pre).is_some())
@@ -143,7 +143,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let end = text.trim_end().len();
     let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let text = &text[start.min(end)..end];
-    // Doxygen's lines keep their indentation.
+    // A `<pre>` and the fragments of Doxygen keep their indentation.
     let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment");
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
 }
@@ -206,6 +206,7 @@ fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
     is_row && dom.previous_element(id).is_none() && dom.next_element(id).is_some() && is_line_numbers(dom, id)
 }
 
+/// Whether the text of an element consists of numbers.
 fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     let text = dom.text_content(id);
     let text = text.trim();

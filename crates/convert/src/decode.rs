@@ -18,11 +18,11 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     });
     let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    // A declaration that can be read as ASCII is not UTF-16.
+    // A file whose declaration can be read as ASCII is not UTF-16, even if it declares that.
     let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
     match std::str::from_utf8(bytes) {
         Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
-        // Browsers fall back to this encoding.
+        // Browsers fall back to Windows-1252.
         _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
     }
 }

@@ -63,6 +63,7 @@ struct Found {
 }
 
 impl Found {
+    /// Adds a note. Does nothing if it has been added before, also with another number.
     fn add_note(&mut self, note: NodeId, number: String) {
         self.numbers.entry(note).or_insert_with(|| {
             self.order.push(note);
@@ -74,7 +75,8 @@ impl Found {
 /// Finds the footnotes whose references are links to the notes.
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
-    // Any number of links may have the same target, and any number of targets may be in the same note.
+    // Caches the note of each target, and what each note contains: many links may have the same target, and
+    // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {

@@ -482,7 +482,7 @@ fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
         c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
-        // Here, `address` is an e-mail address.
+        // In all other cases, `address` is an e-mail address.
         c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
     }
 }

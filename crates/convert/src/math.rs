@@ -14,7 +14,7 @@ pub(super) struct Formula {
 }
 
 impl Formula {
-    /// Adds the formula to inline Markdown, unless its TeX is empty.
+    /// Adds the formula to inline Markdown on one line, unless its TeX is empty.
     pub(super) fn write(&self, out: &mut Inline) {
         let tex = self.tex.replace('\n', " ");
         let tex = if out.is_cell { tex.replace('|', "\\|") } else { tex };
@@ -66,7 +66,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         || matches!(display, Some("true" | "block"))
         || is_mathjax && display.is_some() && dom.has_attribute(id, "jax")
         || dom.tag(id) == Tag::Div && (is_plain || tex.is_some())
-        // `math-block` or `math-display`, but not `inline-block`.
+        // Classes such as `math-block` or `math-display`, but not `inline-block`.
         || dom.classes(id).any(|c| {
             (c.contains("math") || c.contains("tex")) && (c.ends_with("block") || c.ends_with("display"))
         });

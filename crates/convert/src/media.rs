@@ -11,8 +11,8 @@ const LAZY_SOURCES: &[&str] = &[
     "data-lazy",
 ];
 
-/// Resolves an address against `base` and escapes it for Markdown. A fragment stays as it is. `None` if the
-/// address is empty or `#`, runs a script or embeds data.
+/// Resolves an address against `base` and escapes it for Markdown. A fragment, and an address that cannot be
+/// resolved, stay as they are. `None` if the address is empty or `#`, runs a script or embeds data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     let link = link.trim();
     let scheme = link.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -45,7 +45,7 @@ fn escape_destination(link: &str) -> String {
         match c {
             '\n' | '\r' | '\t' => {}
             '(' | ')' if !is_balanced => out.extend(['\\', c]),
-            // Some parsers read `\&amp;` as `&`.
+            // Write `&amp;` instead of `\&`: some parsers read `\&amp;` as `&`.
             '&' if may_be_entity(&link[at..], false) => out.push_str("&amp;"),
             c if is_unsafe(c) => {
                 for byte in link[at..at + c.len_utf8()].bytes() {
@@ -80,7 +80,7 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
         return None;
     }
     let after = text_after(dom, link);
-    // Renderers encode the other characters of an address.
+    // Renderers encode the characters of an address that are not ASCII: compare the addresses afterward.
     let is_encoded = !text.is_ascii() && {
         let scheme = if text.starts_with("www.") { "http://" } else { "" };
         let own = Url::parse(&format!("{scheme}{text}"));
@@ -124,7 +124,7 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
         let Some(next) = dom.node(id).next else {
-            // The Markdown of these elements ends an address.
+            // An autolink ends at the delimiter or tag that Markdown writes for these elements.
             let is_delimited = |tag| {
                 use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};
                 matches!(tag, B | Del | Em | I | Kbd | Mark | S | Strike | Strong | Sub | Sup)
@@ -189,6 +189,7 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     lazy.map(str::to_owned).or_else(|| plain().filter(|_| !is_small)).or_else(set).or_else(plain)
 }
 
+/// Whether an image's address is that of a placeholder: a `data:` URL, or a file such as `blank.gif`.
 fn is_placeholder_image(source: &str) -> bool {
     source.starts_with("data:")
         || source.starts_with("about:")
@@ -215,6 +216,8 @@ fn largest_candidate(set: &str) -> Option<String> {
     best.map(|(_, address)| address.to_owned())
 }
 
+/// Whether an image shows an emoji: its class says so and its description is short, or its description has
+/// only characters from U+1F300 on.
 fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
     let is_marked = dom.has_class_in(id, &["emoji", "wp-smiley", "gemoji"]);
     !alt.is_empty() && (is_marked && alt.chars().count() <= 8 || alt.chars().all(|c| c >= '\u{1F300}'))

@@ -28,8 +28,9 @@ pub struct Metadata {
 /// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
-/// Reads the metadata of a page except its title, and resolves links against `base`. The title depends on the
-/// headings of the main region.
+/// Reads the metadata of a page except its title, and resolves links against `base`. The author and the dates
+/// come from JSON-LD if it has them, other values from `<meta>` first. The title depends on the headings of
+/// the main region.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {
@@ -123,7 +124,8 @@ impl Titles {
                 headings.insert(0, text);
                 break;
             }
-            // A page without any title may be a part of another one.
+            // A page that declares no title may be a part of another one: only a first-level heading is its
+            // title.
             if at == 0 && !self.declared.is_empty() {
                 headings.push(text);
             }

@@ -220,7 +220,8 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     match text.as_str() {
         "" => is_named && dom.find(link, Tag::Img).is_none(),
         _ if is_named => is_symbol || says_so && href.starts_with('#'),
-        // Without such a class, a link may be about the symbol, so its place decides; only `↩` needs none.
+        // Without a class for permalinks, a link may be about the symbol, so its place decides; `↩` needs no
+        // place.
         _ if is_symbol => {
             let is_title = |id| dom.tag(id) == Tag::Dt || dom.is_heading(id);
             text.contains('↩')

@@ -92,6 +92,8 @@ impl Limiter {
 impl TokenSink for Limiter {
     type Handle = NodeId;
 
+    /// Passes a token on to the tree builder. Drops parse errors, and start tags beyond the limits, for which
+    /// it sets `is_truncated`.
     fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<NodeId> {
         let Token::TagToken(tag) = &token else {
             return match token {
@@ -191,6 +193,7 @@ impl TreeSink for Sink {
         self.dom.borrow_mut().push(Tag::Ignored, Data::Empty)
     }
 
+    /// Appends a child. Text is merged with a text node at the end.
     fn append(&self, parent: &NodeId, child: NodeOrText<NodeId>) {
         let last = self.dom.borrow().node(*parent).last;
         if !self.merge_text(last, &child) {
@@ -199,6 +202,7 @@ impl TreeSink for Sink {
         }
     }
 
+    /// Inserts a child before a node. Text is merged with a text node there.
     fn append_before_sibling(&self, sibling: &NodeId, child: NodeOrText<NodeId>) {
         let previous = self.dom.borrow().node(*sibling).previous;
         if !self.merge_text(previous, &child) {
@@ -207,6 +211,7 @@ impl TreeSink for Sink {
         }
     }
 
+    /// Inserts a child before `element` if that is in the tree, and otherwise at the end of `previous`.
     fn append_based_on_parent_node(&self, element: &NodeId, previous: &NodeId, child: NodeOrText<NodeId>) {
         if self.dom.borrow().parent(*element).is_some() {
             self.append_before_sibling(element, child);
@@ -228,6 +233,7 @@ impl TreeSink for Sink {
 
     fn set_quirks_mode(&self, _: QuirksMode) {}
 
+    /// Adds attributes that the element does not have. Drops those beyond [`MAX_ATTRIBUTES`].
     fn add_attrs_if_missing(&self, target: &NodeId, attributes: Vec<Attribute>) {
         let mut dom = self.dom.borrow_mut();
         if let Data::Element(element) = &mut dom.node_mut(*target).data {
@@ -245,6 +251,7 @@ impl TreeSink for Sink {
         self.dom.borrow_mut().detach(*target);
     }
 
+    /// Moves all children of `node` to the end of those of `new_parent`.
     fn reparent_children(&self, node: &NodeId, new_parent: &NodeId) {
         let mut dom = self.dom.borrow_mut();
         while let Some(child) = dom.node(*node).first {

@@ -354,6 +354,7 @@ fn write_code_lines<'t>(lines: impl Iterator<Item = &'t str>, out: &mut Inline) 
     }
 }
 
+/// Writes a code span, unless the text is empty.
 fn write_code(text: &str, out: &mut Inline) {
     if !text.is_empty() {
         out.add_code(&if out.is_cell { text.replace('|', "\\|") } else { text.to_owned() });

@@ -5,40 +5,41 @@ use std::fmt;
 /// Why the Markdown leaves out an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// It is outside the main region.
+    /// The element is outside the main region.
     Outside,
-    /// A selector, `data-pagefind-ignore` or `data-markdown-ignore` excludes it.
+    /// A selector, `data-pagefind-ignore` or `data-markdown-ignore` excludes the element.
     Excluded,
-    /// Browsers do not show it and no control on the page opens it, or it is a label for screen readers that
-    /// Markdown makes redundant.
+    /// Browsers do not show the element and no control on the page opens it, or it is a label for screen
+    /// readers that Markdown makes redundant.
     Hidden,
-    /// It repeats a sibling for a slider or for some widths of the screen.
+    /// The element repeats a sibling for a slider or for some widths of the screen.
     Copy,
-    /// It is navigation: `<nav>`, a list of the page's own sections below a title such as "Contents", or
-    /// links beside the content of a generator that lead to the pages around.
+    /// The element is navigation: `<nav>`, a list of the page's own sections below a title such as
+    /// "Contents", or links beside the content of a generator that lead to the pages around.
     Navigation,
-    /// It is a link to its own place on the page.
+    /// The element is a link to its own place on the page.
     Permalink,
-    /// It is a button that copies something, a form control, or a shape in a drawing.
+    /// The element is a button that copies something, a form control, or a shape in a drawing.
     Control,
-    /// It is a form of the site, which Markdown describes for programs.
+    /// The element is a form of the site, which Markdown describes for programs.
     Form,
-    /// It is in a code block and not code: a line number, a prompt, or the name of the language.
+    /// The element is in a code block and not code: a line number, a prompt, or the name of the language.
     NotCode,
-    /// It is the title or the icon of an alert, and says no more than the kind of the alert.
+    /// The element is the title or the icon of an alert, and says no more than the kind of the alert.
     AlertTitle,
-    /// It is a tab, whose text is the label of its panel.
+    /// The element is a tab, whose text is the label of its panel.
     Tab,
-    /// It is a formula, which Markdown shows as TeX.
+    /// The element is a formula, which Markdown shows as TeX.
     Formula,
-    /// It is the number of a footnote or of a list item, the title above the footnotes, or a link back from
-    /// one. Markdown writes these itself.
+    /// The element is the number of a footnote or of a list item, the title above the footnotes, or a link
+    /// back from one. Markdown writes these itself.
     FootnoteMark,
-    /// It is shown instead of an embedded video or page that cannot be shown, and a link replaces both.
+    /// The element is shown instead of an embedded video or page that cannot be shown, and a link replaces
+    /// both.
     Fallback,
-    /// It is probably not part of the article. Applies only in the mode for articles.
+    /// The element is probably not part of the article. Applies only in the mode for articles.
     Article,
-    /// It is a cell in a column beyond the maximum of a table.
+    /// The element is a cell in a column beyond the maximum of a table.
     TooWide,
 }
 

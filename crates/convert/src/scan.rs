@@ -76,6 +76,7 @@ pub(super) fn description(image: &str) -> &str {
     &image[2..end_of_description(image).unwrap_or(image.len())]
 }
 
+/// The length of the code span at the start of the text; that of the text if no fence closes the span.
 fn length_of_code(text: &str) -> usize {
     let fence = &text[..text.len() - text.trim_start_matches('`').len()];
     text[fence.len()..].find(fence).map_or(text.len(), |end| end + 2 * fence.len())
@@ -87,7 +88,7 @@ fn length_of_image(text: &str) -> Option<usize> {
     text[end..].starts_with("](").then(|| end + length_of_destination(&text[end..]))
 }
 
-/// Where the description of the image at the start of the text ends.
+/// Where the description of the image at the start of the text ends. `None` if the bracket is not closed.
 fn end_of_description(text: &str) -> Option<usize> {
     find_unescaped(text.get(2..)?, |c| c == b']').map(|at| at + 2)
 }

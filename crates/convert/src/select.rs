@@ -138,6 +138,7 @@ impl Element for ElementRef<'_> {
         self.name().map(|own| (&own.local, &own.ns)) == other.name().map(|own| (&own.local, &own.ns))
     }
 
+    /// Ignores the namespace of the attribute.
     fn attr_matches(
         &self,
         _: &NamespaceConstraint<&Namespace>,

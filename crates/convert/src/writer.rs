@@ -57,7 +57,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with blank lines between them, but in a tight list item only where necessary.
+    /// Writes blocks with blank lines between them, but in a tight list item only where necessary. Leaves out
+    /// the rest once the output exceeds the limit.
     fn write_blocks(&mut self, blocks: &[Block], is_tight: bool) {
         let mut alternates = false;
         for (i, block) in blocks.iter().enumerate() {
@@ -264,10 +265,10 @@ fn escape_heading_end(text: &str) -> String {
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
-    // Together with a list marker before it, one dash is enough for a rule.
+    // Markdown reads a line of dashes as a rule, and after a list marker even a single dash.
     let is_dashes = bytes.iter().all(|&b| b == b'-' || b == b' ');
     let is_underline = |c: u8| is_continuation && line.trim_end().bytes().all(|b| b == c);
-    // The line before would become the header of a table.
+    // Such a line would turn the line before it into the header of a table.
     let is_delimiter_row = is_continuation
         && bytes.contains(&b'-')
         && bytes.iter().all(|b| matches!(b, b'-' | b':' | b'|' | b' '));

@@ -143,7 +143,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
     }
 }
 
-/// The notification that submissions may be lost. `faults` are sentences.
+/// The notification that submissions may be lost. `faults` are sentences. Its id is `run`, as in [`message`].
 pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Timestamp) -> Notification {
     let mut words = vec![format!(
         "The canary of {site} failed: submissions may be lost, or may not reach you, until this is fixed."
@@ -161,7 +161,8 @@ pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Times
 /// A channel of the team, as the worker has opened it.
 pub(super) type OpenChannel = (ChannelOptions, Rc<Channel>);
 
-/// Sends the message to the receivers of a request, and reports how each channel responded.
+/// Sends the message to the receivers of a request, and reports how each channel responded. Tries all
+/// channels at the same time for [`Receivers::All`], and one after another until one accepts otherwise.
 async fn serve(request: CanaryRequest, mut channels: Vec<OpenChannel>) {
     let CanaryRequest { notice, receivers, reports } = request;
     match receivers {
@@ -190,6 +191,7 @@ async fn serve(request: CanaryRequest, mut channels: Vec<OpenChannel>) {
     }
 }
 
+/// Sends the message through one channel. No reply within [`CHANNEL_TIMEOUT`] counts as a failure.
 async fn send((options, channel): &OpenChannel, notice: &Notification) -> ChannelReport {
     let began = Instant::now();
     let sent = tokio::time::timeout(CHANNEL_TIMEOUT, channel.send_dated(notice)).await;

@@ -54,8 +54,8 @@ const MAX_ASSIGNEES: usize = 20;
 const MANY_REFUSED: usize = 3;
 
 impl Digest {
-    /// Reads the counts as of `now`, and the free space on the database's file system. The caller sets
-    /// [`Self::panics`].
+    /// Reads the counts as of `now`, and the free space on the file system of an SQLite database. Follow-ups
+    /// are due by the date in this machine's time zone. The caller sets [`Self::panics`].
     pub fn read(
         inbox: &InboxReader,
         place: &DatabaseUrl,
@@ -186,15 +186,16 @@ impl Digest {
         lines
     }
 
-    /// The digest for the day of `now`. Its id is derived from the date, so that receivers recognize a retry.
+    /// The digest for the day of `now` in UTC. Its id is derived from the date, so that receivers recognize a
+    /// retry.
     pub fn notification(&self, now: Timestamp) -> Notification {
         let day = now.to_zoned(TimeZone::UTC).date();
         let title = "The inbox needs your attention";
         inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
-    /// Returns the channel names in the order to try, healthy channels first. Omits channels that are
-    /// switched off.
+    /// Returns the channel names in the order to try: healthy channels, those with parked deliveries, and
+    /// paused ones. Omits channels that are switched off.
     pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);
@@ -213,9 +214,9 @@ impl Digest {
 /// A failed run of the canary, or a run that is overdue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CanaryProblem {
-    /// When the outage began or, if there is none, when the last run ended.
+    /// When the canary's outage began or, if the canary does not fail, when its last run ended.
     pub since: Timestamp,
-    /// The failure in one sentence. `None` if the last run succeeded and the next one is overdue.
+    /// The canary's failure in one sentence. `None` if its last run succeeded and the next one is overdue.
     pub failure: Option<String>,
 }
 

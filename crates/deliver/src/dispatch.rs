@@ -223,7 +223,9 @@ struct Pause {
 }
 
 impl Pause {
-    /// The channel's first pause, or the one that follows `last`. `asked` is the `Retry-After`.
+    /// The channel's first pause, or the one that follows `last` in the same outage. A pause is twice as long
+    /// as the last one if the cause is the same, up to a limit. `asked`, the `Retry-After`, replaces the
+    /// length, up to the maximum for its cause.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
         // One probe is enough for a receiver that limits the rate, and causes the fewest refusals. If the
         // probe fails, its content may be the cause, so try several deliveries.
@@ -259,9 +261,10 @@ impl ChannelHealth {
         ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
     }
 
-    /// The number of attempts that may start now: none during a pause, and only probes after it. On a channel
-    /// that works, retries get at most half of the concurrency, rounded up, so that slow failures do not
-    /// delay new deliveries.
+    /// The number of attempts that may start now: none while the channel is off or during a pause, and only
+    /// probes after it. While there is a gap, one attempt at a time, after the gap has ended. Otherwise,
+    /// retries get at most half of the concurrency, rounded up, so that slow failures do not delay new
+    /// deliveries.
     pub fn capacity(&self, now: Duration) -> Capacity {
         let under_way = self.first_attempts + self.retries;
         match self.health {
@@ -281,7 +284,8 @@ impl ChannelHealth {
         }
     }
 
-    /// The end of the pause or gap after which the channel has capacity even if no attempt ends.
+    /// The end of the pause or gap after which the channel has capacity even if no attempt ends. `None` if
+    /// there is no such pause or gap, or it is over.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let is_quiet = self.first_attempts + self.retries == 0;
         let (at, returns) = match self.health {
@@ -292,7 +296,7 @@ impl ChannelHealth {
         (returns && at > now).then_some(at)
     }
 
-    /// Whether the channel is paused and the operator has been told.
+    /// Whether the channel is in a pause that is reported to the operator.
     pub fn is_reported(&self) -> bool {
         matches!(self.health, HealthState::Paused(Pause { is_reported: true, .. }))
     }
@@ -323,8 +327,8 @@ impl ChannelHealth {
         }
     }
 
-    /// Records the outcome of an attempt. A channel that is switched off stays off. Returns the change that
-    /// the caller must store and report, if any.
+    /// Records the outcome of an attempt. A receiver that is gone switches the channel off, and a channel
+    /// that is off stays off. Returns the change that the caller must store and report, if any.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);
@@ -339,7 +343,7 @@ impl ChannelHealth {
             }
             // A refusal of one notification also shows that the channel works.
             Cause::Notification | Cause::Refused => self.record_success(false, now),
-            // Counts as unclear: the content may have caused the failure.
+            // An uncertain failure counts as unclear: the content may have caused it.
             Cause::Uncertain => self.record_failure(Cause::Unclear, failure.retry_after, now),
             cause => self.record_failure(cause, failure.retry_after, now),
         }
@@ -387,7 +391,8 @@ impl ChannelHealth {
 
     /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
     /// Both end a pause and reset the count of failures. A success also shortens the gap, and starts
-    /// [`DISTRUST`] if the receiver had asked for a delay that is not over.
+    /// [`DISTRUST`] if the receiver had asked for a delay that is not over. Returns [`HealthChange::Resumed`]
+    /// if a reported pause ends, or a success shows that a pause recorded by another process is over.
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {

@@ -185,8 +185,8 @@ fn message_id(notice: &Notification, domain: &str) -> String {
     format!("{}.{}@{domain}", notice.id, notice.topic.name())
 }
 
-/// The visitor's address, if it is valid. A Mailbox is ASCII without line breaks, so it cannot inject
-/// headers.
+/// The visitor's address, if the notification is about a submission and the address is valid. A Mailbox is
+/// ASCII without line breaks, so it cannot inject headers.
 fn reply_to(notice: &Notification) -> Option<&str> {
     let email =
         first_email(notice.definition, &notice.fields).filter(|_| notice.topic == Topic::Submission)?;

@@ -78,8 +78,9 @@ fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
 }
 
 /// Writes the message to a Maildir atomically, and describes the result or the error. Creates missing
-/// folders. If `look` is set, keeps an existing copy instead; the search takes time proportional to the
-/// number of messages.
+/// folders, but not the parents of `maildir`. If `look` is set, keeps an existing copy, for which the search
+/// takes time proportional to the number of messages; otherwise replaces a message of the same name in
+/// `new/`.
 fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
@@ -135,8 +136,9 @@ fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes and syncs a new file, and returns its path. Does not reuse files left behind by interrupted
-/// attempts, because another process may still be writing them.
+/// Writes and syncs a new file, and returns its path; removes the file if that fails. Does not reuse files
+/// left behind by interrupted attempts, because another process may still be writing them, and fails if there
+/// are more than [`MAX_TEMPORARY_FILES`].
 fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
     let mut number = 0;
     let (path, mut file) = loop {
@@ -163,7 +165,7 @@ fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
 /// the next run tries again.
 fn remove_earlier_canaries(maildir: &Path, name: &str) {
     let mark = format!("-{}", Topic::Canary.name());
-    // The name is that of `message_file_name`: time, unique part and origin.
+    // `message_file_name` joins time, unique part and origin with dots. The unique part ends with the topic.
     let is_canary = |found: &str| found.split('.').nth(1).is_some_and(|unique| unique.ends_with(&mark));
     for folder in ["new", "cur"] {
         for entry in fs::read_dir(maildir.join(folder)).into_iter().flatten().flatten() {

@@ -104,10 +104,11 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Runs maintenance until the caller drops the future.
+    /// Runs maintenance at once, every [`INTERVAL`], and when a notification is due, until the caller drops
+    /// the future. Errors are only logged.
     pub async fn run(&self) {
         let options = &self.options;
-        // The previous process may have ended before it truncated the log.
+        // Truncate the write-ahead log at startup: the previous process may have ended before it did so.
         let mut log_is_stale = [options.retention, options.retention_held, options.retention_unconfirmed]
             .iter()
             .chain(options.form_retention.values())
@@ -155,7 +156,7 @@ impl Maintenance {
                 mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
             }
             if is_limit_due {
-                // Each skipped mail wakes this loop. Do not ask the database each time.
+                // Each mail that the limit prevents wakes this loop: ask the database at most once a minute.
                 mail_limit_from = Instant::now() + NOTIFICATION_RETRY;
             }
             if is_time {
@@ -179,7 +180,7 @@ impl Maintenance {
 
     /// Runs the periodic tasks if `is_time`, and retention if `removes`. Truncates the database's log if a
     /// task removed or sealed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
-    /// Returns at the first error: the remaining tasks wait for the next run.
+    /// Returns at the first error: the remaining tasks wait for the next run. A panic ends only its own task.
     async fn run_tasks(
         &self,
         now: Timestamp,
@@ -211,7 +212,7 @@ impl Maintenance {
     }
 
     /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns an
-    /// empty result if the inbox does not exist yet.
+    /// empty result if the inbox does not exist yet, and [`StoreError::Closed`] if the query panics.
     async fn query_inbox<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
@@ -223,8 +224,8 @@ impl Maintenance {
         }
     }
 
-    /// Logs a warning for each channel to the team that is no longer configured but has unfinished
-    /// deliveries.
+    /// Logs a warning for each channel to the team that is no longer configured but has waiting or held
+    /// deliveries. Does nothing if the inbox cannot be read.
     async fn warn_about_removed_channels(&self) {
         let Ok(mut removed) = self.query_inbox(InboxReader::channels).await else { return };
         removed.retain(|known| {
@@ -243,7 +244,7 @@ impl Maintenance {
     }
 
     /// Removes submissions older than `store.retention`, or than the retention of their form, and returns
-    /// their number.
+    /// their number. Keeps held ones and those with unfinished deliveries.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let MaintenanceOptions { retention, form_retention, .. } = &self.options;
         let others = FormScope::Except(form_retention.keys().cloned().collect());
@@ -379,13 +380,14 @@ impl Maintenance {
 
     /// Sends each user of the inbox a mail about due follow-ups and new submissions, once a day even with
     /// replicas, and none if there is nothing to say. If the mail server fails, later runs try again, until
-    /// [`reminder::MAX_DELAY`] is over. A mail is lost if the process is killed while it sends it.
+    /// [`reminder::MAX_DELAY`] is over. After an error of the store, the remaining users wait for the next
+    /// run. A mail is lost if the process is killed while it sends it.
     async fn send_reminders(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(options) = &self.options.reminders else { return Ok(()) };
         let now = reminder::local(now);
         let Some(due) = reminder::due_at(&now, options.at) else { return Ok(()) };
         for user in &options.users {
-            // The key of the claim contains no address.
+            // The key of the claim contains a hash instead of the user's address.
             let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
             let claim = key.clone();
             if !self.store.change(move |tx| tx.advance_time(&claim, due)).await? {
@@ -413,8 +415,9 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Notifies the team, at most once an hour, that submissions are being held because of a flood. Returns
-    /// the time until the next check; `None` if there is no flood.
+    /// Notifies the team, at most once an hour, that submissions are being held because of a flood. Without
+    /// channels, the notification counts as sent. Returns the time until the next check; `None` if there is
+    /// no flood.
     async fn send_flood_notification(
         &self,
         now: Timestamp,
@@ -505,12 +508,14 @@ fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
 }
 
+/// Removes the counts of refused requests that are older than [`REFUSAL_DAYS`], until none are left.
 async fn remove_old_refusal_counts(store: &Store, today: Date) -> Result<(), StoreError> {
     let before = today.saturating_sub((REFUSAL_DAYS - 1).days());
     while store.change(move |tx| tx.forget_refusals(before, BATCH)).await? == BATCH {}
     Ok(())
 }
 
+/// Removes the counts of page views that are older than [`VIEW_DAYS`], until none are left.
 async fn remove_old_view_counts(store: &Store, today: Date) -> Result<(), StoreError> {
     let before = today.saturating_sub((VIEW_DAYS - 1).days());
     while store.change(move |tx| tx.forget_page_views(before, BATCH)).await? == BATCH {}
@@ -548,7 +553,7 @@ fn contain<T: Default>(
 }
 
 /// Sends a notification through the first channel that accepts it for at least one recipient. Returns that
-/// channel's name.
+/// channel's name, or `None` if no channel accepts it. Waits up to [`LONGEST_ATTEMPT`] for each channel.
 async fn send_through_first_working<'a>(
     channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
     notice: &Notification,

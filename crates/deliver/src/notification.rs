@@ -29,7 +29,7 @@ named_enum! {
 }
 
 impl Topic {
-    /// The value of `type` in a webhook's JSON.
+    /// The value of `type` in a webhook's JSON, such as `submission.created`.
     pub fn event_type(self) -> String {
         format!("{}.created", self.name())
     }
@@ -62,7 +62,8 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// The notification for a new submission, with the sender's name or address in the title.
+    /// The notification for a new submission. Its title has the heading that the form defines or else the
+    /// sender's name or e-mail address, and begins with `[suspicious]` if screening marked the submission.
     pub fn from_submission(submission: &Submission) -> Notification {
         let form = &submission.form;
         let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());

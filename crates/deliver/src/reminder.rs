@@ -57,7 +57,8 @@ pub struct Reminder {
 }
 
 impl Reminder {
-    /// Reads the content for `user` as of `now`.
+    /// Reads the content for `user` as of `now`. Omits submissions that are held or spam from follow-ups and
+    /// new ones, and those that are done from follow-ups.
     pub fn read(inbox: &InboxReader, user: &str, now: &Zoned) -> Result<Reminder, StoreError> {
         let mut found: Vec<Submission> = Vec::new();
         for assignee in [user, ""] {
@@ -107,7 +108,7 @@ impl Reminder {
         self.follow_ups.is_empty() && self.new.is_empty()
     }
 
-    /// The text of the mail.
+    /// The text of the mail, with lines that end in CRLF.
     pub fn text(&self) -> String {
         let count = |count: usize| match count {
             MAX_COUNTED.. => format!("{MAX_COUNTED} or more"),
@@ -131,7 +132,8 @@ impl Reminder {
     }
 }
 
-/// The sender as lists name it, without an address; `encrypted` if it cannot be read.
+/// The sender as lists name it, shortened to [`MAX_NAME`]. `encrypted` if it cannot be read; `no name` if
+/// there is none or it looks like an address.
 fn name_of(submission: &Submission) -> String {
     if submission.sealed.is_some() {
         return "encrypted".to_owned();

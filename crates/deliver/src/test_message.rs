@@ -13,7 +13,8 @@ use frontdesk_inbox::submission::outcome::{AttemptFailure, Cause, Outcome};
 /// Time limit for a test message. Shorter than that of a delivery, because an operator waits for the result.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
-/// Sends the test message. `sender` names the program that sends it, such as `` `frontdesk doctor` ``.
+/// Sends the test message. No reply within two minutes counts as a failure. `sender` names the program that
+/// sends it, such as `` `frontdesk doctor` ``.
 pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Outcome {
     let notice = Notification {
         is_suspicious: false,

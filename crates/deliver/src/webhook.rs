@@ -107,6 +107,8 @@ impl Webhook {
         (Outcome::failed(cause, format!("{}: {}", url.host_and_port(), failed.sentence)), None)
     }
 
+    /// Derives the outcome from the response, as the chat service reports errors or else from the HTTP
+    /// status.
     fn outcome(&self, answer: &FetchResponse) -> Outcome {
         let now = (self.clock)();
         match &self.options.body {
@@ -115,7 +117,7 @@ impl Webhook {
         }
     }
 
-    /// `Authorization` with the token for ntfy (RFC 6750).
+    /// `Authorization` with the token for ntfy (RFC 6750). `None` for other receivers, and without a token.
     fn authorization(&self) -> Option<(HeaderName, HeaderValue)> {
         let WebhookBody::Service(ChatService::Ntfy { .. }) = &self.options.body else { return None };
         let token = self.options.token.as_ref()?;

@@ -4,8 +4,7 @@
 //! The worker has its own thread and runtime, so that a slow receiver never delays a visitor. Of the
 //! processes that share an SQLite inbox, only the one that holds the inbox's lock delivers. It can therefore
 //! requeue all attempts that are recorded as in progress when it starts, without waiting for their leases to
-//! expire.
-//! With PostgreSQL, every replica delivers.
+//! expire. With PostgreSQL, every replica delivers.
 //!
 //! [`crate::dispatch`] limits the attempts in progress, [`frontdesk_inbox::submission::schedule`] times the
 //! retries, and the store selects due deliveries.
@@ -52,11 +51,11 @@ const LEASE: Duration = Duration::from_mins(3);
 /// Maximum sleep without a notification. Needed when the system clock changes and on file systems without
 /// change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// The delay before a failed store operation is retried.
+/// The delay before a failed operation of the store is retried.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 /// If the system clock and the monotonic clock diverge by more than this, the system clock was set.
 const MOST_DRIFT: Duration = Duration::from_secs(2);
-/// How often a process on standby tries to take the lock.
+/// How often to try to take the inbox's lock, and to check that the lock for maintenance is still held.
 const STANDBY: Duration = Duration::from_secs(1);
 /// How often a replica tries to take the lock for maintenance, which is not urgent.
 const SERVER_STANDBY: Duration = Duration::from_secs(10);
@@ -81,7 +80,7 @@ pub struct DeliveryWorker {
 }
 
 impl DeliveryWorker {
-    /// Starts the worker's thread. Creates the parent folders of Maildirs.
+    /// Starts the worker's thread, whose loop restarts after a panic. Creates the parent folders of Maildirs.
     pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
         create_maildir_parents(&options.channels, &[]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -112,14 +111,14 @@ impl DeliveryWorker {
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations, canary })
     }
 
-    /// Applies new options for the same database, without waiting. Attempts in progress may finish within
-    /// `grace`, as in [`DeliveryWorker::stop`]. Creates the parent folders of new Maildirs.
+    /// Applies new options for the same database, without waiting. Attempts in progress may finish within the
+    /// earlier `grace`, as in [`DeliveryWorker::stop`]. Creates the parent folders of new Maildirs.
     pub fn reconfigure(&self, options: WorkerOptions) {
         create_maildir_parents(&options.channels, &self.options.borrow().channels);
         let _ = self.options.send(options);
     }
 
-    /// Starts no more attempts, and waits until those in progress have finished or `grace` has passed.
+    /// Starts no more attempts, and blocks until those in progress end, or are aborted after `grace`.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -135,7 +134,7 @@ impl Drop for DeliveryWorker {
     }
 }
 
-/// Creates the parent folders of the Maildirs of `channels`, except of those that `earlier` channels use too.
+/// Creates the parent folders of Maildirs of `channels` that no `earlier` channel uses. Only logs errors.
 fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions]) {
     let path = |channel: &ChannelOptions| match &channel.kind {
         TransportOptions::Maildir(maildir) => Some(maildir.path.clone()),
@@ -200,8 +199,7 @@ impl Confirmations {
     }
 }
 
-/// A registration in [`Confirmations`], which ends when this value is dropped, for example because the client
-/// has disconnected.
+/// A registration in [`Confirmations`], which ends when this value is dropped, as when a client disconnects.
 struct Waiter<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,
@@ -325,8 +323,7 @@ impl WorkerLoop {
             self.options = self.latest.borrow_and_update().clone();
             self.dispatcher = new_dispatcher(&self.options);
             self.channels = open_channels(&self.options);
-            // Aborted attempts are still recorded as started. Setting this flag makes the next claim requeue
-            // them.
+            // Make the next claim requeue aborted attempts, which are still recorded as started.
             self.store_fails = true;
             tracing::info!(channels = self.channels.len(), "deliveries now use the new configuration");
         }
@@ -369,7 +366,7 @@ impl WorkerLoop {
 
     /// The maintenance with the current options and channels.
     fn maintenance(&self) -> Maintenance {
-        // The digest goes to the team.
+        // Maintenance sends the digest, which goes only to the team.
         let channels = self.team_channels().into_iter().map(|(options, channel)| (options.name, channel));
         Maintenance {
             options: self.options.maintenance.clone(),
@@ -381,7 +378,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Extends the leases of the attempts in progress.
+    /// Extends the leases of the attempts in progress. An error is only logged.
     async fn extend_leases(&mut self) {
         let under_way = self.dispatcher.under_way.clone();
         if under_way.is_empty() {
@@ -429,8 +426,9 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts. PostgreSQL needs no
-    /// lock: claims lock rows, and the attempts of other replicas are requeued when their leases expire.
+    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts. Retries without limit.
+    /// `None` for PostgreSQL: claims lock rows, and other replicas' attempts are requeued as their leases
+    /// end.
     async fn take_over(&mut self) -> Option<Lock> {
         let place = &self.options.place;
         let lock = match place {
@@ -448,14 +446,15 @@ impl WorkerLoop {
         }
     }
 
+    /// The time until the next claim while no channel has capacity; `None` if the worker must claim now.
     fn idle_time(&self) -> Option<Duration> {
         let claimed_at = self.claimed_at.filter(|_| !self.store_fails)?;
         self.dispatcher.idle_time(self.started.elapsed(), claimed_at.elapsed())
     }
 
-    /// Claims and starts due deliveries. Returns the time until the next claim, at most [`LONGEST_SLEEP`].
-    /// After an error of the store, the next claim also requeues attempts that are recorded but not in
-    /// progress.
+    /// Claims and starts due deliveries, and clamps due times first if the system clock was set back. Returns
+    /// the time until the next claim, at most [`LONGEST_SLEEP`]. After an error of the store, the next claim
+    /// also requeues attempts that are recorded but not in progress.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
@@ -469,8 +468,7 @@ impl WorkerLoop {
         }
         let under_way = self.dispatcher.under_way.clone();
         if self.store_fails {
-            // A claim that failed may have been committed anyway: requeue attempts that are recorded but not
-            // in progress.
+            // A failed claim may have been committed anyway: requeue attempts that are not in progress.
             let under_way = under_way.clone();
             if self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await.is_err() {
                 return STORE_RETRY;
@@ -500,7 +498,8 @@ impl WorkerLoop {
         now + MOST_DRIFT < should_show
     }
 
-    /// Starts the claimed attempts of one channel. Returns the time until its next attempt, if known.
+    /// Starts the claimed attempts of one channel, or none if the operator has just switched the channel on
+    /// or off, or cleared its pause. Returns the time until its next attempt, if known.
     fn begin_attempts(&mut self, index: usize, claims: Claims) -> Option<Duration> {
         if !claims.is_paced {
             self.paced.remove(&index);
@@ -581,8 +580,8 @@ impl WorkerLoop {
     }
 }
 
-/// Waits until this process holds the lock. Logs only the first failed attempt; `what` completes the message
-/// "another process …".
+/// Waits until this process holds the lock, trying every `retry_interval` without limit. Logs only the first
+/// failed attempt; `what` completes the message "another process …".
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {
@@ -622,8 +621,9 @@ async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
     }
 }
 
-/// Makes one attempt and records its outcome, retrying until the store accepts it or is closed. Then wakes
-/// the requests that wait for a confirmation, and seals the submission if this was its last delivery.
+/// Makes one attempt and records its outcome, retrying until the store accepts it or is closed. A panic while
+/// sending counts as a failure. Then wakes the requests that wait for a confirmation if a channel to the team
+/// has reached a recipient, and seals the submission if this was its last delivery.
 async fn deliver_submission(
     index: usize,
     claimed: Claimed,

@@ -108,7 +108,7 @@ pub struct Field {
     /// A valid value as text, for documentation and error messages.
     #[serde(deserialize_with = "interned")]
     pub example: Interned,
-    /// Shown in an empty control. May be empty.
+    /// The text that an empty control shows. May be empty.
     #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned")]
     pub placeholder: Interned,
     /// The value that a page shows at first. May be empty.
@@ -140,7 +140,7 @@ pub struct Form {
     /// Lowercase letters, digits and `-`, such as `contact`.
     #[serde(deserialize_with = "interned")]
     pub name: Interned,
-    /// The path of its endpoint: `/api/` and its name.
+    /// The path of the form's endpoint: `/api/` and the form's name.
     #[serde(deserialize_with = "interned")]
     pub path: Interned,
     /// The operation's id in `/openapi.json`, which also names the tool for agents in the browser.
@@ -265,7 +265,7 @@ pub static WAITLIST: LazyLock<&'static Form> =
 pub static CONTACT: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("contact", include_str!("built_in/contact.toml")));
 
-/// Reads an embedded definition. A test reads them all, so that none has faults.
+/// Reads an embedded definition. Panics if it has faults, which a test excludes for all of them.
 fn built_in(name: &str, text: &str) -> &'static Form {
     match FormFile::read_embedded(name, text) {
         Ok(file) => file.form,

@@ -109,7 +109,7 @@ impl LeadSource {
     }
 
     /// Completes the members from the path and the query of the form's page: the page if it is unknown, and
-    /// the parameters if none is known.
+    /// the parameters if none is known. Of several parameters with the same name, the last one counts.
     pub fn complete_from(&mut self, path_and_query: &str) {
         if self.0[PAGE].is_none() {
             self.set("page", path_and_query);
@@ -199,13 +199,14 @@ fn normal_host(value: &str) -> Option<String> {
     is_host.then(|| name.to_ascii_lowercase())
 }
 
-/// An object with the members that are present.
+/// Writes an object with the members that are present.
 impl Serialize for LeadSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.members())
     }
 }
 
+/// Reads an object. Leaves out unknown members and invalid values.
 impl<'de> Deserialize<'de> for LeadSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LeadSource, D::Error> {
         let object = serde_json::Map::deserialize(deserializer)?;

@@ -101,7 +101,7 @@ struct Provider {
     is_one_account: bool,
     /// Characters that the provider ignores in the name.
     ignored: &'static str,
-    /// Characters that the provider treats as the first one of them.
+    /// Characters that the provider treats as equal to the first one of them.
     equal: &'static str,
     /// The character that begins a subaddress, in addition to `+`.
     tag: Option<char>,

@@ -146,8 +146,8 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     Ok(ParsedForm { entry, extras, lead })
 }
 
-/// Checks the fields of an HTML form, whose values are all texts. Only the names of
-/// [`FieldKind::Choices`] may occur several times in `values`.
+/// Checks the fields of an HTML form, whose values are all texts. Only the names of [`FieldKind::Choices`]
+/// may occur several times in `values`; their blank values are skipped.
 pub(super) fn parse_texts(
     form: &'static Form,
     values: &[(&'static Field, String)],
@@ -228,7 +228,8 @@ fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     if is_alternative { alternative } else { &form.fields }
 }
 
-/// Builds an entry from the fields of a shape, or collects the problems of all fields.
+/// Builds an entry from the fields of a shape, or collects the problems of all fields. Ignores members that
+/// only the other shape defines.
 fn check_fields(
     form: &'static Form,
     shape: &'static [Field],
@@ -293,7 +294,7 @@ enum MemberValue {
 }
 
 /// Keeps the form's fields, the members for screening and the source of the lead; the last of several with
-/// the same name counts.
+/// the same name counts, even if its value is invalid.
 struct MembersVisitor(&'static Form);
 
 impl<'de> Visitor<'de> for MembersVisitor {

@@ -67,7 +67,7 @@ impl Field {
             )),
             (FieldKind::Url, _) => Some(concat!(
                 r"^ *(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/)?",
-                // Not `(?:[^…]+\.)+`, which V8 11 does not match with the `v` flag.
+                // Do not write `(?:[^…]+\.)+`, which V8 11 does not match with the `v` flag.
                 r"(?:[^\u0000-\u002c\u002e\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u00a0]+\.",
                 r"[^\u0000-\u002c\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u00a0]*",
                 r"|\[[0-9A-Fa-f:\.]+\])(?::[0-9]{1,5})?",
@@ -129,6 +129,7 @@ impl Field {
         schema
     }
 
+    /// The JSON type of the field's values: `string`, unless the kind is a number, a consent or choices.
     fn json_type(&self) -> &'static str {
         match self.kind {
             FieldKind::Number if self.is_decimal => "number",

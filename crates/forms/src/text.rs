@@ -127,7 +127,7 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         'ł' => ('l', None),
         'đ' | 'ð' => ('d', None),
         'ı' => ('i', None),
-        // Phones write another apostrophe than keyboards.
+        // Phones and keyboards write different apostrophes: all become the ASCII one.
         '\u{2018}' | '\u{2019}' | '\u{2bc}' => ('\'', None),
         c => (c, None),
     };
@@ -174,7 +174,8 @@ const BLACK_FLAG: char = '\u{1f3f4}';
 const END_OF_FLAG: char = '\u{e007f}';
 
 /// The number of tag characters at the beginning of the text that make a flag of the black flag before them:
-/// the code of a subdivision (UTS #35, `unicode_subdivision_id`), such as `gbsct`, and the end.
+/// the code of a subdivision (UTS #35, `unicode_subdivision_id`), such as `gbsct`, and the end. 0 if they
+/// make no flag.
 fn flag_length(text: &str) -> usize {
     let is_tag = |c: &char| matches!(c, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
     let code = text.chars().take_while(is_tag).count();

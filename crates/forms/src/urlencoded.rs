@@ -20,7 +20,8 @@ pub struct PostedForm {
 
 impl PostedForm {
     /// Decodes a body. Skips fields that the form does not have, except for the honeypot and the source of
-    /// the lead. Fails if any name, or the value of a field or of the honeypot, is not UTF-8.
+    /// the lead. Replaces CR LF with LF, and trims e-mail addresses. Fails if any name, or the value of a
+    /// field or of the honeypot, is not UTF-8.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
         let (values, extras, lead) = Default::default();
         let mut posted = PostedForm { form, values, extras, lead };
@@ -60,7 +61,7 @@ impl PostedForm {
         }
     }
 
-    /// The decoded value of a field; empty if it was not sent.
+    /// The decoded value of a field, the first one of a list; empty if it was not sent.
     pub fn value(&self, name: &str) -> &str {
         self.all_values(name).next().unwrap_or_default()
     }

@@ -33,7 +33,7 @@ impl FieldValue {
         }
     }
 
-    /// Whether this is the expected value, or a list of options has it. `1` and `1.0` are equal.
+    /// Whether this is the expected value, or a list of options that contains it. `1` and `1.0` are equal.
     pub fn has(&self, expected: &FieldValue) -> bool {
         match (self, expected) {
             (FieldValue::List(options), FieldValue::Text(expected)) => options.contains(expected),
@@ -178,7 +178,8 @@ pub(crate) fn count(length: usize) -> f64 {
     u32::try_from(length).map_or(f64::INFINITY, f64::from)
 }
 
-/// Checks a list of options, and puts them into the order of the definition. An empty list counts as absent.
+/// Checks a list of options, and puts them into the order of the definition. An empty list counts as absent
+/// if the field needs no option. Refuses repeated options.
 pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<FieldValue>, Vec<Problem>> {
     if texts.is_empty() && field.bounds[0] == 0.0 {
         return Ok(None);
@@ -197,7 +198,8 @@ pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<Field
     Ok(Some(FieldValue::List(places.into_iter().map(|place| field.options[place].to_owned()).collect())))
 }
 
-/// Checks the value of a field whose JSON type is a string. `None` if it is empty and not required.
+/// Checks the value of a field whose JSON type is a string. Telephone numbers and web addresses get their
+/// normal form; other texts are not changed. `None` if the text is blank and not required.
 pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldValue>, Vec<Problem>> {
     let mut problems = Vec::new();
     // A string never has more characters than bytes, so most values need no counting.

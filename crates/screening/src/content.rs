@@ -220,7 +220,7 @@ impl TextScan {
                 .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None });
             links.into_iter().any(|link| link.eq_ignore_ascii_case(domain))
         };
-        // A question mark in a link is followed by a letter or a digit.
+        // Ignore question marks in links: a letter or a digit follows them.
         let ends_word = |text: &str, end: usize| !text[end..].starts_with(char::is_alphanumeric);
         let is_question = |text: &str| {
             text.match_indices('?').any(|(at, mark)| ends_word(text, at + mark.len()))

@@ -23,6 +23,7 @@ impl Sieve {
     /// twelve unlisted names needs a search.
     const BITS: u32 = 17;
 
+    /// A filter of all lines, comments included.
     fn from_lines(text: &str) -> Sieve {
         let mut sieve = Sieve(vec![0; 1 << (Sieve::BITS - u64::BITS.ilog2())]);
         for line in text.lines() {

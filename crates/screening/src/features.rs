@@ -26,7 +26,7 @@ pub enum FeatureKind {
     Topic,
     /// The subject of a message that hardly any site gets from honest visitors.
     Vice,
-    /// Something that only people with an own concern write. Has negative points.
+    /// Something that hardly anyone writes except visitors with a concern of their own. Has negative points.
     Enquiry,
     /// A property of the text that no phrase shows.
     Shape,

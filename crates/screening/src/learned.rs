@@ -32,7 +32,7 @@ const MIN_SPAM: f64 = 4.0;
 const MIN_HONEST: f64 = 4.0;
 /// Added to each count, so that rare tokens say little.
 const SMOOTHING: f64 = 0.5;
-/// Points for a unit of the averaged logarithm of the odds.
+/// Points for a unit of the combined logarithm of the odds, see [`average`].
 const POINTS_PER_UNIT: f64 = 9.0;
 /// The weight of the odds of words; that of features is 1.
 const WORDS_SHARE: f64 = 0.6;
@@ -55,11 +55,11 @@ const SAME: usize = 5;
 /// The decision that a lesson teaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Teaching {
-    /// Marked as spam, or discarded.
+    /// The operator marked the submission as spam, or discarded it.
     Spam,
-    /// Released, or marked as no spam.
+    /// The operator released the submission, or marked it as no spam.
     Honest,
-    /// Answered or finished: weak evidence that the submission is honest.
+    /// The operator answered or finished the submission: weak evidence that it is honest.
     WeakHonest,
 }
 
@@ -83,7 +83,7 @@ pub struct Lesson {
 pub struct Tokens {
     /// The points of the signals in the text, at most 255.
     pub points: u8,
-    /// Sorted. The highest bit says whether the token is a word.
+    /// The hashes, sorted. The highest bit of each says whether its token is a word or a pair of words.
     pub hashes: Vec<u32>,
 }
 
@@ -166,7 +166,7 @@ pub struct LearnedModel {
 /// The model's answer about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resemblance {
-    /// Negative if the text resembles honest messages.
+    /// The points that the model adds; negative if the text resembles honest messages.
     pub points: i32,
     /// The numbers of lessons of either kind.
     pub spam_lessons: usize,
@@ -174,6 +174,7 @@ pub struct Resemblance {
 }
 
 impl Counts {
+    /// Adds the weight of a lesson to the sums of its kind and of its tokens.
     fn add(&mut self, lesson: &Lesson, weight: f64) {
         let is_spam = lesson.teaching.is_spam();
         if is_spam {
@@ -194,8 +195,9 @@ impl Counts {
         self.spam >= MIN_SPAM && self.honest >= MIN_HONEST
     }
 
-    /// With few honest lessons beside many of spam, each rare word looks honest, because its count is small
-    /// among many. That must not hide spam.
+    /// The minimum number of points: [`MIN_POINTS`], or closer to zero if there are fewer honest lessons than
+    /// spam. With few honest lessons beside many of spam, each rare word looks honest, because its count is
+    /// small among many. That must not hide spam.
     fn min_points(&self) -> i32 {
         (f64::from(MIN_POINTS) * (self.honest / self.spam.max(1.0)).min(1.0)) as i32
     }
@@ -232,7 +234,9 @@ impl Counts {
     }
 }
 
-/// The averaged logarithm of the odds that a text is spam, from those of its tokens.
+/// The combined logarithm of the odds that a text is spam, from those of its tokens: the sums for features
+/// and for words, each divided by the root of one more than its number of tokens. Words count
+/// [`WORDS_SHARE`].
 fn average(odds: impl Iterator<Item = (u32, f64)>) -> f64 {
     let mut sums = [(0.0, 1.0), (0.0, 1.0)];
     for (hash, odds) in odds {

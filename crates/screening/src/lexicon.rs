@@ -105,6 +105,7 @@ struct Lead {
 /// as starting a command that does not need it.
 pub struct Lexicon(OnceLock<Tables>);
 
+/// Parses the built-in lexicon at the first use. Panics if its files are faulty.
 impl Deref for Lexicon {
     type Target = Tables;
 
@@ -175,7 +176,8 @@ impl Lexicon {
     }
 
     /// The built-in lexicon with the operator's files, by name: a file replaces the built-in one with the
-    /// same name; others are added. `features.toml` replaces single features, and adds new ones.
+    /// same name; others are added. `features.toml` replaces single features, and adds new ones. Fails at the
+    /// first fault.
     pub fn with_files(own: &BTreeMap<String, String>) -> Result<Lexicon, LexiconFault> {
         Tables::with_files(own).map(|tables| Lexicon(OnceLock::from(tables)))
     }
@@ -187,6 +189,7 @@ impl Lexicon {
 }
 
 impl Tables {
+    /// Builds the tables of [`Lexicon::with_files`]. The fault names the file.
     fn with_files(own: &BTreeMap<String, String>) -> Result<Tables, LexiconFault> {
         let declarations = std::iter::once(features::BUILT_IN).chain(own.get(FEATURES).map(String::as_str));
         let features = FeatureSet::parse(declarations)
@@ -205,7 +208,8 @@ impl Tables {
         (0..self.features.len()).map(|feature| (self.features.name(feature), self.features.get(feature).kind))
     }
 
-    /// The ID of a word: that of the same word, or of the longest prefix in the lexicon with which it begins.
+    /// The ID of a word: that of the same word, or of the longest prefix in the lexicon with which it begins;
+    /// [`UNKNOWN`] if there is none. All numbers have the same ID.
     fn find_id(&self, word: &Word) -> Id {
         if word.is_number() {
             return self.any_number;
@@ -376,6 +380,7 @@ impl Builder {
         keys.into_iter().map(|(key, word)| self.id(key, word)).collect()
     }
 
+    /// The ID of a word or prefix. Adds it if it is new.
     fn id(&mut self, key: Key, word: Word) -> Id {
         *self.ids.entry(key).or_insert_with(|| {
             self.words.push(word);
@@ -383,6 +388,7 @@ impl Builder {
         })
     }
 
+    /// Builds the tables. Steps with a prefix also get the words and longer prefixes that begin with it.
     fn build(mut self) -> Tables {
         let number = self.id(Key::Word(ANY_NUMBER), Word::default());
         let covered = self.covered_ids();

@@ -14,7 +14,7 @@ const TELLING_POINTS: i32 = 5;
 const TELLING_ODDS: i32 = 100;
 /// Maximum number of topics that count: a company that lists all its services is no worse than one with few.
 const MAX_TOPICS: usize = 2;
-/// From this number of steps on, a text is a pitch.
+/// Minimum number of steps of a sales pitch that make a text a pitch.
 const MANY_STEPS: usize = 3;
 /// Maximum number of features that the explanation names.
 const MAX_NAMED: usize = 4;
@@ -36,7 +36,8 @@ impl Weights {
         Weights(weights)
     }
 
-    /// Adds a feature that the code computed, at full strength.
+    /// Adds a feature that the code computed, at full strength. Does nothing if the lexicon does not declare
+    /// the feature.
     pub fn add_shape(&mut self, lexicon: &Lexicon, shape: Shape) {
         if let Some(feature) = lexicon.shapes[shape as usize] {
             self.0[feature] = FULL_WEIGHT;
@@ -52,6 +53,7 @@ impl Weights {
         }
     }
 
+    /// The features of a kind that the text has, with their weights.
     fn features(&self, lexicon: &Lexicon, kind: FeatureKind) -> impl Iterator<Item = (FeatureId, u8)> {
         let found = self.0.iter().copied().enumerate().filter(|(_, weight)| *weight > 0);
         found.filter(move |(feature, _)| lexicon.features.get(*feature).kind == kind)

@@ -89,7 +89,7 @@ impl Repeats {
         let Some(hashes) = self.smallest_hashes(text.message()) else { return 0 };
         let sender = self.key.hash_one((0u8, source)).to_le_bytes();
         let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
-        // Starts at 1, because 0 marks a free slot.
+        // Count seconds from 1, because 0 marks a free slot.
         let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);

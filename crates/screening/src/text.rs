@@ -91,6 +91,7 @@ fn shorten(hash: u64) -> u32 {
 }
 
 impl Word {
+    /// Whether the word has no letters.
     pub fn is_number(self) -> bool {
         self.letters == 0
     }
@@ -169,6 +170,7 @@ const BYTE_CLASSES: [ByteClass; 256] = {
 impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
+    /// Skips white space and punctuation. A dot within a name such as `example.com` does not end a sentence.
     #[inline]
     fn next(&mut self) -> Option<Token<'a>> {
         let bytes = self.text.as_bytes();
@@ -299,6 +301,7 @@ impl Tokenizer<'_> {
         self.read_ascii_word().unwrap_or_else(|| self.read_any_word())
     }
 
+    /// The slow path of [`Tokenizer::read_word`], for words that are not only ASCII letters.
     #[inline(never)]
     fn read_any_word(&mut self) -> Word {
         let mut word = Word::default();

@@ -77,7 +77,7 @@ fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut 
     while read < tokens.len() && add(read, half) {
         read += 1;
     }
-    // The last token may have been read in part.
+    // Include the token at `read`, which may have been added only in part.
     let _ = (read..tokens.len()).rev().find(|at| !add(*at, MAX_TOKENS));
 }
 

@@ -69,7 +69,7 @@ pub struct ScreeningVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningReason {
     pub signal: Signal,
-    /// At least one.
+    /// The points that the signal adds, at least one.
     pub points: u32,
     /// For the operator. Quotes nothing that the visitor wrote except domain names. Sealing empties it.
     pub detail: String,

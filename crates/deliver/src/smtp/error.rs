@@ -49,7 +49,7 @@ named_enum! {
 pub struct SmtpError {
     pub phase: SmtpPhase,
     pub kind: SmtpErrorKind,
-    /// The rest of the reply is missing, so the connection cannot be used any more.
+    /// Whether the rest of the reply is missing, so that the connection cannot be used any more.
     pub is_cut_off: bool,
     /// The recipients that a server refused, if it refused all of them.
     pub recipients: Vec<String>,
@@ -60,7 +60,7 @@ pub enum SmtpErrorKind {
     /// A negative reply: its code, and its text, which begins with the enhanced status code (RFC 2034) if the
     /// server sends one.
     Refusal(u16, String),
-    /// No reply within this time.
+    /// The server did not reply within this time.
     Silence(Duration),
     /// A failed connection or a violation of the protocol, with a short description.
     Broken(String),
@@ -100,7 +100,7 @@ impl SmtpError {
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Uncertain,
-            // The content of the message may be the cause.
+            // The server may have failed because of the message's content.
             (SmtpPhase::Content, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
             // Greylisting, a rate limit, a busy mailbox: the server may accept the next message.
             (_, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Deferred,
@@ -114,7 +114,7 @@ impl SmtpError {
     fn cause_for_visitor(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, text)) => match enhanced_code(text) {
-                // Not about the mailbox: a policy, such as one against relaying, or a limit.
+                // The refusal is not about the mailbox: a policy, such as one against relaying, or a limit.
                 Some((3.., _)) => Cause::Notification,
                 _ => Cause::Refused,
             },
@@ -128,7 +128,8 @@ impl SmtpError {
         !matches!(self.phase, SmtpPhase::Content | SmtpPhase::Message) && self.breaks_connection()
     }
 
-    /// Whether the connection is unusable, even for QUIT.
+    /// Whether the connection is unusable, even for QUIT: after any error except a complete negative reply
+    /// other than 421.
     pub fn breaks_connection(&self) -> bool {
         self.is_cut_off || !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
     }
@@ -137,7 +138,7 @@ impl SmtpError {
     pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
         let sentence = match &self.kind {
-            // The recipient of a mail to a visitor is the visitor, and is known.
+            // Omit the recipient of a mail to a visitor: it is the submission's own address.
             SmtpErrorKind::Refusal(code, text) if is_to_visitor || self.recipients.is_empty() => {
                 format!("{code} {} ({phase}, {server})", reply_text(text))
             }

@@ -14,7 +14,7 @@ const MAX_LINE_BYTES: usize = 1000;
 /// A complete reply, or the readable beginning of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SmtpReply {
-    /// From 200 to 599. If the lines of a reply have several codes with the same first digit, the last one.
+    /// The reply code, from 200 to 599: the last one, if the lines have several with the same first digit.
     pub code: u16,
     /// The text of each line, without the code. Octets that are not UTF-8 are replaced.
     pub lines: Vec<String>,
@@ -100,7 +100,8 @@ impl ReplyReader {
         result
     }
 
-    /// Adds the current line to the reply, and returns whether it was the last one.
+    /// Adds the current line to the reply, and returns whether it was the last one. A line without a code
+    /// never is.
     fn end_line(&mut self) -> Result<bool, ReplyError> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
@@ -144,7 +145,8 @@ impl ReplyReader {
     }
 }
 
-/// The code at the beginning of a line, and the rest.
+/// The code at the beginning of a line, and the rest. `None` if the line does not begin with a code from 200
+/// to 599, or a fourth digit follows.
 fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
     let (digits, rest) = line.split_first_chunk::<3>()?;
     if !matches!(digits[0], b'2'..=b'5') || !digits.iter().all(u8::is_ascii_digit) {

@@ -21,6 +21,7 @@ use super::reply::{MAX_REPLY_BYTES, ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::handover;
 
+/// Maximum number of addresses of a host to which one attempt tries to connect.
 const MAX_ADDRESSES: usize = 4;
 
 /// Maximum number of octets of a message that are sent within the time limit of a command.
@@ -47,8 +48,8 @@ pub struct Transmission {
 }
 
 impl SmtpSession {
-    /// Connects, starts TLS and logs in. Commands end before `ends`; connecting and the TLS handshake have
-    /// only their own limits.
+    /// Connects, and starts TLS and logs in if `options` say so. Commands end before `ends`; connecting and
+    /// the TLS handshake have only their own limits.
     pub async fn open(
         options: &SmtpOptions,
         trust: &Arc<ClientConfig>,
@@ -83,7 +84,9 @@ impl SmtpSession {
     }
 
     /// Sends one message to all recipients that the server accepts, in one transaction. Fails if the server
-    /// accepts no recipient or refuses the message. All steps before the final dot end before `ends`.
+    /// accepts no recipient, ends the session (421), or refuses the sender or the message. All steps before
+    /// the final dot end before `ends`. On a reused connection, the first command has the limit
+    /// `deadlines.reused`.
     pub async fn transmit(
         &mut self,
         from: &str,
@@ -137,7 +140,7 @@ impl SmtpSession {
         }
     }
 
-    /// Sends QUIT and closes the connection, ignoring errors.
+    /// Sends QUIT, waits up to `deadline` for the reply, and closes the connection. Ignores errors.
     pub async fn quit(mut self, deadline: Duration) {
         self.dialogue.ends = Instant::now() + deadline;
         let _ = self.dialogue.command(SmtpPhase::Mail, "QUIT", deadline).await;
@@ -148,13 +151,13 @@ impl SmtpSession {
 #[derive(Debug, Default)]
 struct Capabilities {
     starttls: bool,
-    /// The mechanisms in capital letters.
+    /// The mechanisms for logins that the server offers, in capital letters.
     auth: Vec<String>,
 }
 
 impl Capabilities {
-    /// Keywords may have any case (RFC 5321 §4.1.1.1). `AUTH=LOGIN` is the notation of old versions of
-    /// Exchange.
+    /// Reads STARTTLS and AUTH, and ignores other extensions. Keywords may have any case (RFC 5321 §4.1.1.1).
+    /// `AUTH=LOGIN` is the notation of old versions of Exchange.
     fn parse(reply: &SmtpReply) -> Capabilities {
         let mut found = Capabilities::default();
         for line in reply.lines.iter().skip(1) {
@@ -202,7 +205,7 @@ impl<S: Stream> Dialogue<S> {
         let is_unknown = matches!(reply.code, 500..=504 | 550 | 554);
         if is_unknown && options.tls == SmtpTls::None && options.login.is_none() {
             let helo = self.command(phase, &format!("HELO {domain}"), limit).await;
-            // The reply to EHLO says more about a server that refuses both.
+            // If the server refuses HELO too, return its reply to EHLO, which says more.
             if helo.is_ok_and(|helo| helo.is_positive()) {
                 return Ok(Capabilities::default());
             }
@@ -211,8 +214,8 @@ impl<S: Stream> Dialogue<S> {
         Ok(Capabilities::parse(&reply))
     }
 
-    /// Logs in with PLAIN or LOGIN, whichever the server offers. If it offers both and refuses PLAIN, tries
-    /// LOGIN as well.
+    /// Logs in with PLAIN or LOGIN, whichever the server offers, and fails if it offers neither. If it offers
+    /// both and refuses PLAIN with a 5xx code, tries LOGIN as well.
     async fn login(
         &mut self,
         login: &SmtpLogin,
@@ -241,7 +244,7 @@ impl<S: Stream> Dialogue<S> {
         expect_positive(SmtpPhase::Auth, &reply)
     }
 
-    /// AUTH PLAIN (RFC 4616).
+    /// Logs in with AUTH PLAIN (RFC 4616), and returns the last reply.
     async fn login_plain(&mut self, login: &SmtpLogin, limit: Duration) -> Result<SmtpReply, SmtpError> {
         let SmtpLogin { username, password } = login;
         let token = STANDARD.encode(format!("\0{username}\0{}", password.expose_secret()));
@@ -250,7 +253,8 @@ impl<S: Stream> Dialogue<S> {
         if reply.code == 334 { self.command(SmtpPhase::Auth, &token, limit).await } else { Ok(reply) }
     }
 
-    /// AUTH LOGIN (draft-murchison-sasl-login). The prompts have no meaning: servers use different words.
+    /// Logs in with AUTH LOGIN (draft-murchison-sasl-login), and returns the last reply: other codes than 334
+    /// end the exchange early. Ignores the text of the prompts, which differs between servers.
     async fn login_with_prompts(
         &mut self,
         login: &SmtpLogin,
@@ -267,7 +271,8 @@ impl<S: Stream> Dialogue<S> {
     }
 
     /// Sends a command (`line` has no line end) and returns the reply. If a 421 reply has already arrived,
-    /// returns that reply and does not send the command.
+    /// returns that reply and does not send the command. If the command cannot be written, returns the
+    /// negative reply that the server sent before, if any.
     async fn command(
         &mut self,
         phase: SmtpPhase,
@@ -290,7 +295,7 @@ impl<S: Stream> Dialogue<S> {
     async fn discard_input(&mut self) -> Option<SmtpReply> {
         while self.input.len() < MAX_REPLY_BYTES {
             let mut read = pin!(self.stream.read_buf(&mut self.input));
-            // Does not wait.
+            // Read once without waiting: only input that has already arrived is discarded.
             match poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await {
                 Poll::Ready(Ok(1..)) => {}
                 _ => break,
@@ -319,7 +324,7 @@ impl<S: Stream> Dialogue<S> {
         }
     }
 
-    /// The negative reply that a server sent before it closed the connection.
+    /// The negative reply that a server sent before it closed the connection. Waits up to [`REST_OF_REPLY`].
     async fn closing_reply(&mut self, phase: SmtpPhase) -> Option<SmtpReply> {
         let reply = self.reply(phase, REST_OF_REPLY).await.ok()?;
         (reply.code >= 400).then_some(reply)
@@ -329,7 +334,9 @@ impl<S: Stream> Dialogue<S> {
         self.read_reply(&mut ReplyReader::default(), phase, limit).await
     }
 
-    /// Reads one reply. `reader` keeps what was read of a reply that is not complete.
+    /// Reads one reply within `limit`, and before the attempt ends. Waits only [`REST_OF_REPLY`] longer once
+    /// the code of the reply to a message is known, or a line has no code. `reader` keeps what was read of a
+    /// reply that is not complete.
     async fn read_reply(
         &mut self,
         reader: &mut ReplyReader,
@@ -364,8 +371,8 @@ impl<S: Stream> Dialogue<S> {
         }
     }
 
-    /// Sends the message and the final dot. Returns the reply, and whether it is complete: a reply that is
-    /// cut off counts if its code can be read.
+    /// Sends the message and the final dot, and marks the handover before the dot. Returns the reply, and
+    /// whether it is complete: a reply that is cut off counts if its code can be read.
     async fn message(
         &mut self,
         message: &[u8],
@@ -418,7 +425,8 @@ impl Dialogue<TcpStream> {
         }
         let reply = self.command(phase, "STARTTLS", options.deadlines.command).await?;
         expect_positive(phase, &reply)?;
-        // An attacker on the path can add a reply, which must not count as one under TLS (CVE-2011-0411).
+        // Refuse more data: an attacker on the path can add a reply, which must not count as one under TLS
+        // (CVE-2011-0411).
         if !self.input.is_empty() {
             return Err(SmtpError::broken(
                 phase,

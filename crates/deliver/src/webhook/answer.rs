@@ -45,7 +45,7 @@ fn cause_of_status(status: StatusCode) -> Cause {
         // particular content.
         401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
         400..=499 => Cause::Notification,
-        // The receiver is down, or fails because of this content.
+        // The receiver is down, or fails because of the notification's content.
         _ => Cause::Unclear,
     }
 }

@@ -69,7 +69,8 @@ pub struct Template(Arc<Environment<'static>>);
 
 impl WebhookBody {
     /// Parses `standard`, `slack`, `mattermost`, `discord`, `teams` or a template, which is tested with
-    /// sample notifications. The error names the faulty line or the expected values.
+    /// sample notifications. The configuration reads `telegram` and `ntfy` itself, because they need other
+    /// keys. The error names the faulty line or the expected values.
     pub fn parse(text: &str) -> Result<WebhookBody, String> {
         let source = match text.trim() {
             "standard" => return Ok(WebhookBody::Standard),
@@ -109,7 +110,8 @@ impl fmt::Debug for WebhookBody {
 }
 
 impl Template {
-    /// Parses a template, and renders a sample of each topic, so that faults show at startup.
+    /// Parses a template, and renders a sample of each topic, so that faults show at startup. Also refuses
+    /// unknown variables and more than [`MAX_TEMPLATE_BYTES`].
     fn compile(source: &str) -> Result<Template, String> {
         if source.len() > MAX_TEMPLATE_BYTES {
             return Err(format!(
@@ -195,6 +197,7 @@ fn describe_template_error(error: &Error) -> String {
     }
 }
 
+/// Describes output that is not JSON by its line, without quoting it, and how to write values.
 fn describe_json_error(error: &serde_json::Error) -> String {
     format!(
         "the template's output is not JSON (error in line {}): each `{{{{ … }}}}` adds its own quotes, so write \
@@ -207,6 +210,7 @@ fn describe_json_error(error: &serde_json::Error) -> String {
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
+    /// Fails, and writes nothing, if the buffer would exceed the limit.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MAX_BODY_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -220,7 +224,8 @@ impl io::Write for Bounded {
     }
 }
 
-/// The standard body: the fields of a submission, or the title and lines of another notification.
+/// The standard body: the fields of a submission, or the title and lines of another notification. Omits a
+/// field whose name is that of a member, such as `id`.
 fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());
@@ -231,7 +236,7 @@ fn standard_json(notice: &Notification) -> Value {
         if !notice.lead.is_empty() {
             data.insert("lead".to_owned(), json!(notice.lead));
         }
-        // A visitor's field must not replace any of the members above.
+        // A visitor's field must not replace `id`, `form` or another member that is already set.
         for (name, value) in &notice.fields {
             data.entry(name.as_str()).or_insert_with(|| json!(value));
         }

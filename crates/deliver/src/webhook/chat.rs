@@ -65,9 +65,9 @@ pub fn fence(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Applies `escape` to each character, and shortens the result to `limit` code units. A shortened result ends
-/// in an ellipsis. The second argument of `escape` is true if only white space precedes the character on its
-/// line.
+/// Applies `escape` to each character, and shortens the result to `limit` code units, without splitting a
+/// grapheme cluster. A shortened result ends in an ellipsis, which counts. The second argument of `escape` is
+/// true if only white space precedes the character on its line.
 fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
     let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
     // Where to cut the text, in bytes, so that the ellipsis fits.

@@ -41,13 +41,14 @@ const DEFAULT_PRIORITY: u8 = 3;
 pub enum ChatService {
     /// `sendMessage` of the Bot API. The recipient is a chat's id, or the `@name` of a public channel.
     Telegram { chat: String },
-    /// JSON to the server's root. Anyone who knows the topic can read it, so it is a secret.
+    /// Posts JSON to the root of an ntfy server. Anyone who knows the topic can read it, so it is a secret.
     Ntfy { topic: String },
     /// An Adaptive Card for the workflow "Post to a channel when a webhook request is received".
     Teams,
 }
 
 impl ChatService {
+    /// The JSON to post, with text shortened to what the service accepts.
     pub(super) fn body(&self, notice: &Notification) -> Value {
         match self {
             ChatService::Telegram { chat } => telegram(chat, notice),
@@ -95,7 +96,8 @@ fn ntfy(topic: &str, notice: &Notification) -> Value {
 
 /// A card whose text is in `TextRun` elements: unlike in `TextBlock`, Markdown has no effect there. Mentions
 /// would need a list of entities, which the card does not have. Each line is an element of its own, because
-/// Teams ignores line breaks within one.
+/// Teams ignores line breaks within one; empty lines become spacing. Text over [`TEAMS_LINES`] or
+/// [`TEAMS_BYTES`] is cut.
 fn teams(notice: &Notification) -> Value {
     let title = chat::shorten(&visible(&notice.title), TITLE_UNITS);
     let title = json!({ "type": "TextRun", "text": title, "weight": "Bolder", "size": "Medium" });
@@ -157,9 +159,9 @@ fn hint(notice: &Notification) -> String {
     }
 }
 
-/// The outcome of a request to Telegram, which describes errors in JSON: `parameters.retry_after` in seconds
-/// for 429, and `parameters.migrate_to_chat_id` if the group has a new id. A 400 counts as unclear, because
-/// Telegram's is about the chat, not the text.
+/// The outcome of a request to Telegram, which describes errors in JSON: `ok` is false, also with status 200,
+/// `parameters.retry_after` is in seconds, and `parameters.migrate_to_chat_id` is the group's new id. A 400
+/// counts as unclear, because Telegram's is about the chat, not the text.
 fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let parameter = |name: &str| said["parameters"][name].as_i64();

@@ -22,6 +22,7 @@ impl FormFile {
 }
 
 impl Reader<'_> {
+    /// Applies the file to a copy of `base`. Returns all faults if there are any.
     fn extend(mut self, base: &'static Form) -> Result<FormFile, Vec<Fault>> {
         let table = self.parse();
         let table = table.get_ref();

@@ -153,6 +153,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads the whole file as the definition `name`. Returns all faults if there are any.
     fn read(mut self, name: &str) -> Result<FormFile, Vec<Fault>> {
         let table = self.parse();
         if !is_form_name(name) {
@@ -291,7 +292,7 @@ impl<'a> Reader<'a> {
         let kind = self.kind(table, &place)?;
         let mut field = Field {
             name,
-            // Lists and mails show the label of a hidden field, too.
+            // Lists and mails show a hidden field without a label by its name.
             label: self.text(table, "label").unwrap_or(if kind == FieldKind::Hidden { name } else { "" }),
             kind,
             // A consent is required unless the file says `required = false`.
@@ -317,7 +318,8 @@ impl<'a> Reader<'a> {
         self.limits(table, &mut field);
         let written = self.text(table, "example");
         for (key, value) in [("example", written.unwrap_or_default()), ("default", field.default)] {
-            // An earlier fault, such as one of the limits, would cause others.
+            // Do not check the value after an earlier fault, such as one of the limits, which would cause
+            // another one.
             if self.faults.is_empty() {
                 self.check_stated(table, &field, key, value);
             }
@@ -341,6 +343,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Records a fault if no field may have this name, or if the name is reserved.
     fn check_name(&mut self, name: &str, place: Range<usize>) {
         if !is_field_name(name) {
             let hint = "use 1 to 40 of a-z, 0-9 and `_`, beginning with a letter";
@@ -527,6 +530,8 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// The boolean of a key. `None` if the key is missing or, after recording a fault, if its value is no
+    /// boolean.
     fn flag(&mut self, table: &Table<'_>, key: &str) -> Option<bool> {
         let value = table.get(key)?;
         if let DeValue::Boolean(flag) = value.get_ref() {
@@ -536,6 +541,7 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// Records a fault for each key that is not in `known`, with a suggestion.
     pub(super) fn check_keys(&mut self, table: &Table<'_>, known: &[&str]) {
         for (key, _) in table {
             let name = key.get_ref().as_ref();
