@@ -61,7 +61,7 @@ fn escape_destination(link: &str) -> String {
 /// The title of a link or image as Markdown, with a space before it; empty if there is no title.
 pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     let Some(title) = dom.first_attribute(id, &["title"]) else { return String::new() };
-    // Some parsers read `\&amp;` as `&`.
+    // Write `&` as an entity: some parsers read `\&amp;` in a title as `&`, not as `&amp;`.
     let title =
         collapse(title).replace('\\', "\\\\").replace('"', "\\\"").replace('|', "\\|").replace('&', "&amp;");
     format!(" \"{title}\"")
