@@ -25,8 +25,9 @@ use crate::survey::negotiation::NegotiationSurvey;
 /// longer.
 const MAX_JUDGING: Duration = Duration::from_mins(1);
 
-/// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices.
-/// Needs a Tokio runtime with timers. Ends in time, because each request has limits of time and size.
+/// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices. Needs a
+/// Tokio runtime with timers. Ends in time, because each request has limits of time and size. A site that
+/// gives browsers only Markdown has a report with one finding, and no error.
 #[expect(clippy::similar_names, reason = "the names of the parts of a survey")]
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
@@ -67,7 +68,8 @@ fn only_markdown(client: &Client) -> Option<Report> {
     })
 }
 
-/// Applies all rules.
+/// Applies all rules. Rules that have not started within `MAX_JUDGING`, and requests that were not sent,
+/// are noted as not judged.
 fn judge(survey: &Survey, client: &Client) -> Report {
     let denials: BTreeSet<_> = client.denials().into_iter().collect();
     let mut not_judged: Vec<_> = denials

@@ -147,6 +147,8 @@ fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
     }
 }
 
+/// The product that sent `X-Cache`, by its value or by other fields of the response; [`UNNAMED`] if it is
+/// unknown.
 fn sender_of_x_cache(response: &Response, value: &str) -> &'static str {
     let value = value.to_ascii_lowercase();
     if value.contains("cloudfront") {

@@ -77,7 +77,7 @@ pub struct Client {
     host: String,
     /// Whether the host has a public address.
     is_public: bool,
-    /// `robots.txt`, once it was fetched.
+    /// The rules of `robots.txt`, once that was fetched.
     robots: RefCell<Option<Rc<Robots>>>,
     permits: Semaphore,
     next_start: Cell<Option<Instant>>,
@@ -165,7 +165,8 @@ impl Client {
 
     /// Sends a request for a group of rules, after waiting for a free slot and for the pace. Follows no
     /// redirect. Adds the operator's header fields if the URL may get them, and `Accept-Encoding: gzip`
-    /// unless the request has that field. A failed connection is an exchange whose outcome is the error.
+    /// unless the request has that field. A failed connection is an exchange whose outcome is the error. A
+    /// response may stop all further requests, see [`Denial::Stopped`].
     pub async fn send(&self, group: Group, request: Request) -> Result<Arc<Exchange>, Denial> {
         let number = self.admit(group, &request.url)?;
         let permit = self.permits.acquire().await;
@@ -181,7 +182,7 @@ impl Client {
             Ok(url) => {
                 let sending =
                     self.http.send(request.method.clone(), &url, headers, request.body.clone().into_bytes());
-                // The future of the HTTP client is large, and those of whole surveys contain it.
+                // The future of the HTTP client is large: boxing it keeps the futures of whole surveys small.
                 Box::pin(sending).await.map(Response::from_fetched)
             }
             Err(sentence) => Err(sentence.into()),
@@ -234,7 +235,8 @@ impl Client {
     }
 
     /// The protocol that an `https` server selects: `h2` or `http/1.1`, which is also assumed if the server
-    /// ignores the offer. Costs a request of the budget, but is not kept as an exchange.
+    /// ignores the offer. The inner error is a sentence about the handshake. Costs a request of the budget,
+    /// but is not kept as an exchange.
     pub async fn negotiate_protocol(
         &self,
         group: Group,
@@ -314,7 +316,8 @@ impl Client {
         sleep_until(start).await;
     }
 
-    /// Counts timeouts in a row, and stops all further requests after [`MAX_TIMEOUTS`].
+    /// Counts timeouts in a row, and stops all further requests after [`MAX_TIMEOUTS`]. Any other outcome
+    /// resets the count.
     fn note_timeout(&self, is_timeout: bool) {
         self.timeouts.set(if is_timeout { self.timeouts.get() + 1 } else { 0 });
         if self.timeouts.get() == MAX_TIMEOUTS {
@@ -323,7 +326,7 @@ impl Client {
     }
 
     /// Counts the bytes of a response. Stops all further requests if the response shows a challenge or asks
-    /// for fewer requests.
+    /// for fewer requests; if the request has a `User-Agent` of its own, only if the status is 429.
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
@@ -381,6 +384,7 @@ fn site_host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
+/// Converts a URL for the HTTP client, without its fragment. The error is a sentence.
 fn fetch_url(url: &Url) -> Result<FetchUrl, String> {
     let mut url = url.clone();
     url.set_fragment(None);

@@ -40,7 +40,8 @@ pub const CLAUDE_CODE: WebClient = WebClient {
     accept: "text/markdown, text/html, */*",
     preferred: Preferred::Markdown,
 };
-/// Used where Claude Code gets HTML: its media types have equal weights, so the site may still have Markdown.
+/// Used where Claude Code gets HTML: the media types that Claude Code accepts have equal weights, so the
+/// site may still have Markdown.
 pub const MARKDOWN_ONLY: WebClient = WebClient {
     name: "an agent that accepts only Markdown",
     accept: "text/markdown",

@@ -90,7 +90,8 @@ impl Exchange {
         self.response().filter(|response| response.status == StatusCode::OK)
     }
 
-    /// The request and its outcome in a few words: `GET (Accept: text/markdown) → 200 text/html`.
+    /// The request and its outcome in a few words: `GET (Accept: text/markdown) → 200 text/html`. Leaves
+    /// out the URL, and the fields that the client adds.
     pub fn summary(&self) -> String {
         let sent: Vec<_> = self
             .request
@@ -201,7 +202,8 @@ impl Response {
         value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// The `charset` parameter of the media type, in lower case.
+    /// The `charset` parameter of the media type, in lower case and without quotation marks; `None` if it
+    /// is missing.
     pub fn charset(&self) -> Option<String> {
         let value = self.header(header::CONTENT_TYPE).to_ascii_lowercase();
         let mut parameters = value.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
@@ -226,14 +228,15 @@ impl Response {
         self.vary().iter().any(|varied| varied == name || varied == "*")
     }
 
-    /// The encoding that `charset` names; `None` without `charset`. The error is an unknown name.
+    /// The encoding that `charset` names; `None` without `charset` or if it is empty. The error is the
+    /// unknown name.
     fn declared_encoding(&self) -> Result<Option<&'static Encoding>, String> {
         let Some(charset) = self.charset().filter(|charset| !charset.is_empty()) else { return Ok(None) };
         Encoding::for_label(charset.as_bytes()).map(Some).ok_or(charset)
     }
 
-    /// Why the text cannot be compared with another one, as a clause; `None` if it is complete, decoded, and
-    /// in a known character encoding.
+    /// Why the text cannot be compared with another one, as a clause; `None` if it is complete, decoded,
+    /// and in a known character encoding. Valid UTF-8 with an unknown coding counts as decoded.
     pub fn unreadable(&self) -> Option<String> {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
         // Browsers ignore unknown codings, such as `utf-8`.
@@ -258,7 +261,7 @@ impl Response {
     }
 
     /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
-    /// says otherwise.
+    /// says otherwise; only its first 512 bytes are read.
     pub fn representation(&self) -> Representation {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
         let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
@@ -295,7 +298,7 @@ impl Response {
 
     /// The `s-maxage` of `Cache-Control`, otherwise `max-age`, in seconds: the longest time for which a
     /// shared cache may serve the response without revalidation. Zero for `no-store`, `no-cache` and
-    /// `private`; `None` if unspecified.
+    /// `private`; `None` if unspecified or no number.
     pub fn shared_lifetime(&self) -> Option<u64> {
         let has = |name: &str| self.cache_directive(name).is_some();
         if has("no-store") || has("no-cache") || has("private") {

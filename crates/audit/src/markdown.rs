@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 256 * 1024;
 /// The parts of a Markdown document, without its front matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MarkdownPage {
-    /// Levels and texts, in order.
+    /// The levels and texts of headings, in order.
     pub headings: Vec<(u8, String)>,
     /// The targets of links and autolinks as written, in order, without images.
     pub links: Vec<String>,
@@ -47,7 +47,7 @@ pub struct TextBlock {
     /// The text with single spaces, without the texts of images. Of code, the content as written. Of raw
     /// HTML, the content without tags but with comments.
     pub text: String,
-    /// The number of letters and digits in links.
+    /// The number of letters and digits in the links of the block.
     pub linked: usize,
     /// The targets of its links as written, in order.
     pub links: Vec<String>,

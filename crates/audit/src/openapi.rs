@@ -24,7 +24,7 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 
 /// A description of an API.
 pub struct OpenApi {
-    /// The URL of the description, to which relative URLs refer.
+    /// The URL of the description, against which relative URLs are resolved.
     pub url: Url,
     pub document: Value,
 }
@@ -53,7 +53,8 @@ pub struct JsonBody<'a> {
 }
 
 impl OpenApi {
-    /// Reads JSON or YAML, without checking that it is OpenAPI. The error is a clause.
+    /// Reads JSON or YAML from a response of any status, without checking that it is OpenAPI. The error is
+    /// a clause.
     pub fn parse(exchange: &Exchange) -> Result<OpenApi, String> {
         let text = exchange.response().map(|response| response.text()).unwrap_or_default();
         let text = text.trim_start_matches('\u{feff}');
@@ -121,7 +122,8 @@ impl OpenApi {
         if servers.is_none_or(Vec::is_empty) { self.url.join("/").into_iter().collect() } else { named }
     }
 
-    /// The absolute URL of a server object; `None` if it is invalid.
+    /// The absolute URL of a server object, with the default values of its variables; a variable without
+    /// one is left out. `None` if the URL is invalid, or too long because of its variables.
     pub fn server_url(&self, server: &Value) -> Option<Url> {
         let variables = server.get("variables");
         let mut parts = server.get("url")?.as_str()?.split('{');
@@ -156,8 +158,8 @@ impl OpenApi {
         parameters.into_iter().any(|parameter| self.resolve(parameter).is_none_or(is_required))
     }
 
-    /// The JSON body of an operation's request. `None` if the description has no JSON body or no schema for
-    /// it.
+    /// The first JSON body of an operation's request. `None` if the description has no JSON body or no
+    /// schema for it.
     pub fn json_body<'a>(&'a self, operation: &'a Value) -> Option<JsonBody<'a>> {
         let body = self.resolve(operation.get("requestBody")?)?;
         let content = body.get("content")?.as_object()?;
@@ -197,7 +199,8 @@ impl OpenApi {
             || (alternatives.peek().is_some() && alternatives.all(|part| self.rejects_empty(part, budget)))
     }
 
-    /// The schema, what it refers to, and all parts of `allOf`, also of nested ones.
+    /// Adds to `parts` the schema, what it refers to, and all parts of `allOf`, also of nested ones. Ends
+    /// early once `budget` is 0.
     fn collect_parts<'a>(&'a self, schema: &'a Value, parts: &mut Vec<&'a Value>, budget: &mut usize) {
         if *budget == 0 {
             return;

@@ -13,9 +13,10 @@ pub struct Options {
     pub max_requests: usize,
     /// The number of pages that are compared with their Markdown, including the one that the URL names.
     pub pages: usize,
-    /// Fields that every request carries, such as the credentials of a staging site.
+    /// Fields that requests carry, such as the credentials of a staging site. They are sent to the origin
+    /// of the named URL, and over TLS to the same site.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Replaces the `User-Agent` of the audit.
+    /// The `User-Agent` that replaces that of the audit.
     pub user_agent: Option<HeaderValue>,
     /// Certificate authorities to trust in addition to the public ones, such as that of a staging site.
     pub extra_roots: Option<ExtraRoots>,
@@ -58,8 +59,9 @@ impl std::fmt::Display for AuditError {
 
 impl std::error::Error for AuditError {}
 
-/// Parses the URL of a site. Adds `https://` if there is no scheme, or `http://` for a URL of this
-/// machine. The error is a sentence.
+/// Parses the URL of a site, and removes its fragment. Adds `https://` if there is no scheme, or `http://`
+/// for a URL of this machine. Fails for other schemes and for a URL with a user name or password. The error
+/// is a sentence.
 pub fn parse_target(text: &str) -> Result<Url, String> {
     let text = text.trim();
     let expected = || format!("`{text}` is not a URL such as `https://www.example.com/`");

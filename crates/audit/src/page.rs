@@ -10,12 +10,12 @@ use crate::markdown::MarkdownPage;
 /// The most bytes of HTML that are parsed of a page. Its tree takes up to a hundred times as many.
 const MAX_HTML: usize = 1 << 20;
 
-/// The most bytes of a base URL and of a resolved link; longer ones cannot be requested.
+/// The most bytes of a resolved link; longer ones cannot be requested.
 const MAX_URL: usize = 2_000;
 
 /// A page with its HTML and, if the site negotiates, its Markdown.
 pub struct Page {
-    /// The URL after redirects.
+    /// The URL of the page after redirects.
     pub url: Url,
     /// The response to a browser, with status 200 and HTML.
     pub html: Arc<Exchange>,
@@ -34,7 +34,7 @@ pub struct Page {
     /// The response to the address that the HTML or its `Link` field declares as the page's Markdown, or that
     /// `llms.txt` names.
     pub twin: Option<Arc<Exchange>>,
-    /// The Markdown of the twin, if it is Markdown or plain text with status 200, or bytes that look so.
+    /// The Markdown of the twin, if its status is 200 and it is Markdown, looks like it, or is plain text.
     pub twin_markdown: Option<MarkdownPage>,
 }
 
@@ -66,6 +66,7 @@ impl Page {
         })
     }
 
+    /// Stores the response to an agent, and its Markdown if the status is 200 and the body is Markdown.
     pub(crate) fn set_agent(&mut self, exchange: Arc<Exchange>) {
         let is_markdown = |response: &&Response| representation_of_page(response) == Representation::Markdown;
         self.markdown =
@@ -73,6 +74,8 @@ impl Page {
         self.agent = Some(exchange);
     }
 
+    /// Stores the response with the twin, and its Markdown if the status is 200 and the body is Markdown or
+    /// plain text.
     pub(crate) fn set_twin(&mut self, exchange: Arc<Exchange>) {
         let is_markdown = |response: &&Response| match representation_of_page(response) {
             Representation::Markdown => true,
@@ -107,8 +110,8 @@ impl Page {
         self.select("link[rel~=sitemap][href]").iter().find_map(|link| self.resolve(link.attribute("href")?))
     }
 
-    /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
-    /// declares.
+    /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or else the field
+    /// `Link` declares. It may be on another site.
     pub fn declared_twin(&self) -> Option<Url> {
         let elements = self.select("link[rel~=alternate][type='text/markdown'][href]");
         let href =
@@ -150,6 +153,7 @@ fn selector(css: &str) -> Selector {
     Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
+/// The URL of the first `<base href>`; `url`, that of the page, if there is none or if it is invalid.
 fn read_base(tree: &HtmlTree, url: &Url) -> Url {
     let elements = tree.all(&selector("base[href]"));
     let href = elements.first().and_then(|base| base.attribute("href"));
@@ -159,13 +163,13 @@ fn read_base(tree: &HtmlTree, url: &Url) -> Url {
 /// A value of the field `Link` (RFC 8288).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkValue {
-    /// The target as written.
+    /// The target of the link as written.
     pub target: String,
     /// The relation types in lower case, separated by spaces.
     pub rel: String,
     /// The parameter `type` in lower case, without parameters of its own.
     pub media_type: String,
-    /// The parameter `hreflang`.
+    /// The parameter `hreflang` of the link.
     pub language: String,
 }
 
@@ -175,7 +179,8 @@ impl LinkValue {
     }
 }
 
-/// Reads the field `Link`. Skips values that are not links.
+/// Reads the field `Link`. Skips values that are not links, and parameters other than those of
+/// [`LinkValue`].
 pub fn parse_link_header(value: &str) -> Vec<LinkValue> {
     let mut links = Vec::new();
     let mut rest = value;

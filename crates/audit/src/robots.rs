@@ -26,7 +26,7 @@ pub struct Robots {
 /// Consecutive lines for the same crawlers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RobotsGroup {
-    /// Product tokens in lower case, or `*`.
+    /// Product tokens of crawlers in lower case, or `*`.
     pub agents: Vec<String>,
     /// The patterns of paths without percent-encoding, each with whether it allows (`true`) or disallows.
     rules: Vec<(bool, String)>,
@@ -145,7 +145,7 @@ pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
         if parts.peek().is_none() && is_anchored {
             return rest.ends_with(part);
         }
-        // The earliest occurrence leaves most of the path to the other parts.
+        // Takes the earliest occurrence, which leaves most of the path to the other parts of the pattern.
         let Some(start) = rest.find(part) else { return false };
         rest = &rest[start + part.len()..];
     }

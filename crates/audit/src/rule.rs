@@ -69,7 +69,7 @@ pub struct Fix {
 /// A check. Each has a file in `rules/`.
 #[derive(Debug)]
 pub struct Rule {
-    /// The stable name: words in lower case with hyphens.
+    /// The stable name of the rule: words in lower case with hyphens.
     pub id: &'static str,
     pub group: Group,
     /// The severity of its findings; a rule may report a less severe finding as advice.
@@ -194,7 +194,7 @@ impl Findings {
         message: impl Into<String>,
     ) {
         let evidence = evidence.iter().map(|&exchange| exchange.clone()).collect();
-        // Messages quote what the site sent.
+        // Messages quote text of the site, which may have control characters.
         let message = without_fresh_queries(&message.into()).replace(char::is_control, " ");
         let message = message.chars().take(MAX_MESSAGE).collect();
         let url = without_fresh_queries(&url.into());

@@ -15,7 +15,7 @@ use crate::survey::basis::Basis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Search,
-    /// As the input of a model that answers a question.
+    /// The content is the input of a model that answers a question.
     Input,
     Training,
 }
@@ -49,6 +49,8 @@ impl Syntax {
         }
     }
 
+    /// The use that a label in lower case names in this syntax; `None` if the syntax does not define the
+    /// label.
     fn find_use(self, label: &str) -> Option<Use> {
         match (self, label) {
             (_, "search") => Some(Use::Search),
@@ -62,11 +64,11 @@ impl Syntax {
 /// A preference for automated use: a line of `robots.txt` or a field of a response.
 pub(crate) struct Statement {
     pub syntax: Syntax,
-    /// The value without the path.
+    /// The value of the statement, without the path.
     pub value: String,
     /// The crawlers of the group in `robots.txt`, in lower case; empty for a field of a response.
     pub agents: Rc<[String]>,
-    /// The pattern of paths for which the line is meant: only of `Content-Usage` in `robots.txt`.
+    /// The pattern of paths that the statement is about; empty except for `Content-Usage` in `robots.txt`.
     pub path: String,
     pub exchange: Arc<Exchange>,
     /// The uses that the value names, with whether it allows them.
@@ -113,6 +115,8 @@ impl Statement {
         statement
     }
 
+    /// Reads the value of `Content-Signal` into preferences, faults and unknown labels. Ignores case; a
+    /// valid `use` is dropped.
     fn read_signal(&mut self) {
         for member in self.value.clone().split(',').map(str::trim).filter(|member| !member.is_empty()) {
             let lower = member.to_ascii_lowercase();
@@ -131,6 +135,8 @@ impl Statement {
         }
     }
 
+    /// Reads the value of `Content-Usage` into preferences, faults and unknown labels. A value that is no
+    /// structured dictionary is one fault.
     fn read_usage(&mut self) {
         let Ok(dictionary) = Parser::new(&self.value).parse::<Dictionary>() else {
             self.faults
@@ -146,6 +152,8 @@ impl Statement {
         }
     }
 
+    /// Adds a preference if `value` is `allowed` or `disallowed`, and otherwise a fault. An undefined label
+    /// is only added to `unknown`, with any value.
     fn add(&mut self, label: &str, value: &str, allowed: &str, disallowed: &str) {
         let Some(used) = self.syntax.find_use(label) else {
             self.unknown.push(label.to_owned());
@@ -180,7 +188,7 @@ pub(crate) fn robots_statements(basis: &Basis) -> Vec<Statement> {
     statements
 }
 
-/// The statements in the header of a response.
+/// The statements in the header of a response with status 200, at most one of each syntax.
 pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
     let Some(response) = exchange.success() else { return Vec::new() };
     let present = Syntax::ALL.into_iter().filter(|syntax| response.headers.contains_key(syntax.field()));
@@ -189,7 +197,7 @@ pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
         .collect()
 }
 
-/// The statements in the responses with a page's HTML and Markdown.
+/// The statements in the responses with the HTML of all pages, and in the responses to agents.
 pub(crate) fn page_statements(basis: &Basis) -> Vec<Statement> {
     let exchanges = basis.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
     exchanges.flatten().flat_map(header_statements).collect()

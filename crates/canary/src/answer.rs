@@ -34,7 +34,9 @@ pub(crate) struct Context<'a> {
     pub is_accepted: bool,
 }
 
-/// Judges the response to a test submission.
+/// Judges the response to a test submission. Without the proof in its header, the response is that of a
+/// cache, a proxy or another server. It is then a success only if it has the body `{"ok": true}`, no sign
+/// of a cache, and the inbox has accepted the token.
 pub(crate) fn judge(response: &FetchResponse, context: Context<'_>) -> Judgment {
     let header = response.headers.get(CanaryKey::HEADER).map(http::HeaderValue::as_bytes);
     if header == Some(context.proof.as_bytes()) {
@@ -54,9 +56,10 @@ pub(crate) fn judge(response: &FetchResponse, context: Context<'_>) -> Judgment 
     failed(Step::Form, text)
 }
 
-/// Judges a response that carries the proof, so that this inbox's server has sent it.
+/// Judges a response that carries the proof, so that this inbox's server has sent it. Only 200 with an
+/// accepted token is a success.
 fn judge_ours(response: &FetchResponse, context: Context<'_>) -> Judgment {
-    let said = error_member(&response.body).unwrap_or_default();
+    let said = error_member(&response.body).map_or_else(|| ".".to_owned(), |error| format!(": {error}"));
     let text = match response.status {
         StatusCode::OK if context.is_accepted => return accepted(),
         StatusCode::OK => {
@@ -64,31 +67,32 @@ fn judge_ours(response: &FetchResponse, context: Context<'_>) -> Judgment {
                 .to_owned()
         }
         StatusCode::BAD_REQUEST => format!(
-            "the form refuses its own example values: {said} Correct `example` in the definition of the form, or \
+            "the form refuses its own example values{said} Correct `example` in the definition of the form, or \
              the proxy that changes the body"
         ),
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
-            format!("this server did not get the body as it was sent: {said} Check the proxy in front of it")
+            format!("this server did not get the body as it was sent{said} Check the proxy in front of it")
         }
         status if status.is_server_error() => {
-            format!("this server could not store the submission ({status}): {said} The log has the cause")
+            format!("this server could not store the submission ({status}){said} The log has the cause")
         }
-        status => format!("this server refused the submission with {status}: {said}"),
+        status => format!("this server refused the submission with {status}{said}"),
     };
-    failed(Step::Form, text.replace(" .", "."))
+    failed(Step::Form, text)
 }
 
 fn accepted() -> Judgment {
     Judgment { step: Step::Form, outcome: Outcome::Ok, text: "the test submission was accepted".to_owned() }
 }
 
-/// Judges a 2xx response that does not carry the proof.
+/// Judges a 2xx response that does not carry the proof. A success only if the body is `{"ok": true}` and
+/// the inbox has accepted the token.
 fn judge_foreign_success(response: &FetchResponse, context: Context<'_>) -> Judgment {
     let status = response.status;
     let is_our_body = serde_json::from_slice::<serde_json::Value>(&response.body)
         .is_ok_and(|value| value == serde_json::json!({ "ok": true }));
     let text = if is_our_body && context.is_accepted {
-        // A proxy has removed the header from the response.
+        // A proxy has removed the header with the proof, but the inbox has the submission.
         return accepted();
     } else if is_our_body {
         "the answer was 200 with `{\"ok\": true}`, but the submission never reached this inbox: the public address leads to another \
@@ -110,6 +114,7 @@ fn judge_foreign_success(response: &FetchResponse, context: Context<'_>) -> Judg
     failed(Step::Form, text)
 }
 
+/// The fault of a response that redirects the test submission, which the canary does not follow.
 fn describe_redirect(response: &FetchResponse) -> String {
     let status = status_text(response.status);
     let place = response.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
@@ -162,15 +167,16 @@ fn describe_foreign_error(status: StatusCode, response: &FetchResponse, context:
     }
 }
 
-/// Whether a 403 response is a bot check, such as a CAPTCHA.
+/// Whether a 403 response looks like a bot check: it has the header `cf-mitigated`, or a word such as
+/// `captcha` in its body.
 fn is_challenge(response: &FetchResponse) -> bool {
     let body = String::from_utf8_lossy(&response.body).to_ascii_lowercase();
     response.headers.contains_key("cf-mitigated")
         || ["captcha", "challenge", "just a moment"].iter().any(|word| body.contains(word))
 }
 
-/// The evidence that a cache has answered. `has_proof` says whether the response has the proof of another
-/// submission.
+/// The evidence that a cache has answered: a hit in a cache's header, an `Age` other than 0, or the proof
+/// of another submission. `has_proof` says whether the response has such a proof.
 fn evidence_of_cache(headers: &HeaderMap, has_proof: bool) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     for name in ["x-cache", "cf-cache-status", "x-cache-status", "x-proxy-cache", "cache-status"] {
@@ -247,6 +253,7 @@ pub(crate) fn judge_error(error: &FetchError, host: &str) -> Judgment {
     }
 }
 
+/// The fault of a host name without an address, or of a lookup that took too long.
 pub(crate) fn describe_unresolved(host: &str, cause: &str, is_timeout: bool) -> String {
     if is_timeout {
         format!(
@@ -259,6 +266,7 @@ pub(crate) fn describe_unresolved(host: &str, cause: &str, is_timeout: bool) -> 
     }
 }
 
+/// The fault of a failed TLS handshake, with its remedy.
 fn describe_tls(host: &str, error: &FetchError, cause: &str) -> String {
     let (fault, remedy) = match error.certificate {
         Some(CertificateFault::Expired) => {

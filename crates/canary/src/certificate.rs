@@ -12,6 +12,7 @@ use crate::report::{Outcome, Step, StepResult};
 /// A shorter remaining validity is a warning. Renewal programs renew earlier, a month or a third of the
 /// lifetime before the end.
 const WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// A shorter remaining validity is a failure.
 const FAILURE: SignedDuration = SignedDuration::from_hours(3 * 24);
 
 /// The first and the last second in which a certificate is valid.

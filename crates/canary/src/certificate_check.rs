@@ -11,8 +11,9 @@ use crate::certificate::CertificateValidity;
 use crate::report::{Outcome, Step, StepResult};
 use frontdesk_fetch::{FetchClient, FetchPhase, Url};
 
-/// Judges the certificate at an `https` URL; `None` for an `http` URL. A name that cannot be reached from
-/// here is skipped: it may be a private one.
+/// Judges the certificate at an `https` URL; `None` for an `http` URL. The step fails if the TLS handshake
+/// fails. It is skipped if the certificate cannot be read, or if the name cannot be reached from here: it
+/// may be a private one.
 pub(crate) async fn check(client: &FetchClient, url: &Url) -> Option<StepResult> {
     let (subject, began) = (url.host_and_port(), Instant::now());
     let step = |outcome, text| StepResult {

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::report::{Outcome, Step, StepResult};
 
-/// Beyond this difference in seconds, receivers of webhooks refuse signatures, and certificates may not be
-/// valid yet.
+/// The largest tolerated difference between two clocks, in seconds. Beyond it, receivers of webhooks refuse
+/// signatures, and certificates may not be valid yet.
 const MAX_SECONDS: i64 = 60;
 
 /// The time that another server stated in a response, and this machine's time.
@@ -29,9 +29,9 @@ impl ClockReading {
     }
 }
 
-/// Judges the clock. If at least as many servers agree with it as differ, those that differ are wrong.
-/// `is_synchronized` says whether a time service of this machine has synchronized the clock; `None` if that
-/// is not known.
+/// Judges the clock. The step fails if more servers differ from it than agree; otherwise, those that differ
+/// are wrong. Without readings, the step is skipped unless `is_synchronized`, which says whether a time
+/// service of this machine has synchronized the clock; `None` if that is not known.
 pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) -> StepResult {
     let (differing, agreeing): (Vec<&ClockReading>, Vec<&ClockReading>) =
         readings.iter().partition(|reading| reading.differs());

@@ -15,7 +15,7 @@ pub struct LocalCheck {
     pub step: Step,
     /// The subject of the skipped step if the check panics or does not end in time.
     pub subject: String,
-    /// Returns any number of results.
+    /// Runs the check, which returns any number of results.
     pub run: Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>,
 }
 

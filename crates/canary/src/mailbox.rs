@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use frontdesk_deliver::mail::CANARY_HEADER;
 
-/// Only the beginning of a file is read: the header of a mail is shorter.
+/// The most bytes that are read of a mail's file: the header of a mail is shorter.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
 /// Looks for the mail of a run in `new/` and `cur/`, among files written after `since`. Returns whether the

@@ -14,7 +14,7 @@ use frontdesk_forms::Form;
 pub struct CanaryOptions {
     /// The time between two runs. `None` disables the canary.
     pub every: Option<Duration>,
-    /// Requested with GET after each run without a failure. The path may be secret.
+    /// The URL that is requested with GET after each run without a failure. The path may be secret.
     pub ping_url: Option<Url>,
     /// A Maildir on this machine in which the canary's mails arrive.
     pub mailbox: Option<PathBuf>,
@@ -43,19 +43,20 @@ impl CanaryOptions {
 /// normally ends before the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimits {
-    /// For each phase of a request to a form, and for each check of this machine.
+    /// The limit for each phase of a request to a form, and for each check of this machine.
     pub request: Duration,
-    /// For fetching all pages and scripts.
+    /// The limit for fetching all pages and scripts.
     pub pages: Duration,
-    /// Until an accepted test submission is processed.
+    /// The limit until an accepted test submission is processed.
     pub processing: Duration,
-    /// Until all channels have responded.
+    /// The limit until all channels have responded.
     pub channels: Duration,
-    /// Until the mail has arrived in the mailbox.
+    /// The limit until the mail has arrived in the mailbox.
     pub mailbox: Duration,
 }
 
 impl TimeLimits {
+    /// The limits for runs that follow each other after `every`. Each has a minimum and a maximum.
     pub fn of_interval(every: Duration) -> TimeLimits {
         let seconds = Duration::from_secs;
         TimeLimits {

@@ -19,7 +19,7 @@ pub(crate) struct FormSenders {
     pub scripts: BTreeSet<String>,
     /// The paths of the forms' endpoints.
     pub endpoints: Vec<String>,
-    /// Whether endpoints accept what a browser sends without a script (`forms.html_posts`).
+    /// Whether endpoints accept forms that a browser sends without a script (`forms.html_posts`).
     pub accepts_posts: bool,
 }
 
@@ -45,7 +45,8 @@ pub(crate) struct OwnForm<'a> {
 }
 
 /// Compares the page that visitors get with that of this server. Returns the first difference that is a
-/// failure, or else the first warning; [`Outcome::Ok`] if there is no difference.
+/// failure, or else the first warning; [`Outcome::Ok`] if there is no difference. A page without the form
+/// is a failure.
 pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders) -> (Outcome, String) {
     let form = own.form;
     let marked = page.forms.iter().find(|shown| shown.is_marked_as(form));
@@ -87,7 +88,8 @@ pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders)
     found.swap_remove(worst)
 }
 
-/// Judges a page that visitors get without the form.
+/// Returns the failure of a page that visitors get without the form. If another form on it has the required
+/// fields, says how that form differs.
 fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
     let form = own.form;
     let Some(other) = page.forms.iter().find(|shown| shown.has_required_fields_of(form)) else {
@@ -118,8 +120,9 @@ fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
     ))
 }
 
-/// Judges the address and the method. A difference that the page on this server has as well is a decision of
-/// its author, and only fails if no script sends the form.
+/// Judges the address and the method. A difference that the page on this server has as well is a decision
+/// of its author, and only fails if no script sends the form. A missing address is no fault if a script
+/// sends the form, and a warning if an unknown script of the page may send it.
 fn judge_address(
     own: OwnForm<'_>,
     shown: &ShownForm,
@@ -146,7 +149,7 @@ fn judge_address(
         }
         FormAction::Missing if !is_scripted && !senders.are_on(own.page) => {
             let outcome = if own.page.has_foreign_scripts || !own.page.scripts.is_empty() {
-                // A bundle of the site's generator may send the form in a way that this check cannot see.
+                // A script of the site's generator may send the form in a way that this check cannot see.
                 Outcome::Warning
             } else {
                 Outcome::Failed
@@ -204,8 +207,9 @@ fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)
     })
 }
 
-/// Judges a page of this server that showed a form at an earlier run and does not show it now. `None` if the
-/// form was taken away: nothing on the page looks like it.
+/// Judges a page of this server that showed a form at an earlier run and does not show it now. Only a
+/// warning if the form is now sent to another address. `None` if the form was taken away: nothing on the
+/// page looks like it.
 pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let lost = page.forms.iter().find(|shown| shown.has_required_fields_of(form))?;
     match (&lost.attribute, &lost.action) {

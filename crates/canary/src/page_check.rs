@@ -89,7 +89,7 @@ impl PageCheck<'_> {
         })
     }
 
-    /// The steps of a page that is not fetched.
+    /// The steps of a page that is not fetched: each form on it as skipped, with `text` as the reason.
     fn skip(&self, path: &str, content: &PageContent, text: &str) -> Vec<StepResult> {
         let step = |form: page::OwnForm<'_>| StepResult {
             step: Step::Page,
@@ -101,7 +101,8 @@ impl PageCheck<'_> {
         SiteForms::on(content, self.forms).map(step).collect()
     }
 
-    /// The steps if the public address cannot be reached.
+    /// The steps if the public address cannot be reached: the forms on the first [`MAX_FETCHED`] pages as
+    /// skipped.
     pub fn skip_all(&self, own: &SiteForms) -> Vec<StepResult> {
         let pages = own.pages.iter().take(MAX_FETCHED);
         pages
@@ -111,7 +112,8 @@ impl PageCheck<'_> {
             .collect()
     }
 
-    /// Fetches a page. The error says what visitors get instead.
+    /// Fetches a page; invalid UTF-8 is replaced. The error says what visitors get instead of a complete
+    /// page in HTML.
     async fn fetch_page(&self, path: &str) -> Result<String, String> {
         let response = self.get(path, "text/html,application/xhtml+xml,*/*;q=0.8").await?;
         let media_type = media_type(&response.headers);
@@ -127,7 +129,9 @@ impl PageCheck<'_> {
         Ok(String::from_utf8_lossy(&response.body).into_owned())
     }
 
-    /// Compares a script with that of this server. `page` is a page that uses it.
+    /// Compares a script with that of this server. `page` is a page that uses it. Another version is only a
+    /// warning; an error status, a media type that browsers do not run or a response that breaks off is a
+    /// failure.
     async fn check_script(&self, script: &str, page: &str, own: &Bytes) -> StepResult {
         let began = Instant::now();
         let fault = match self.get(script, "*/*").await {
@@ -138,9 +142,13 @@ impl PageCheck<'_> {
                     let text =
                         format!("visitors get `{}` for it, which browsers do not run", quoted(&media_type));
                     Some((Outcome::Failed, text))
+                } else if !response.is_whole {
+                    let text =
+                        "visitors get only a part of it: check the proxy, and its limits of size and time";
+                    Some((Outcome::Failed, text.to_owned()))
                 } else if response.body != **own {
                     let text = "visitors get another version than this server's: purge caches, and let no proxy change scripts";
-                    // Another version may work as well.
+                    // Another version of the script may work as well.
                     Some((Outcome::Warning, text.to_owned()))
                 } else {
                     None
@@ -154,8 +162,8 @@ impl PageCheck<'_> {
         StepResult { step: Step::Page, subject: script.to_owned(), outcome, text, took: began.elapsed() }
     }
 
-    /// Requests a path, and follows redirects on this site. The error says what visitors get instead of a
-    /// response with 2xx.
+    /// Requests a path, and follows at most [`MAX_REDIRECTS`] redirects on this site. The error says what
+    /// visitors get instead of a response with 2xx, such as a redirect to another site.
     async fn get(&self, path: &str, accept: &'static str) -> Result<FetchResponse, String> {
         let mut target = path.to_owned();
         for _ in 0..=MAX_REDIRECTS {
@@ -186,7 +194,8 @@ impl PageCheck<'_> {
         Err(format!("visitors get more than {MAX_REDIRECTS} redirects"))
     }
 
-    /// The path and query on this site that a redirect leads to. `None` if it leads to another site.
+    /// The path and query on this site that a redirect from `target` leads to. `None` if it leads to
+    /// another scheme, host or port, or if `location` is invalid.
     fn follow(&self, target: &str, location: &str) -> Option<String> {
         let site = parse_url(self.origin).ok()?;
         let next = site.join(target).ok()?.join(location).ok()?;

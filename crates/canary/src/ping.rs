@@ -12,13 +12,14 @@ use crate::report::{Outcome, Step, StepResult};
 use frontdesk_deliver::webhook::answer::stated_time;
 use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url};
 
-/// The limit of one request.
+/// The time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Requests the URL with GET, up to three times. A failure is a warning: submissions still arrive. The result
-/// names only the host, because the path may be secret. Also returns the time that the service states.
+/// Requests the URL with GET, up to three times, until a response has a 2xx status. A failure is a warning:
+/// submissions still arrive. The result names only the host, because the path may be secret. Also returns
+/// the time that the service states in a 2xx response.
 pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option<ClockReading>) {
     let began = Instant::now();
     let mut text = String::new();

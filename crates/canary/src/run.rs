@@ -54,8 +54,9 @@ struct Submission {
 }
 
 impl Run<'_> {
-    /// Runs all steps, and records the test submissions in the inbox until the run has ended. Does not store
-    /// the report. Fails if the database cannot be used, because nothing else can be checked then.
+    /// Runs all steps, and records the test submissions in the inbox until the run has ended. Does not
+    /// store the report. Fails if the database cannot be used, because nothing else can be checked then. A
+    /// run that fails or is dropped leaves its records to the maintenance.
     pub async fn report(&self) -> Result<Report, StoreError> {
         let started_at = Timestamp::now();
         let new = |form| Submission { form, nonce: CanaryKey::nonce(), answer: None, took: Duration::ZERO };
@@ -75,8 +76,9 @@ impl Run<'_> {
         Ok(Report { started_at, ended_at: Timestamp::now(), steps, form_pages: forms.known })
     }
 
-    /// Sends the test submissions, one after another, and waits until the accepted ones are processed. If the
-    /// public address cannot be resolved or reached, sends no more of them and reports the rest as skipped.
+    /// Sends the test submissions, one after another, and waits until each accepted one is processed. If
+    /// the public address cannot be resolved or reached, sends no more of them and reports the rest as
+    /// skipped. If `base_url` is invalid, returns only a failed DNS step.
     async fn check_public_address(
         &self,
         submissions: &mut [Submission],
@@ -199,8 +201,8 @@ impl Run<'_> {
         steps.extend(pinged);
     }
 
-    /// Resolves the host of the public address. Returns the step's result and the addresses; the list is
-    /// empty if the step failed.
+    /// Resolves the host of the public address within `limits.request`. Returns the step's result and the
+    /// addresses; the list is empty if the step failed, also because the name has no address.
     async fn resolve(&self, url: &Url) -> (StepResult, Vec<IpAddr>) {
         let (host, began) = (url.host().to_string(), Instant::now());
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
@@ -219,6 +221,8 @@ impl Run<'_> {
         (step(Step::Dns, &host, Outcome::Failed, fault, began.elapsed()), Vec::new())
     }
 
+    /// The client for the public address and the inbox's domain. Each phase of a request has the limit
+    /// `limits.request`; private addresses are permitted.
     fn client(&self) -> FetchClient {
         let limit = self.limits.request;
         let timeouts =
@@ -227,7 +231,8 @@ impl Run<'_> {
         FetchClient::new(NameResolver::System, true, self.options.extra_roots.as_ref(), timeouts)
     }
 
-    /// Sends the form's example values, as a visitor's program would, with the token.
+    /// POSTs the form's example values as JSON to its endpoint. The token that marks a test submission is
+    /// in a header and in the body.
     async fn send(
         &self,
         client: &FetchClient,
@@ -248,7 +253,8 @@ impl Run<'_> {
         client.send(Method::POST, &url.with_target(form.path), headers, example_body(form, &token)).await
     }
 
-    /// Judges the answer to each submission that was sent, and whether the inbox has accepted it.
+    /// Judges the answer to each submission that was sent, and whether the inbox has accepted it. Leaves
+    /// out submissions that were not sent.
     async fn judge_all<'s>(
         &self,
         submissions: &'s [Submission],
@@ -296,8 +302,10 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a message through each channel, and waits for the mail in the mailbox. A step fails if channels
-    /// do not respond within `limits.channels`. Also returns the times that receivers have stated.
+    /// Sends a message through each channel, and waits for the mail in the mailbox. The steps are in the
+    /// order of the channels' names. If not all channels respond within `limits.channels`, adds a failed
+    /// step without a name; if no channel is configured, a skipped one. Also returns the times that
+    /// receivers have stated.
     async fn check_channels(&self) -> (Vec<StepResult>, Vec<ClockReading>) {
         let (began, started) = (Instant::now(), SystemTime::now());
         let notice = message(self.id, self.options.site(), Timestamp::now());
@@ -334,6 +342,8 @@ impl Run<'_> {
         (steps, readings)
     }
 
+    /// The step of a channel: failed if the channel did not accept the message. Without a mailbox, the text
+    /// for a mail channel says that the arrival of the mail is not known.
     fn channel_step(&self, report: ChannelReport) -> StepResult {
         let ChannelReport { name, is_mail, result, took, .. } = report;
         let (outcome, text) = match result {
@@ -349,8 +359,9 @@ impl Run<'_> {
         step(Step::Channel, &name, outcome, text, took)
     }
 
-    /// Waits for the run's mail in `canary.mailbox`, and removes it there. The step is skipped if no channel
-    /// has sent a mail, and fails after `limits.mailbox`. `None` if no mailbox is configured.
+    /// Waits for the run's mail in `canary.mailbox`, and removes it there. The step is skipped if no
+    /// channel has sent a mail. It fails after `limits.mailbox`, and at once if the mailbox cannot be read.
+    /// `None` if no mailbox is configured.
     async fn check_mailbox(&self, accepted: &[String], started: SystemTime) -> Option<StepResult> {
         let path = self.options.mailbox.as_ref()?;
         let (subject, began) = (path.display().to_string(), Instant::now());
@@ -412,8 +423,9 @@ fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
     steps.iter().filter(is_tried).map(skip).collect()
 }
 
-/// The steps of connection and TLS: failed if a submission failed there, otherwise successful. A failed DNS
-/// step replaces both if the name did not resolve for a submission. None if no submission was sent.
+/// The steps of connection and TLS: failed if a submission failed there, otherwise successful. TLS is
+/// skipped after a failed connection, and left out for an `http` URL. A failed DNS step replaces both if
+/// the name did not resolve for a submission. None if no submission was sent.
 fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepResult> {
     let subject = url.host_and_port();
     let mut steps = Vec::new();
@@ -451,6 +463,7 @@ fn is_ok(steps: &[StepResult]) -> bool {
     steps.iter().all(|step| step.outcome != Outcome::Failed)
 }
 
+/// A time limit in words: `5 minutes`, or `90 s` if it is not a multiple of a minute or at most one minute.
 fn minutes(limit: Duration) -> String {
     match limit.as_secs() {
         seconds if seconds % 60 == 0 && seconds > 60 => format!("{} minutes", seconds / 60),

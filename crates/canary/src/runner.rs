@@ -35,8 +35,8 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Starts the thread. Runs begin only while `link` marks this process as the one that maintains the
-    /// inbox.
+    /// Starts the thread, which restarts after a panic. Runs begin only while `link` marks this process as
+    /// the one that maintains the inbox. Fails if the runtime or the thread cannot be created.
     pub fn start(options: CanaryOptions, store: Store, link: Arc<CanaryLink>) -> io::Result<Canary> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopping) = watch::channel(false);
@@ -90,7 +90,9 @@ struct Runner {
 }
 
 impl Runner {
-    /// Runs until the caller drops the future. New options apply from the next run on.
+    /// Runs until the caller drops the future or the [`Canary`] is dropped. New options apply from the next
+    /// run on. After an error of the database, which is only logged at debug level, tries again in
+    /// [`STORE_RETRY`].
     async fn run(mut self) {
         let mut leads = self.link.leads();
         loop {
@@ -111,9 +113,9 @@ impl Runner {
         }
     }
 
-    /// Runs the canary if a run is due, and stores the result. Returns how long to wait before the next call:
-    /// zero after a run. If the canary is off, removes the result of the last run, which would soon be
-    /// misleading.
+    /// Runs the canary if a run is due, and stores the result. A run that exceeds its time limit is
+    /// abandoned and stored as failed. Returns how long to wait before the next call: zero after a run. If
+    /// the canary is off, removes the result of the last run, which would soon be misleading.
     async fn run_if_due(&self, options: &CanaryOptions) -> Result<Duration, StoreError> {
         let Some(every) = options.every else {
             #[expect(
@@ -173,8 +175,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Notifies the team of the failures through the first channel that works. Returns whether one accepted
-    /// the notification.
+    /// Notifies the team of the failures through the first channel that works; those that failed in this
+    /// run are tried last. Waits at most [`NOTIFICATION_TIMEOUT`]. Returns whether one accepted the
+    /// notification.
     async fn notify(&self, options: &CanaryOptions, run: Uuid, report: &Report) -> bool {
         let faults = report.failures().map(ToString::to_string).collect();
         let notice = fault_notification(run, options.site(), faults, Timestamp::now());
@@ -196,7 +199,8 @@ impl Runner {
     }
 }
 
-/// The report of a run that was ended by its time limit.
+/// The report of a run that was ended by its time limit: one failed step, and the form pages of the
+/// `previous` report.
 fn overlong(started_at: Timestamp, limit: Duration, previous: Option<&Report>) -> Report {
     let text = format!("the run did not end within {} s: check the load of this machine", limit.as_secs());
     let step = StepResult {

@@ -27,7 +27,7 @@ pub(crate) struct PageContent {
 pub(crate) struct ShownForm {
     pub action: FormAction,
     pub is_post: bool,
-    /// The name in `data-frontdesk`.
+    /// The name of the form in the attribute `data-frontdesk`.
     pub attribute: Option<String>,
     /// The names of the form's controls, and whether a browser requires a value for each.
     pub controls: BTreeMap<String, bool>,
@@ -56,7 +56,8 @@ fn selector(text: &str) -> Selector {
 }
 
 impl PageContent {
-    /// Reads the page at `path` of the site at `origin`, such as `https://www.example.com`.
+    /// Reads the page at `path` of the site at `origin`, such as `https://www.example.com`. Leaves out
+    /// forms and scripts in a `<template>`. If `origin` is invalid, all addresses are on another site.
     pub(crate) fn read(html: &str, origin: &str, path: &str) -> PageContent {
         let tree = HtmlTree::parse(html);
         let addresses = Addresses::new(&tree, origin, path);
@@ -84,6 +85,8 @@ fn is_in_template(element: HtmlElement<'_>) -> bool {
     element.ancestors().any(|outer| outer.name() == "template")
 }
 
+/// Reads a form and its named controls, also those elsewhere on the page that name it with the attribute
+/// `form`. Of several controls with the same name, the last one decides whether it is required.
 fn read_form(form: HtmlElement<'_>, controls: &[HtmlElement<'_>], addresses: &Addresses) -> ShownForm {
     let id = form.attribute("id").filter(|id| !id.is_empty());
     let belongs = |control: &&HtmlElement<'_>| match control.attribute("form") {
@@ -109,6 +112,8 @@ struct Addresses {
 }
 
 impl Addresses {
+    /// Addresses are relative to the first `<base href>`, otherwise to the page. If that or `origin` is
+    /// invalid, all addresses count as those of another site.
     fn new(tree: &HtmlTree, origin: &str, path: &str) -> Addresses {
         let site = parse_url(origin).ok();
         let page = site.as_ref().and_then(|site| site.join(path).ok());
@@ -120,6 +125,8 @@ impl Addresses {
         Addresses { site, base }
     }
 
+    /// Resolves an address and drops its query. An empty one is [`FormAction::Missing`]; an invalid one is
+    /// [`FormAction::Elsewhere`], as written.
     fn resolve(&self, address: &str) -> FormAction {
         let address = address.trim();
         if address.is_empty() {

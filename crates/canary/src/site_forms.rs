@@ -30,7 +30,7 @@ pub struct SiteContent {
 /// A page as this server sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePage {
-    /// The percent-encoded path.
+    /// The percent-encoded path of the page.
     pub path: String,
     pub html: Bytes,
 }
@@ -61,8 +61,8 @@ pub(crate) fn subject(path: &str, form: &Form) -> String {
 
 impl SiteForms {
     /// Finds the forms of the site at `origin`. `known` are the subjects of pages that showed a form at
-    /// earlier runs. Reads at most [`MAX_READ`] pages: first those that are known or have a mark of a form,
-    /// then those with the names of all required fields.
+    /// earlier runs. Reads at most [`MAX_READ`] pages with `<form`: first those that are known or have a
+    /// mark of a form, then those with the names of all required fields.
     pub(crate) fn find(
         site: &SiteContent,
         forms: &[&'static Form],
@@ -98,7 +98,8 @@ impl SiteForms {
     }
 
     /// Adds a page if it shows a form, and the faults of the page: forms that have lost their mark, forms
-    /// without a mark, and unknown names in `data-frontdesk`.
+    /// without a mark, and an unknown name in `data-frontdesk` if there is no other fault. A form stays
+    /// known while the page shows it or fails because of it.
     fn examine(&mut self, page: &SitePage, content: PageContent, forms: &[&Form], known: &BTreeSet<&str>) {
         let mut shows_form = false;
         for form in forms {

@@ -13,7 +13,8 @@ pub(crate) enum Change {
     Recovered,
 }
 
-/// The status after a run. During an outage, it keeps whether the team was notified.
+/// The status after a run. During an outage, it keeps whether the team was notified. A failed run without a
+/// `previous` one begins an outage.
 pub(crate) fn next(
     previous: Option<&CanaryStatus>,
     report: &Report,
@@ -51,7 +52,8 @@ pub(crate) fn failed_steps(report: &Report) -> String {
     names.collect::<Vec<String>>().join(", ")
 }
 
-/// The names of the channels that did not accept the canary's message.
+/// The names of the channels that did not accept the canary's message. An empty name stands for channels
+/// that did not respond in time.
 pub(crate) fn failed_channels(report: &Report) -> Vec<String> {
     let is_failed = |step: &&crate::StepResult| step.step == Step::Channel && step.outcome == Outcome::Failed;
     report.steps.iter().filter(is_failed).map(|step| step.subject.clone()).collect()

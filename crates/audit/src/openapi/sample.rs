@@ -17,7 +17,8 @@ impl OpenApi {
     }
 
     /// Builds the value for one schema. `name` is the name of the property, from which an e-mail address is
-    /// recognized. `None` for `allOf`, unknown types, more than three items, and once `budget` is 0.
+    /// recognized. Prefers `const`, `default` and the first of `enum`; of `oneOf` and `anyOf`, uses the
+    /// first part. `None` for `allOf`, unknown types, more than three items, and once `budget` is 0.
     fn sample_of(&self, schema: &Value, name: &str, budget: &mut usize) -> Option<Value> {
         let schema = self.resolve(schema).filter(|_| *budget > 0)?;
         *budget -= 1;
@@ -48,6 +49,7 @@ impl OpenApi {
         }
     }
 
+    /// An object with the required properties. `None` if one of them is not described or has no sample.
     fn sample_object(&self, schema: &Value, budget: &mut usize) -> Option<Value> {
         let mut object = Map::new();
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
@@ -59,8 +61,8 @@ impl OpenApi {
     }
 }
 
-/// A text of the format, or an e-mail address if `name` contains `mail`. `None` if the format is unknown, or
-/// if the text violates a length or `pattern`.
+/// A text of the format, or an e-mail address if there is no format and `name` contains `mail`. `None` if
+/// the format is unknown, or if the text violates a length or `pattern`.
 fn sample_text(schema: &Value, name: &str) -> Option<String> {
     let is_address = name.to_ascii_lowercase().contains("mail");
     let text = match schema.get("format").and_then(Value::as_str) {
@@ -86,6 +88,7 @@ fn sample_text(schema: &Value, name: &str) -> Option<String> {
     text.filter(|text| pattern.is_match(text))
 }
 
+/// The minimum, otherwise the maximum, otherwise 1. `None` for exclusive limits and `multipleOf`.
 fn sample_number(schema: &Value) -> Option<Value> {
     let hard_to_meet = ["exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
     if hard_to_meet.iter().any(|key| schema.get(key).is_some()) {

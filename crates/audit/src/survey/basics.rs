@@ -16,12 +16,13 @@ use crate::group::Group;
 pub struct BasicsSurvey {
     /// Whether the site has a public address, so that its traffic crosses the internet.
     pub is_public: bool,
-    /// A page of an `https` site at its `http` URL; if that redirects to `http` again, also the target.
+    /// The responses at the `http` URL of a page of an `https` site, and at the target if that URL
+    /// redirects to `http` again.
     pub without_tls: Vec<Arc<Exchange>>,
     /// The protocol that TLS selects from `h2` and `http/1.1`; the error is a sentence. `None` if no
     /// handshake was made.
     pub protocol: Option<Result<String, String>>,
-    /// The first page at the same host with `www.`, or without it.
+    /// The response at the first page's URL with `www.` added to the host or removed from it.
     pub other_host: Option<Arc<Exchange>>,
     /// At most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page: the responses
     /// after redirects to HEAD, or to GET if HEAD failed.
@@ -35,8 +36,8 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// Why a browser cannot use the file; a clause. Other errors than 404, 410 and those of the server may
-    /// depend on the client.
+    /// Why a browser cannot use the file, as a clause; `None` without a response. Other errors than 404,
+    /// 410 and those of the server may depend on the client.
     pub fn failure(&self) -> Option<String> {
         let response = self.exchange.response()?;
         let status = response.status.as_u16();
@@ -84,8 +85,9 @@ impl BasicsSurvey {
     }
 }
 
-/// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are files
-/// of this site and that `robots.txt` permits.
+/// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are
+/// files of this site and that `robots.txt` permits. Uses HEAD, and GET if HEAD fails. Requests only one if
+/// the budget is low.
 async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
     let page = &basis.pages[0];
     let known = [
@@ -112,7 +114,7 @@ async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
         };
         let Some(exchange) = ask(Method::HEAD).await else { break };
         let mut asset = Asset { kind, exchange };
-        // Some servers answer HEAD wrongly.
+        // Some servers answer HEAD wrongly, so GET decides.
         if asset.failure().is_some()
             && let Some(exchange) = ask(Method::GET).await
         {
@@ -142,7 +144,8 @@ async fn ask_without_tls(client: &Client, basis: &Basis) -> Vec<Arc<Exchange>> {
     exchanges
 }
 
-/// The URL with `www.` added to a name of two labels, or removed from a longer one.
+/// The URL with `www.` added to a name of two labels, or removed from a name that has it. `None` for other
+/// names and for IP addresses.
 fn other_host(url: &Url) -> Option<Url> {
     let host = url.domain()?;
     let other = match host.strip_prefix("www.") {

@@ -55,8 +55,9 @@ impl Basis {
         self.pages.iter().any(|page| page.markdown.is_some())
     }
 
-    /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or if
-    /// the request for it or for `robots.txt` may not be sent.
+    /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or
+    /// if the request for it or for `robots.txt` may not be sent. If a cache may have caused Markdown
+    /// there, reads the page at an unused URL.
     pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
         let (arrival, last) = arrive(client, target).await?;
         let url = last.url().clone();
@@ -132,7 +133,8 @@ impl Basis {
     }
 
     /// Requests each page as an agent, at an unused URL: at the page's own URL, a cache whose key lacks
-    /// `Accept` would keep the Markdown for browsers.
+    /// `Accept` would keep the Markdown for browsers. If the request for a page is not sent, the page keeps
+    /// its earlier response.
     async fn ask_as_agent(&mut self, client: &Client, agent: WebClient) {
         self.agent = agent;
         let request = |page: &Page| Request::get(&client.fresh(&page.url)).accept(agent.accept);
@@ -149,8 +151,9 @@ impl Basis {
         self.pages.iter().any(|page| page.url == *url)
     }
 
-    /// The first link in `llms.txt` whose path is that of the page with a Markdown ending: `/a.md`,
-    /// `/a.html.md`, `/a/index.md` or `/a/index.html.md` for `/a`, `/a/` and `/a.html`.
+    /// The first link in `llms.txt` on the page's host and without a query whose path is that of the page
+    /// with a Markdown ending: `/a.md`, `/a.html.md`, `/a/index.md` or `/a/index.html.md` for `/a`, `/a/`
+    /// and `/a.html`.
     fn listed_twin(&self, page: &Page) -> Option<Url> {
         let path = page.url.path();
         let path = path.trim_end_matches('/');
@@ -164,8 +167,9 @@ impl Basis {
         self.llms_links.iter().find(is_twin).cloned()
     }
 
-    /// Pages to compare in addition to the first: spread over the sitemap, otherwise over the links of the
-    /// first page.
+    /// Pages to compare in addition to the first, as many as the options ask for: spread over the sitemap,
+    /// otherwise over the links of the first page. Leaves out URLs with a query, of other sites, and of
+    /// files other than HTML.
     fn choose_pages(&self, client: &Client) -> Vec<Url> {
         let wanted = client.options().pages.saturating_sub(1);
         let first = &self.pages[0];
@@ -200,8 +204,9 @@ async fn arrive(client: &Client, target: &Url) -> Result<(Vec<Arc<Exchange>>, Ar
     Ok((chain, last))
 }
 
-/// If a browser got Markdown at the URL of a page, reads the page at an unused URL instead, since a cache may
-/// have caused that. The result has the original URL.
+/// If a browser got Markdown at the URL of a page, reads the page at an unused URL instead, since a cache
+/// may have caused that. The result has the original URL. `None` if the response was not Markdown, or if
+/// the unused URL has no HTML either.
 async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
     wrong.success().filter(|response| response.representation() == Representation::Markdown)?;
     let request = Request::get(&client.fresh(wrong.url())).accept(CHROME.accept);
@@ -243,7 +248,7 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
 
 /// Fetches a file at the root of the site. If there is none, and the audited page is in a folder, such as a
 /// project on a code host, fetches the file from that folder. Returns the response at the root if neither
-/// exists.
+/// exists. `None` if the request at the root may not be sent.
 async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<Exchange>> {
     let root = at(client, url, &format!("/{name}")).await?;
     if text_of(&root).is_some() || url.join(".").is_ok_and(|folder| folder.path() == "/") {
@@ -300,7 +305,8 @@ fn locate_part(client: &Client, url: &Url, part: &Url) -> Url {
     own.unwrap_or_else(|| part.clone())
 }
 
-/// The name of a sitemap's root element, empty if it is not XML, and the URLs in it.
+/// The name of a sitemap's root element, empty if it is not XML, and the first [`MAX_SITEMAP_URLS`]
+/// absolute URLs in it.
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };
     let Ok(document) = xml::parse(&text, false) else { return Default::default() };

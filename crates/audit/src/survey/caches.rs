@@ -14,7 +14,7 @@ use crate::group::Group;
 use crate::language::{languages, other_languages};
 use crate::page::{Page, is_markdown};
 
-/// A path that no site has.
+/// A path that exists on no site.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
 /// The exchanges of the group caches. A field is empty if its requests were not sent: because the
@@ -27,15 +27,16 @@ pub struct CachesSurvey {
     /// Whether an agent may request addresses that others use: the responses at unused addresses show that
     /// no cache keeps its Markdown for browsers.
     pub is_agent_harmless: bool,
-    /// An agent, a browser and an agent at an unused address. Only the first request, which is that of the
-    /// basis, if the site does not negotiate.
+    /// The responses to an agent, a browser and an agent at an unused address. Only the first, which is
+    /// that of the basis, if the site does not negotiate.
     pub agent_first: Vec<Arc<Exchange>>,
-    /// A browser, an agent and a browser at another unused URL.
+    /// The responses to a browser, an agent and a browser at another unused URL.
     pub browser_first: Vec<Arc<Exchange>>,
-    /// A browser, an agent and a browser at the page's own address; the first is that of the basis. Only the
-    /// browser's unless the agent is harmless, and no second browser unless the agent got Markdown.
+    /// The responses to a browser, an agent and a browser at the page's own address; the first is that of
+    /// the basis. Only the browser's unless the agent is harmless, and no second browser unless the agent
+    /// got Markdown.
     pub in_turn: Vec<Arc<Exchange>>,
-    /// A browser that accepts gzip, and one that accepts no coding, at one URL.
+    /// The responses to a browser that accepts gzip, and to one that accepts no coding, at one URL.
     pub encodings: Vec<Arc<Exchange>>,
     /// The response to a browser that sends the `ETag` of the HTML in `If-None-Match`.
     pub not_modified_html: Option<Arc<Exchange>>,
@@ -43,14 +44,16 @@ pub struct CachesSurvey {
     pub not_modified_markdown: Option<Arc<Exchange>>,
     /// The response to an agent that sends the `ETag` of the HTML, if the Markdown has a different one.
     pub crossed: Option<Arc<Exchange>>,
-    /// A HEAD request as a browser at the address of the HTML in the basis; only if the site does not
-    /// negotiate.
+    /// The response to HEAD as a browser, at the address of the HTML in the basis; only if the site does
+    /// not negotiate.
     pub head_html: Option<Arc<Exchange>>,
-    /// A HEAD request as an agent at the address of its response in the basis; only if the site negotiates.
+    /// The response to HEAD as an agent, at the address of the agent's response in the basis; only if the
+    /// site negotiates.
     pub head_markdown: Option<Arc<Exchange>>,
     /// The response to a browser, after redirects, at an address that does not exist, with an unused query.
     pub not_found_html: Option<Arc<Exchange>>,
-    /// The response to an agent at that address with another unused query; only if the site negotiates.
+    /// The response to an agent at an address that does not exist, with another unused query than that of
+    /// the browser; only if the site negotiates.
     pub not_found_markdown: Option<Arc<Exchange>>,
     /// The response to a client that accepts only PDF, at an unused URL of the page; only if the site
     /// negotiates.
@@ -167,7 +170,8 @@ impl CachesSurvey {
         self.browser_first = browser_first;
     }
 
-    /// Sets `not_modified_html`, `not_modified_markdown` and `crossed`.
+    /// Sets `not_modified_html`, `not_modified_markdown` and `crossed`. Leaves out the requests whose
+    /// `ETag` is missing.
     async fn survey_conditions(&mut self, client: &Client, page: &Page, as_agent: WebClient) {
         let etag =
             |exchange: &Arc<Exchange>| exchange.success().map(|response| response.header(header::ETAG));
@@ -187,7 +191,8 @@ impl CachesSurvey {
         self.crossed = conditional(as_agent, agent, other).await;
     }
 
-    /// Sends the HEAD requests, and those for a missing page, for PDF and for a redirect.
+    /// Sets `not_found_html`. Then sets `head_html` if the site does not negotiate; otherwise
+    /// `head_markdown`, `not_found_markdown`, `not_acceptable` and, after a redirect, `redirect_markdown`.
     async fn survey_statuses(&mut self, client: &Client, basis: &Basis) {
         let page = &basis.pages[self.page];
         let head = async |as_client: WebClient, get: &Exchange| {
@@ -216,9 +221,10 @@ impl CachesSurvey {
         }
     }
 
+    /// Sets `other_languages`, unless the named URL is no redirect and the page declares no versions.
     async fn survey_languages(&mut self, client: &Client, basis: &Basis) {
         let [first, others @ ..] = &*basis.arrival else { return };
-        // Sites without these signs hardly ever choose a language, and requests are scarce.
+        // Without a redirect and declared versions, a site hardly ever chooses a language.
         if others.is_empty() && languages(&basis.pages[0]).is_empty() {
             return;
         }

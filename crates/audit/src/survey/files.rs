@@ -49,11 +49,11 @@ pub struct FilesSurvey {
 /// How the URL of the API's description was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenApiSource {
-    /// The API catalog links to it.
+    /// The API catalog links to the description.
     Catalog,
-    /// A page links to it as `service-desc`, in HTML or in the field `Link`.
+    /// A page links to the description as `service-desc`, in HTML or in the field `Link`.
     Page,
-    /// `/openapi.json`, which nothing mentions.
+    /// Nothing names a URL, so the audit tries `/openapi.json`.
     #[default]
     Guess,
 }
@@ -62,7 +62,7 @@ pub enum OpenApiSource {
 pub struct SkillFile {
     /// The name of the skill.
     pub name: String,
-    /// As in the index: `sha256:` and 64 hexadecimal digits in lower case.
+    /// The digest in the index: `sha256:` and 64 hexadecimal digits in lower case.
     pub digest: String,
     pub exchange: Arc<Exchange>,
 }
@@ -110,7 +110,8 @@ impl FilesSurvey {
     }
 }
 
-/// Fetches a file, and follows its redirects within the site.
+/// Fetches a file, and follows its redirects within the site. Returns the last response; `None` if the
+/// first request may not be sent.
 async fn fetch(client: &Client, base: &Url, address: &str, accept: &str) -> Option<Arc<Exchange>> {
     let request = Request::get(&base.join(address).ok()?).accept(accept);
     client.follow(Group::Files, request).await.ok()?.pop()
@@ -123,8 +124,8 @@ pub(crate) fn json_of(exchange: &Exchange) -> Option<Result<Value, serde_json::E
     Some(serde_json::from_str(response.text().trim_start_matches('\u{feff}')))
 }
 
-/// The documents to which an API catalog (RFC 9727, RFC 9264) links: the first [`MAX_TARGETS`] relations and
-/// absolute URLs, each URL once.
+/// The documents to which an API catalog (RFC 9727, RFC 9264) links: the first [`MAX_TARGETS`] relations
+/// and absolute URLs, each URL once. Empty if the catalog is not JSON.
 pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     let mut targets: Vec<(String, Url)> = Vec::new();
     let Some(Ok(value)) = json_of(catalog) else { return targets };
@@ -146,8 +147,8 @@ pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     targets
 }
 
-/// The first description that the API catalog or the first page names; `None` if neither does, for the usual
-/// URL.
+/// The first description on this site that the API catalog or else the first page names; `None` if neither
+/// does, for the usual URL. `links` are those of the catalog on this site.
 fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (OpenApiSource, Option<Url>) {
     if let Some((_, url)) = links.iter().find(|(relation, _)| relation == "service-desc") {
         return (OpenApiSource::Catalog, Some(url.clone()));
@@ -164,8 +165,8 @@ fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (O
     }
 }
 
-/// Fetches the first file with a digest that the index of agent skills names. Reads version 0.2.0 of the
-/// discovery draft (`url` and `digest`), and its earlier form (`files`).
+/// Fetches the first file of this site with a digest that the index of agent skills names. Reads version
+/// 0.2.0 of the discovery draft (`url` and `digest`), and its earlier form (`files`).
 async fn survey_skill(client: &Client, index: Option<&Exchange>) -> Option<SkillFile> {
     let index = index?;
     let value = json_of(index)?.ok()?;

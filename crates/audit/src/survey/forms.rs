@@ -37,7 +37,7 @@ pub struct TestedGet {
     pub exchange: Arc<Exchange>,
 }
 
-/// The most responses of an operation, and the most values in the description of one.
+/// The most described responses of an operation, and the most values in each.
 const MAX_RESPONSES: usize = 50;
 const MAX_VALUES: usize = 10_000;
 
@@ -93,13 +93,13 @@ pub struct TestedOperation {
     pub responses: DescribedResponses,
     /// Whether the description has an operation with GET at the same path.
     pub describes_get: bool,
-    /// The response to `{` as JSON.
+    /// The response to the invalid body `{`, sent as JSON.
     pub malformed: Option<Arc<Exchange>>,
     /// The response to `{}`, where the schema requires a property. The media type has the parameter
     /// `charset=utf-8`.
     pub empty: Option<Arc<Exchange>>,
     pub get: Option<Arc<Exchange>>,
-    /// The response to `{` as plain text.
+    /// The response to the body `{`, sent as plain text.
     pub wrong_type: Option<Arc<Exchange>>,
     /// The response to a CORS preflight from [`FOREIGN_ORIGIN`].
     pub preflight: Option<Arc<Exchange>>,
@@ -116,6 +116,8 @@ impl TestedOperation {
 
 impl FormsSurvey {
     /// Sends the requests of the group; none unless the site has a description of its API that can be read.
+    /// Notes in `skipped` which operations with POST are not tested, apart from those with a parameter in
+    /// the path.
     pub(crate) async fn survey(client: &Client, files: &FilesSurvey) -> FormsSurvey {
         let mut survey = FormsSurvey::default();
         let Some(api) = &files.api else { return survey };
@@ -140,7 +142,7 @@ impl FormsSurvey {
     }
 }
 
-/// The URL of an operation, or why it is not tested.
+/// The URL of an operation at its first server on this site, or why it is not tested, as a clause.
 fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) -> Result<Url, String> {
     if api.needs_credentials(described.operation) {
         return Err("it needs credentials".to_owned());
@@ -154,7 +156,8 @@ fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) ->
     Url::parse(&address).map_err(|_| "the URL is invalid".to_owned())
 }
 
-/// Requests the first operation with GET whose documented response ends and that needs only its URL.
+/// Requests the first operation with GET on this site that needs only its URL and no credentials, and whose
+/// documented 200 response ends. `None` if there is none or if the request may not be sent.
 async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
     let operations = api.operations().into_iter();
     let mut gets = operations.filter(|described| described.method == "get" && !described.path.contains('{'));
@@ -171,8 +174,9 @@ async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
     Some(TestedGet { responses, exchange })
 }
 
-/// Sends the requests for one operation; fewer unless it is the first. Submits valid values if the operator
-/// asked for it.
+/// Sends the requests for one operation; fewer unless it is the first. Sends no invalid body that the
+/// operation could take for valid. Submits valid values if the operator asked for it and they can be
+/// derived.
 async fn test(
     client: &Client,
     api: &OpenApi,

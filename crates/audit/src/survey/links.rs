@@ -87,7 +87,7 @@ impl LinksSurvey {
         survey.language = prober.probe_first(pages, CHROME, other_language).await;
         survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
         if caches.is_agent_harmless {
-            survey.slash = prober.probe_first(pages, CLAUDE_CODE, other_slash).await;
+            survey.slash = prober.probe_first(pages, basis.agent, other_slash).await;
         }
         for _ in 0..MAX_FURTHER_ROUNDS {
             if client.remaining() >= REQUESTS_PER_ROUND {
@@ -114,7 +114,8 @@ struct LinkList<'a> {
     as_client: WebClient,
 }
 
-/// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap.
+/// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap: at
+/// most [`MAX_LISTED`] of each.
 fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4] {
     let pages = &basis.pages;
     let llms = basis.llms.iter().flat_map(|llms| basis.llms_links.iter().map(move |url| (url.clone(), llms)));
@@ -130,7 +131,7 @@ fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4
             links: pages.iter().flat_map(markdown_links).take(MAX_LISTED).collect(),
             method: Method::HEAD,
             // Caches may turn HEAD into GET and store the Markdown.
-            as_client: if caches.is_agent_harmless { CLAUDE_CODE } else { CHROME },
+            as_client: if caches.is_agent_harmless { basis.agent } else { CHROME },
         },
         LinkList { links: sitemap.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
     ]
@@ -153,7 +154,7 @@ struct Prober<'a> {
 impl<'a> Prober<'a> {
     fn new(client: &'a Client, basis: &'a Basis) -> Prober<'a> {
         // Other requests may have conditions, or an `Accept` that no real client sends.
-        let accepted = [CHROME, CLAUDE_CODE, ANY].map(|client| client.accept.as_bytes());
+        let accepted = [CHROME, CLAUDE_CODE, basis.agent, ANY].map(|client| client.accept.as_bytes());
         let is_plain = |exchange: &Arc<Exchange>| {
             let Request { method, headers, .. } = &exchange.request;
             let is_accept = |(name, value): &(_, http::HeaderValue)| {
@@ -196,7 +197,8 @@ impl<'a> Prober<'a> {
         probes
     }
 
-    /// Requests the first permitted URL that `link` returns for one of the pages.
+    /// Requests the first permitted URL that `link` returns for one of the pages, even if its response is
+    /// known.
     async fn probe_first(
         &mut self,
         pages: &[Page],
@@ -209,7 +211,7 @@ impl<'a> Prober<'a> {
     }
 
     /// Follows a link. Repeats a HEAD request with GET if it fails or gets a status of 400 or above: some
-    /// servers do not support HEAD.
+    /// servers do not support HEAD. `None` if a request may not be sent.
     async fn probe(
         &self,
         url: &Url,

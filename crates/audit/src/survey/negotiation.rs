@@ -20,27 +20,30 @@ use crate::page::representation_of_page;
 /// not sent.
 #[derive(Default)]
 pub struct NegotiationSurvey {
-    /// Whether the page's own URL returned Markdown to at least one client.
+    /// Whether at least one agent got the page as Markdown, in the basis or here.
     pub negotiates: bool,
-    /// Agents that prefer Markdown; none unless the site serves the page with a query.
+    /// The responses to agents that prefer Markdown; none unless the site serves the page with a query.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
-    /// Clients that prefer HTML. The first also sends the `User-Agent` of a browser.
+    /// The responses to clients that prefer HTML. The first also sends the `User-Agent` of a browser.
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
-    /// A client that accepts anything.
+    /// The response to a client that accepts anything (`*/*`).
     pub any: Option<Arc<Exchange>>,
-    /// A client that sends no `Accept`; only if a crawler without `Accept` got Markdown, or none was sent.
+    /// The response to a client without `Accept`; only requested if a crawler without `Accept` got
+    /// Markdown, or if no crawler was sent.
     pub no_accept: Option<Arc<Exchange>>,
-    /// A client that accepts `text/markdown;q=0.5`, and in a second `Accept` line `text/html`.
+    /// The response to a client that accepts `text/markdown;q=0.5`, and in a second `Accept` line
+    /// `text/html`.
     pub html_preferred: Option<Arc<Exchange>>,
     /// A client that sends the two types of `html_preferred` in one line; only if `html_preferred` got
     /// Markdown.
     pub html_in_one_line: Option<Arc<Exchange>>,
-    /// Unusual `Accept` headers that prefer Markdown; only if one request with all of them got no Markdown.
+    /// The responses to unusual `Accept` headers that prefer Markdown; only if one request that combines
+    /// them got no Markdown.
     pub peculiar: PeculiarAccepts,
     /// A client that excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*`
     /// with less weight.
     pub unwanted: Option<Arc<Exchange>>,
-    /// A client that accepts anything except Markdown; only if `unwanted` got Markdown.
+    /// The response to a client that accepts anything except Markdown; only if `unwanted` got Markdown.
     pub excluded: Option<Arc<Exchange>>,
     /// A client that accepts media types with similar names, and HTML with less weight; only if `unwanted`
     /// got Markdown.
@@ -53,15 +56,15 @@ pub struct NegotiationSurvey {
 /// Requests with one unusual form each. All prefer Markdown and accept HTML with the weight 0.5.
 #[derive(Default)]
 pub struct PeculiarAccepts {
-    /// HTML comes first in the list.
+    /// The response to an `Accept` that lists HTML before Markdown.
     pub markdown_last: Option<Arc<Exchange>>,
-    /// HTML is in a second `Accept` line.
+    /// The response to an `Accept` with HTML in a second line.
     pub two_lines: Option<Arc<Exchange>>,
-    /// `TEXT/MARKDOWN`.
+    /// The response to an `Accept` with `TEXT/MARKDOWN`.
     pub capitals: Option<Arc<Exchange>>,
-    /// `text/markdown; charset=utf-8`.
+    /// The response to an `Accept` with `text/markdown; charset=utf-8`.
     pub charset: Option<Arc<Exchange>>,
-    /// `text/markdown;variant=GFM` (RFC 7763).
+    /// The response to an `Accept` with `text/markdown;variant=GFM` (RFC 7763).
     pub variant: Option<Arc<Exchange>>,
 }
 
@@ -87,7 +90,7 @@ impl NegotiationSurvey {
         if survey.negotiates {
             survey.ask_in_many_ways(&asker).await;
         }
-        // Some sites choose Markdown by the `User-Agent`.
+        // Ask as crawlers: some sites choose Markdown by the `User-Agent`.
         let may_ask = |token| asker.is_fresh && basis.rules.permits(token, &page.url);
         let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
         for (index, (token, user_agent)) in crawlers.enumerate() {
@@ -113,7 +116,7 @@ impl NegotiationSurvey {
                 &[CODEX.accept],
                 &[OLD_JAVA.accept],
                 &["text/markdown;q=0.5", "text/html"],
-                // Mixed case, a parameter, and two header lines at once.
+                // This client combines mixed case, a parameter, and two `Accept` lines in one request.
                 &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
                 &["text/markdown;q=0, text/markdownx, application/x-text-markdown, text/*;q=0.5"],
             ])
@@ -161,7 +164,7 @@ fn got(exchange: Option<&Arc<Exchange>>, representation: Representation) -> bool
 struct Asker<'a> {
     client: &'a Client,
     url: &'a Url,
-    /// Whether to add an unused query.
+    /// Whether to add an unused query to the URL.
     is_fresh: bool,
 }
 

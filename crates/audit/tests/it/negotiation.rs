@@ -495,6 +495,14 @@ fn markdown_only_for_clients_that_accept_nothing_else_is_judged() {
     let report = html_for_ties(|_, answer| answer).audit();
     let found: Vec<_> = report.findings.iter().map(|finding| (finding.rule.id, finding.severity)).collect();
     assert_eq!(found, [("agent-gets-html", Severity::Advice)], "{}", describe(&report));
+    // Redirects are followed as the agent that gets Markdown.
+    let redirects = |asked: &Asked, answer: Answer| match asked.path() {
+        "/docs" => Answer::new(301, "", "").with("location", "/docs/").with("vary", "Accept"),
+        _ => answer,
+    };
+    let report = html_for_ties(redirects).audit();
+    let found: Vec<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
+    assert_eq!(found, ["agent-gets-html"], "{}", describe(&report));
     let without_vary = |asked: &Asked, answer: Answer| match asked.header("accept").as_str() {
         "text/markdown" if answer.status == 200 => answer.with("vary", ""),
         _ => answer,

@@ -106,8 +106,10 @@ fn errors_of_this_server_are_told_apart_by_the_proof() {
     check(
         500,
         r#"{"error": "The submission could not be stored."}"#,
-        "this server could not store the submission (500",
+        "this server could not store the submission (500 Internal Server Error): The submission could not be stored. The log",
     );
+    check(413, "", "did not get the body as it was sent. Check");
+    check(403, "", "this server refused the submission with 403 Forbidden.");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each requested stylesheet, script and image that a browser cannot use.
 fn check(survey: &Survey, findings: &mut Findings) {
     for asset in &survey.basics.assets {
         let Some(failure) = asset.failure() else { continue };

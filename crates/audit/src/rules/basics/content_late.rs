@@ -23,6 +23,8 @@ pub(super) static RULE: Rule = Rule {
 /// The most characters before the content.
 const MAX_BEFORE: usize = 50_000;
 
+/// Reports each page with more than [`MAX_BEFORE`] characters before its `<main>`, `<article>` or `<h1>`,
+/// whichever is first.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let text = page.response().text().to_ascii_lowercase();

@@ -36,6 +36,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports the page at the other host if it is HTML, unless both pages name a canonical URL on the same
+/// host.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = &survey.basics.other_host else { return };
     let Some(page) = Page::read(other) else { return };

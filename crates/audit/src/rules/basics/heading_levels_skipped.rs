@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports the first gap in each readable page; only headings in `<main>` count, if there are any.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         // Headings of navigation and footer have levels of their own.

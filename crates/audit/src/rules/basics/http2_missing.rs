@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports a handshake that did not select `h2`. A failed handshake is noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     match &survey.basics.protocol {
         Some(Ok(protocol)) if protocol != "h2" => {

@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports a site with a public address whose first page has an `http` URL.
 fn check(survey: &Survey, findings: &mut Findings) {
     let page = &survey.basis.pages[0];
     if survey.basics.is_public && page.url.scheme() == "http" {

@@ -21,6 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each `lang` of `<html>` that is not a language tag, in readable pages. A blank one is no
+/// finding.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         for language in page.select("html[lang]").iter().filter_map(|html| html.attribute("lang")) {

@@ -23,6 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each script, stylesheet and frame with an `http` URL, in pages with `https`. Skips pages with
+/// `upgrade-insecure-requests`, and URLs of the local machine.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.basis.pages.iter().filter(|page| page.url.scheme() == "https") {
         let policies = page.select("meta[http-equiv=content-security-policy i][content]");

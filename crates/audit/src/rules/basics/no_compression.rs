@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compression of shorter texts hardly saves packets.
+/// The longest text in bytes that may be uncompressed: compressing shorter ones hardly saves packets.
 const MIN_LENGTH: usize = 2_000;
 
 /// Reports the first page of each media type only: compression is a setting of the server.

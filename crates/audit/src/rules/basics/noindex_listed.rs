@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page with `noindex` that is in the sitemap; as advice if it is only in `llms.txt`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     for page in &basis.pages {

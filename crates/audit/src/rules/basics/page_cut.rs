@@ -28,10 +28,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page whose body is not whole, unless it is too long or is not gzip at all. Advice if a
+/// compressed page has its end.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let response = page.response();
-        // `encoding-untrue` reports bytes that are not compressed at all.
+        // The rule `encoding-untrue` reports bytes that are not compressed at all.
         if response.is_whole || response.is_too_long() || response.is_encoding_untrue {
             continue;
         }

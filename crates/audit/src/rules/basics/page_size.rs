@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page whose HTML exceeds the limit of the audit, 2 MiB.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         if page.response().is_too_long() {

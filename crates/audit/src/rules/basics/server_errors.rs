@@ -24,6 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each 5xx response to a GET request for a page, apart from those at unused URLs.
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange)) {
         let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {

@@ -8,7 +8,8 @@ use crate::page::Page;
 use crate::rule::Findings;
 use crate::survey::Survey;
 
-/// Reports each readable page in which no element matches the CSS selector and the condition.
+/// Reports each readable page in which no element matches the CSS selector and the condition. Panics if the
+/// selector is invalid.
 pub(super) fn report_lacking(
     survey: &Survey,
     findings: &mut Findings,
@@ -67,7 +68,8 @@ pub(super) fn is_named(element: HtmlElement<'_>) -> bool {
     ["aria-label", "aria-labelledby", "title"].iter().any(|name| has(element, name))
 }
 
-/// Whether the HTML hides an element from people and their software.
+/// Whether the HTML hides an element from people and their software, by itself or by an element around it.
+/// Does not read stylesheets.
 pub(super) fn is_hidden(element: HtmlElement<'_>) -> bool {
     std::iter::once(element).chain(element.ancestors()).any(|element| {
         let style = element.attribute("style").map(|style| style.replace(' ', "").to_ascii_lowercase());
@@ -80,7 +82,7 @@ pub(super) fn is_hidden(element: HtmlElement<'_>) -> bool {
     })
 }
 
-/// The elements without a `<label>`.
+/// The elements without a `<label>` that names their `id` or is around them.
 pub(super) fn without_label<'a>(
     page: &'a Page,
     elements: impl Iterator<Item = HtmlElement<'a>>,

@@ -26,9 +26,11 @@ pub(super) static RULE: Rule = Rule {
 
 const MAX_TIME: Duration = Duration::from_millis(1_500);
 
-/// With fewer responses, one slow response would decide.
+/// The least responses for a median. With fewer, one slow response would decide.
 const MIN_RESPONSES: usize = 5;
 
+/// Reports the median time of all HTML and Markdown responses if it exceeds [`MAX_TIME`]. Needs at least
+/// [`MIN_RESPONSES`] responses.
 fn check(survey: &Survey, findings: &mut Findings) {
     let is_page = |exchange: &&Arc<Exchange>| {
         exchange.success().is_some_and(|response| response.representation() != Representation::Other)

@@ -67,7 +67,8 @@ fn accepted_coding(exchange: &Exchange) -> String {
     value.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Bytes that are compressed once more than `Content-Encoding` says, which is never intended.
+/// The defect of text that is compressed with gzip once more than `Content-Encoding` says, which is never
+/// intended.
 fn undeclared(response: &Response) -> Option<&'static str> {
     let is_compressed = response.body.starts_with(GZIP_MAGIC) && response.media_type().starts_with("text/");
     match &*response.encoding() {

@@ -27,7 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = caches.fresh_refusal() {
         findings.not_judged(reason);
     }
-    // Without negotiation, the second unused address is that of the codings.
+    // Without negotiation, the second unused address is in `encodings`.
     let fresh = [&caches.agent_first, &caches.browser_first, &caches.encodings];
     for exchange in fresh.into_iter().filter_map(|sequence| sequence.first()).take(2) {
         let Some(response) = exchange.success().filter(|response| !ignores_queries(response)) else {

@@ -84,6 +84,7 @@ fn got(exchange: &Exchange) -> Option<Representation> {
     exchange.success().map(representation_of_page)
 }
 
+/// The message of the finding: which client got what, the sign of a cache, and what to correct.
 fn sentence(response: &Response, missed: Representation) -> String {
     let (client, other, got) = match missed {
         Representation::Markdown => ("An agent that prefers Markdown", "a browser", "HTML"),

@@ -121,7 +121,8 @@ pub(super) fn report_without_vary(
     report_without("Accept", findings, exchange, subject, difference);
 }
 
-/// Like [`report_without_vary`], for a response that depends on the request's `field`.
+/// Like [`report_without_vary`], for a response that depends on the request's `field`. Reports nothing if
+/// `Vary` names the field or if no cache may store the response.
 pub(super) fn report_without(
     field: &str,
     findings: &mut Findings,

@@ -25,6 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the page that is compressed for only one of two clients. Advice if caches get no lifetime, or if
+/// a cache separated the codings.
 fn check(survey: &Survey, findings: &mut Findings) {
     let [compressed, plain, ..] = &*survey.caches.encodings else { return };
     let (Some(response), Some(other)) = (compressed.success(), plain.success()) else { return };
@@ -34,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let Some(severity) = severity_without_vary(response) else { return };
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
-    // If a cache took part, the second client still got plain bytes: this cache separates codings.
+    // A cache that answered, and still gave the second client plain bytes, separates codings.
     let is_separated = [response, other].into_iter().any(|response| cache_evidence(response).is_some());
     let severity = if is_stored && !is_separated { severity } else { Severity::Advice };
     let (coding, vary) = (response.encoding(), vary_of(response));

@@ -40,6 +40,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports both responses if the one to other languages has one of these and differs from that to the first
+/// request.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(other)) = (survey.basis.arrival.first(), survey.caches.other_languages.as_ref())
     else {
@@ -55,8 +57,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_without("Accept-Language", findings, other, "The response to these clients", &difference);
 }
 
-/// The language that a response chooses: of a redirect, a part of the target's path or host that is a
-/// language; otherwise that of the page.
+/// The language that a response chooses: of a redirect, a part of the target's path or the first label of
+/// its host that is a language; otherwise `Content-Language`, or else the `lang` of the page. `None` if it
+/// names none, or if the status is neither a redirect nor 200.
 fn language_of(exchange: &Arc<Exchange>) -> Option<String> {
     if let Some(target) = redirect_target(exchange) {
         let host = target.host_str().unwrap_or_default();

@@ -41,6 +41,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports a catalog that is not JSON, lacks `linkset`, or has faulty links; as advice, one without links
+/// or with another media type. One sent as `application/linkset` is not JSON and is not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let catalog = survey.files.api_catalog.as_ref();
     let kind = existing(catalog).map(|(_, response)| response.media_type()).unwrap_or_default();

@@ -33,6 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each existing `robots.txt`, `llms.txt`, index of skills and API description with another media
+/// type. Empty files are skipped.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (basis, files) = (&survey.basis, &survey.files);
     let text = ["text/plain", "text/markdown", "text/x-markdown"];

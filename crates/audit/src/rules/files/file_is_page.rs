@@ -22,6 +22,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports one finding for all files that return 200 with an HTML page. Skips redirects to a known page,
+/// and an API description that the site names.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (basis, files) = (&survey.basis, &survey.files);
     // A description that the site names has a rule of its own.

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
 /// The most characters of `llms.txt`.
 const MAX_LENGTH: usize = 50_000;
 
+/// Reports an `llms.txt` with more than [`MAX_LENGTH`] characters.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((llms, response)) = existing(survey.basis.llms.as_ref()) else { return };
     let length = response.text().chars().count();

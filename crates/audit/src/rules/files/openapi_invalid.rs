@@ -30,6 +30,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the API description. One that is not whole is noted as not judged; versions other than 3 are
+/// skipped. A file that is not OpenAPI is only reported if its path or media type claims that it is.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, response)) = existing(survey.files.openapi.as_ref()) else {
         return check_declared(survey, findings);

@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports servers on another domain, and `http` servers of an `https` site, among the first
+/// [`MAX_FINDINGS`] servers of the document.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(api), Some(file)) = (&survey.files.api, &survey.files.openapi) else { return };
     let site = &survey.basis.url;

@@ -43,9 +43,11 @@ const ASSISTANTS: [&str; 8] = [
     "DuckAssistBot",
 ];
 
-/// The most links that are looked up: both files may be long.
+/// The most URLs of `llms.txt` that are looked up in `robots.txt`: both files may be long.
 const MAX_LINKS: usize = 100;
 
+/// Reports one finding: how many of the first [`MAX_LINKS`] URLs of `llms.txt` are disallowed for all
+/// [`ASSISTANTS`]. Advice if other agents may request the first of them.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     let Some(llms) = basis.llms.as_ref().filter(|llms| text_of(llms).is_some()) else { return };

@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
 /// The most `Sitemap` lines that are checked.
 const MAX_SITEMAPS: usize = 20;
 
+/// Reports the first relative `Sitemap` as advice, and each requested sitemap that is missing, an error of
+/// the server, or an HTML page.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     if let Some(relative) = basis.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {

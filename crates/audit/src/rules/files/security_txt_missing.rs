@@ -22,8 +22,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports the status 404 or 410, if the audited page is the home page of a public `https` site.
 fn check(survey: &Survey, findings: &mut Findings) {
-    // Copies for tests need no contact, and the owner of a folder may not own the host.
+    // A private copy of a site needs no contact, and the owner of a folder may not own the host.
     let url = &survey.basis.url;
     if !survey.basics.is_public || url.scheme() != "https" || url.path() != "/" {
         return;

@@ -71,7 +71,8 @@ pub(super) fn read_json<'a>(
 /// Field names in lower case, and values.
 type Fields = Vec<(String, String)>;
 
-/// The fields of `security.txt`, in order.
+/// The fields of `security.txt`, in order, without comments and lines without a colon. `None` if the file
+/// does not exist.
 pub(super) fn security_fields(survey: &Survey) -> Option<(&Arc<Exchange>, Fields)> {
     let (exchange, response) = existing(survey.files.security_txt.as_ref())?;
     let text = response.text();

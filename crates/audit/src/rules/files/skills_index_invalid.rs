@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports an index that is not JSON or lacks `skills`, its first [`MAX_FINDINGS`] faulty entries, and a
+/// requested file that is missing.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((index, value)) = read_json(survey.files.skills_index.as_ref(), findings) else { return };
     let Some(skills) = value.get("skills").and_then(Value::as_array) else {
@@ -43,7 +45,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first fault of an entry. Entries count from 1.
+/// The first fault of an entry; an invalid name is only advice. Entries count from 1.
 fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
     let text = |key: &str| skill.get(key).and_then(Value::as_str).unwrap_or_default();
     let has_address = !text("url").is_empty() || skill.get("files").is_some();

@@ -28,6 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Compares the lines of `robots.txt` for all crawlers and the fields of both representations. Reports the
+/// first page that has contradictions.
 fn check(survey: &Survey, findings: &mut Findings) {
     let robots = robots_statements(&survey.basis);
     for page in &survey.basis.pages {

@@ -22,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports 415 for JSON with `charset=utf-8` if the operation read JSON without it.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         let (Some(malformed), Some(empty)) = (&tested.malformed, &tested.empty) else { continue };

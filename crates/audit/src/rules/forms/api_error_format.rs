@@ -33,6 +33,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the bodies of refusals with the status 400, 409, 413, 415 or 422.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
@@ -48,7 +49,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// A clause that says what is wrong with the body of an error.
+/// A clause that says what is wrong with the body of an error. Without a documented JSON body, only an HTML
+/// page is wrong.
 fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -> Option<(Severity, String)> {
     let content = tested
         .responses

@@ -26,6 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges GET requests to operations that describe only POST. A 500 has the severity of the rule; 405
+/// without `Allow`, and an HTML page, are advice.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in survey.forms.operations.iter().filter(|tested| !tested.describes_get) {
         let Some(get) = &tested.get else { continue };

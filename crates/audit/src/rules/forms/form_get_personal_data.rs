@@ -21,6 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the first [`MAX_FORMS`] personal forms of each page. A form with an `action` but no `method` is
+/// advice.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for form in personal_forms(page).into_iter().take(MAX_FORMS) {

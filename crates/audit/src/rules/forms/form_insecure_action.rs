@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports the first `http` target of the forms of each `https` page.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         if let Some(action) = insecure_actions(page).first() {

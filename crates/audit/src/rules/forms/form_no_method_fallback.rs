@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports the personal forms, among the first [`MAX_FORMS`] of each page, that have neither a `method` nor
+/// an `action` that is a URL.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for form in personal_forms(page).into_iter().take(MAX_FORMS) {

@@ -65,7 +65,7 @@ fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     (place(&target) != place(exchange.url())).then_some(target)
 }
 
-/// Whether a body reports a failure, although the status does not.
+/// Whether a JSON body reports a failure, although the status does not. False for other bodies.
 fn names_error(response: &Response) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else { return false };
     let has =

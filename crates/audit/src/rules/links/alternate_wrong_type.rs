@@ -28,13 +28,15 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each declared Markdown with status 200 that is neither Markdown nor a type that other rules
+/// report.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.basis.pages.iter().filter(|page| page.declared_twin().is_some()) {
         let Some((twin, response)) = page.twin.as_ref().and_then(|twin| Some((twin, twin.success()?))) else {
             continue;
         };
         let (claimed, is_html) = (response.media_type(), response.representation() == Representation::Html);
-        // Other rules report the types that are almost Markdown, and HTML that is declared as Markdown.
+        // Other rules report substitutes such as `text/plain`, and HTML that is declared as Markdown.
         let is_reported = if is_html { claimed.ends_with("markdown") } else { is_almost_markdown(&claimed) };
         if page.twin_markdown.is_some() || is_reported {
             continue;

@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page that names two canonical URLs, in `<link>` or `Link`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let elements = page.select("link[rel~=canonical][href]");

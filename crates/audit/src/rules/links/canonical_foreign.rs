@@ -25,6 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page whose canonical URL is on another host or not encrypted. A private copy may name the
+/// host of the public site.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.basis.pages {
@@ -44,6 +46,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
+/// The fault of a canonical URL: another host, apart from `www.`, or `http` for a page with `https`. `None`
+/// if it has neither.
 fn fault(page: &Url, canonical: &Url) -> Option<&'static str> {
     let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
     if host(canonical) != host(page) {

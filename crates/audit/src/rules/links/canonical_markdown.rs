@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page whose canonical URL is its declared Markdown, or was requested and is Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     let probe = survey.links.canonical.as_ref();
     for page in &survey.basis.pages {

@@ -13,7 +13,7 @@ use crate::survey::Survey;
 use crate::survey::links::canonical;
 use crate::words::{PhraseSet, words};
 
-/// Pages with fewer words are not compared.
+/// The least words of a page that is compared with its canonical page.
 const MIN_WORDS: usize = 20;
 
 /// A page is a duplicate if the canonical page has at least this percentage of its phrases.
@@ -35,6 +35,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the canonical URLs of pages and their Markdown that lead to another fetched page; other URLs are
+/// not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let probe = survey.links.canonical.as_ref();
     let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));

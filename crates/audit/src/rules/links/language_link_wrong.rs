@@ -23,6 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the declared versions that were fetched and have a `lang`. Broken only if the version itself
+/// confirms its other language.
 fn check(survey: &Survey, findings: &mut Findings) {
     let probe = survey.links.language.as_ref();
     let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page whose `Link` and `<link>` both declare Markdown and have no URL in common.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.basis.pages {

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each 200 response of a page whose `Link` has no target; as advice, one whose `Link` lacks `rel`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let exchanges = [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()].into_iter().flatten();

@@ -16,6 +16,8 @@ pub(super) fn sitemap_texts(survey: &Survey) -> Vec<(&Arc<Exchange>, String)> {
     sitemaps.filter_map(|sitemap| Some((sitemap, whole_text(sitemap)?))).collect()
 }
 
+/// The body without a byte order mark and white space at its start. `None` unless it is complete, has
+/// status 200, and is neither HTML nor binary.
 fn whole_text(exchange: &Exchange) -> Option<String> {
     let response = exchange.success().filter(|response| response.is_whole)?;
     let is_text = response.representation() != Representation::Html && !response.body.contains(&0);

@@ -21,6 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports one finding: how many of the requested links lead to HTML. Reports nothing if no page has
+/// Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     let has_markdown =
         survey.basis.pages.iter().any(|page| page.markdown.is_some() || page.twin_markdown.is_some());

@@ -21,9 +21,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// With fewer links, a difference says little.
+/// The least pages in `llms.txt` that are compared with the sitemap: with fewer, a difference says little.
 const MIN_LINKS: usize = 4;
 
+/// Reports if more than half of at least [`MIN_LINKS`] pages in `llms.txt` are not in the sitemap. An index
+/// and a cut sitemap are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     let Some(llms) = &basis.llms else { return };

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::client::redirect_target;
-use crate::clients::CLAUDE_CODE;
 use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
 use crate::page::Page;
@@ -26,15 +25,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports redirects of agents that lead to HTML although the page has or declares Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     for probe in survey.links.slash.iter().filter(|probe| probe.chain.len() > 1 && is_html(probe.last())) {
         report_html(&probe.chain[0], probe.last(), findings);
     }
-    let accept = CLAUDE_CODE.accept.as_bytes();
+    let accept = survey.basis.agent.accept.as_bytes();
     for probe in survey.links.markdown.iter().filter(|probe| probe.chain.len() > 1) {
         let headers = &probe.last().request.headers;
         let is_agent = headers.iter().any(|(_, value)| value.as_bytes() == accept);
-        // Some pages of a site may have no Markdown: this one declares it.
+        // Only a page that declares Markdown counts: others may have none.
         let declares = || Page::read(probe.last()).is_some_and(|page| page.declared_twin().is_some());
         if survey.basis.negotiates() && is_agent && is_html(probe.last()) && declares() {
             report_html(&probe.chain[0], probe.last(), findings);
@@ -50,6 +50,7 @@ fn is_html(exchange: &Arc<Exchange>) -> bool {
     exchange.success().is_some_and(|response| response.representation() == Representation::Html)
 }
 
+/// Reports that an agent is redirected to HTML although the page has Markdown.
 fn report_html(first: &Arc<Exchange>, last: &Arc<Exchange>, findings: &mut Findings) {
     let target = last.url();
     findings.report(
@@ -61,7 +62,7 @@ fn report_html(first: &Arc<Exchange>, last: &Arc<Exchange>, findings: &mut Findi
     );
 }
 
-/// Reports a redirect of an agent from a page that browsers get, if its target is another page.
+/// Reports a redirect of an agent from a page that browsers get, if its target is another surveyed page.
 fn report_agent(survey: &Survey, page: &Page, findings: &mut Findings) {
     let Some((agent, target)) = page.agent.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
         return;
@@ -76,7 +77,8 @@ fn report_agent(survey: &Survey, page: &Page, findings: &mut Findings) {
     }
 }
 
-/// Reports declared Markdown that redirects to HTML. Advice if agents get Markdown there by its media type.
+/// Reports declared Markdown that redirects to the HTML of a surveyed page. Advice if agents get Markdown
+/// there by its media type.
 fn report_twin(survey: &Survey, page: &Page, findings: &mut Findings) {
     let Some((twin, target)) = page.twin.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
         return;

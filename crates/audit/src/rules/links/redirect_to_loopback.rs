@@ -28,6 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports only the first redirect to the loopback address. A site at that address may redirect to its
+/// other name.
 fn check(survey: &Survey, findings: &mut Findings) {
     let own = &survey.basis.url;
     for exchange in &survey.exchanges {

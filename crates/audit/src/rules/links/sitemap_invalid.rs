@@ -25,6 +25,8 @@ pub(super) static RULE: Rule = Rule {
 /// The root elements of sitemaps; feeds are accepted as well.
 const ROOTS: [&str; 5] = ["urlset", "sitemapindex", "rss", "feed", "RDF"];
 
+/// Reports each sitemap that is not XML or has another root element. Lists of URLs, empty files and files
+/// that are too large are accepted.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
         let is_list =

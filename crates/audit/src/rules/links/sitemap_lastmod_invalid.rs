@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports one finding for each sitemap: how many dates are invalid, and the first.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
         let values = text.split("<lastmod>").skip(1).filter_map(|rest| rest.split("</lastmod>").next());
@@ -42,7 +43,7 @@ fn is_date(text: &str) -> bool {
         4 => is_number(text, 4),
         7 => is_date(&format!("{text}-01")),
         10 => text.parse::<jiff::civil::Date>().is_ok(),
-        // Seconds are optional.
+        // A time of day may lack its seconds.
         _ => {
             let zone = text.rfind(['Z', 'z', '+', '-']).filter(|at| *at > 10);
             let Some((time, zone)) = zone.map(|at| text.split_at(at)) else { return false };

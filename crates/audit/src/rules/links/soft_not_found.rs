@@ -31,6 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports a 200 response to a browser, and only if there is none, one to an agent.
 fn check(survey: &Survey, findings: &mut Findings) {
     report_found(survey.caches.not_found_html.as_ref(), "", findings);
     // If browsers and agents both get 200, that is one defect: report it once.
@@ -40,7 +41,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Reports a response with status 200 to a URL that does not exist. `client` follows the verb of the message.
+/// Reports a response with status 200 to a URL that does not exist; as advice if a redirect led to it.
+/// `client` follows the verb of the message.
 fn report_found(exchange: Option<&Arc<Exchange>>, client: &str, findings: &mut Findings) {
     let Some(exchange) = exchange.filter(|own| own.success().is_some()) else { return };
     // A redirect is only advice: the client sees that it gets another URL.

@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports a list on two lines that gets the wrong representation, if the same list on one line gets the
+/// right one.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     let peculiar = &negotiation.peculiar;

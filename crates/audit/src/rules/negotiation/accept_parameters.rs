@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each `Accept` with a parameter of `text/markdown` that gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     let peculiar = &survey.negotiation.peculiar;
     for exchange in [&peculiar.charset, &peculiar.variant] {

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each request that permits HTML and gets a 4xx or 5xx status other than 429 and 503.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     let clients = negotiation.agents.iter().chain(&negotiation.browsers);
@@ -40,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.response() else { continue };
         let status = response.status;
         let is_error = status.is_client_error() || status.is_server_error();
-        // The site may be busy.
+        // The status 429 or 503 means that the site is busy.
         if !is_error || matches!(status.as_u16(), 429 | 503) {
             continue;
         }

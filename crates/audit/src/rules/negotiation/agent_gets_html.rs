@@ -20,6 +20,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each agent that gets HTML although the URL has Markdown; as advice, one that gives both the same
+/// weight. Noted as not judged if unused URLs are refused or a cache answered.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = survey.caches.fresh_refusal() {
         findings.not_judged(reason);

@@ -23,6 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each client that prefers HTML and gets Markdown from the origin. The Codex CLI is advice. Chrome
+/// counts only where it was the first client.
 fn check(survey: &Survey, findings: &mut Findings) {
     let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
     // Pages that Chrome got as Markdown are not among the pages of the basis.
@@ -30,7 +32,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let chrome = chrome.map(|exchange| (CHROME.name, exchange));
     for (name, exchange) in clients.chain(chrome) {
         if gets(exchange, Representation::Markdown) {
-            // Codex CLI gives `*/*` the same weight, and can read Markdown.
+            // The Codex CLI gives `*/*` the same weight as HTML, and can read Markdown.
             let severity = if name == CODEX.name { Severity::Advice } else { Severity::Broken };
             findings.report_as(
                 severity,

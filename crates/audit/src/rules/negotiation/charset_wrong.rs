@@ -18,6 +18,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports UTF-8 that is declared as a single-byte encoding, and other text that is declared as UTF-8.
+/// ASCII text and other charsets are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey).filter(|(_, response)| !response.body.is_ascii()) {
         let Some(charset) = response.charset() else { continue };

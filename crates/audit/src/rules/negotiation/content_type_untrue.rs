@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports HTML that is declared as Markdown, and what is certainly Markdown but declared as HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let (claimed, is) = (response.media_type(), response.representation());

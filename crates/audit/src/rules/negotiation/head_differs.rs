@@ -6,7 +6,7 @@ use http::Method;
 use http::header::{ACCEPT, CONTENT_LENGTH, ETAG};
 
 use crate::cache_status::cache_evidence;
-use crate::clients::{CHROME, CLAUDE_CODE};
+use crate::clients::CHROME;
 use crate::exchange::{Exchange, Representation, Response};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -27,6 +27,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Compares HEAD with all equal GET requests; reports only if it differs from each. Not applied if a cache
+/// took part or mixed up the representations.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     if is_mixed_up(survey) {
@@ -59,7 +61,7 @@ fn is_mixed_up(survey: &Survey) -> bool {
     let mut sequences = [&caches.agent_first, &caches.browser_first, &caches.in_turn].into_iter().flatten();
     let is_wrong = |exchange: &Arc<Exchange>| {
         let wrong_for = match exchange.success().map(Response::representation) {
-            Some(Representation::Html) => CLAUDE_CODE.accept,
+            Some(Representation::Html) => survey.basis.agent.accept,
             Some(Representation::Markdown) => CHROME.accept,
             _ => return false,
         };
@@ -68,21 +70,21 @@ fn is_mixed_up(survey: &Survey) -> bool {
     caches.negotiates() && sequences.any(is_wrong)
 }
 
-/// The most important difference between HEAD and GET, as a sentence. `None` for a busy server (429, 503),
-/// and unless GET has status 200.
+/// The most important difference between HEAD and GET, as a sentence: the status, the type or else the
+/// length. `None` for a busy server (429, 503), and unless GET has status 200.
 fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     let (head, get) = (head.response()?, get.success()?);
     if head.status != get.status {
-        // The server may have begun to refuse requests.
+        // A server that refuses requests because of load may do so between GET and HEAD.
         let is_busy = matches!(head.status.as_u16(), 429 | 503);
-        // Checkers of links know such servers and repeat the request with GET.
+        // Link checkers know servers that do not support HEAD, and repeat the request with GET.
         let is_unknown = matches!(head.status.as_u16(), 405 | 501);
         let severity = if is_unknown { Severity::Advice } else { Severity::Broken };
         return (!is_busy)
             .then(|| (severity, format!("HEAD gets {}, and GET gets {}", head.status, get.status)));
     }
     let (own, expected) = (head.media_type(), get.media_type());
-    // A server may omit fields that it only knows with the content.
+    // HEAD may omit fields whose value depends on the content.
     if own != expected && !own.is_empty() {
         return Some((Severity::Broken, format!("HEAD gets the type `{own}`, and GET gets `{expected}`")));
     }

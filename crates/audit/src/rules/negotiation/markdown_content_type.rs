@@ -39,6 +39,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports Markdown that is sent with a usual substitute, such as `text/plain`. Broken only if a negotiated
+/// response is `application/octet-stream`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let is_page = survey.basis.pages.iter().any(|page| Arc::ptr_eq(&page.html, exchange));

@@ -21,6 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Judges the response to a client that accepts only PDF. Redirects, 401, 403 and 429 are no finding; a 406
+/// without a body is advice.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_acceptable else { return };
     let Some(response) = exchange.response() else { return };

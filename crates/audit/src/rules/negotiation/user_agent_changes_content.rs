@@ -30,6 +30,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each crawler whose HTML has less than 70 percent of the words that other clients get. A page
+/// that changes from request to request is noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     let expected = words(other);

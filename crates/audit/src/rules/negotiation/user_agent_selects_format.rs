@@ -22,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports one finding for all crawlers that get Markdown while the client with `*/*` gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     // A site that sends Markdown to all clients without `Accept` does not look at the first crawler's name.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::comparison::Comparison;
 use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
 
-/// Shorter lines, in letters and digits, may occur anywhere by chance.
+/// The least letters and digits of a line that is compared: shorter lines may occur anywhere by chance.
 const MIN_LETTERS: usize = 8;
 
 /// The most lines of a page that are compared.

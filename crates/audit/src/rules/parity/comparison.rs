@@ -31,7 +31,8 @@ const NAMED_SURROUNDINGS: &str = "[class*=comment], [id*=comment], [class*=relat
                                   [class*=breadcrumb], [class*=sidebar], [class*=pagination], [class*=meta], \
                                   [class*=byline], [class*=toc]";
 
-/// If [`NAMED_SURROUNDINGS`] have more than this percentage of the content, their names mean something else.
+/// If [`NAMED_SURROUNDINGS`] have more than this percentage of the content, they are not surroundings after
+/// all.
 const MAX_NAMED: usize = 50;
 
 /// The most bytes of text that are read of the elements that surround the content.
@@ -66,9 +67,9 @@ pub(super) struct MissingBlock<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared address. Pages whose
-    /// HTML or Markdown is incomplete, cannot be decoded or has hardly any words are left out; other rules
-    /// report those.
+    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared address. Pages
+    /// whose HTML or Markdown is incomplete, cut, cannot be decoded or has hardly any words are left out;
+    /// other rules report those.
     pub fn all(survey: &'a Survey) -> Vec<Comparison<'a>> {
         let pages = &survey.basis.pages;
         let mut recurring: HashMap<Vec<String>, usize> = HashMap::new();
@@ -97,7 +98,7 @@ impl<'a> Comparison<'a> {
         compared.collect()
     }
 
-    /// Whether the Markdown has a text, wherever it is.
+    /// Whether the Markdown has at least `PRESENT` percent of the phrases of a text, wherever they are.
     pub fn has(&self, text: &str) -> bool {
         self.phrases.percentage(text) >= PRESENT
     }
@@ -182,7 +183,7 @@ pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&
     if start.len() < 8 || !has_own_text(last) || has_end {
         return None;
     }
-    // The last word may be cut, too.
+    // The last word of the Markdown may be cut, too.
     let (cut, whole) = start.split_last()?;
     page.reference.blocks.iter().find(|block| {
         let all = words(&block.text);
@@ -191,8 +192,8 @@ pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&
     })
 }
 
-/// Whether a block consists of sentences: at least [`SENTENCE`] words with punctuation at the end, or 20
-/// words, and less than half of it in links.
+/// Whether a block is a paragraph of sentences: at least [`SENTENCE`] words with punctuation at the end, or
+/// 20 words, and less than half of it in links. `words` is the number of its words.
 pub(super) fn is_prose(block: &TextBlock, words: usize) -> bool {
     let is_sentence = block.text.ends_with(['.', '!', '?', '。', '！', '？', ':', ')']);
     block.kind == BlockKind::Prose && words >= if is_sentence { SENTENCE } else { 20 } && has_own_text(block)
@@ -216,7 +217,7 @@ fn surroundings(page: &Page) -> PhraseSet {
         let elements = page.select(css).into_iter();
         let elements =
             elements.filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
-        // The text of nested elements is read several times.
+        // Limits the text: that of nested elements is read several times.
         let texts = elements.map(HtmlElement::text).take_while(|text| {
             left = left.saturating_sub(text.len());
             left > 0

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each readable page with text whose Markdown has hardly any words.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let Some((exchange, markdown)) = markdown_of(page) else { continue };

@@ -53,6 +53,8 @@ const READERS: [&str; 9] =
     ["ai", "llm", "llms", "agent", "agents", "assistant", "assistants", "chatbot", "crawlers"];
 const ORDERS: [&str; 4] = ["must", "always", "never", "should"];
 
+/// Reports the first instruction for agents that the HTML of a page lacks; otherwise, as advice, much other
+/// text that it lacks, unless the page has a form.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let visible = visible(comparison.page);
@@ -98,7 +100,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a text directs an agent.
+/// Whether a text directs an agent: it has a phrase of [`INSTRUCTIONS`], or words of both [`READERS`] and
+/// [`ORDERS`].
 fn is_instruction(text: &str) -> bool {
     let words = words(text);
     let sentence = format!(" {} ", words.join(" "));

@@ -35,6 +35,8 @@ const WINDOWS_1252: &str = "€\u{fffd}‚ƒ„…†‡ˆ‰Š‹Œ\u{fffd}Ž\u
 /// The most different suspicious texts of a page that are looked up in the HTML.
 const MAX_LOOKUPS: usize = 100;
 
+/// Reports the first garbled character of each page; otherwise, as advice, the first character reference in
+/// its text.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let shown = &*comparison.page.reference.text;
@@ -57,8 +59,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first characters that are the UTF-8 of one character of `shown`, read as Windows-1252 or Latin-1.
-/// `shown` does not have them itself.
+/// The first characters that are the UTF-8 of one character of `shown`, read as Windows-1252 or Latin-1,
+/// with that character. `shown` does not have them itself.
 fn garbled(text: &str, shown: &str) -> Option<(String, char)> {
     let characters: Vec<char> = text.chars().collect();
     let in_html: HashSet<char> = shown.chars().collect();

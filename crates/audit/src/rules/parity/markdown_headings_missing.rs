@@ -42,6 +42,8 @@ const MAX_DEPTH: usize = 3;
 /// The most words of a heading that is looked for in the text.
 const MAX_WORDS: usize = 20;
 
+/// Reports how many headings below level 1 are plain text in the Markdown of each page. Headings whose text
+/// is missing too do not count.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let own: Vec<_> =

@@ -30,6 +30,8 @@ pub(super) static RULE: Rule = Rule {
 const MARKUP: [&str; 12] =
     ["div", "span", "section", "script", "style", "button", "svg", "iframe", "font", "center", "main", "nav"];
 
+/// Reports one finding for each page: the first leftover, which may be a template tag, a component, page
+/// markup or an embedded image, and how many more there are.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         // A page about a template language shows its tags in the HTML as well.
@@ -66,7 +68,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first mark of a template language in a paragraph, and its name.
+/// The first mark of a template language in a paragraph, and its name. Containers, imports and exports
+/// count only at the start of the paragraph.
 fn template_tag(text: &str) -> Option<(&'static str, &'static str)> {
     let marks = [
         ("{{<", "a shortcode"),

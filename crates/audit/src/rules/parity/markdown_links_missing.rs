@@ -34,6 +34,8 @@ const MANY: usize = 5;
 /// A text that consists of a link may be in the Markdown by chance if it has fewer words.
 const MIN_WORDS: usize = 3;
 
+/// Reports how many links in the content of each page are missing. Links to the page itself, to files and
+/// to services do not count. Broken if the Markdown has no links at all, and the HTML at least [`MANY`].
 fn check(survey: &Survey, findings: &mut Findings) {
     let anchor = Selector::parse("a[href]").unwrap_or_else(|error| unreachable!("{error}"));
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
@@ -45,7 +47,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let anchors =
             html.all(&anchor).into_iter().filter_map(|link| page.url.join(link.attribute("href")?).ok());
         let own: HashSet<_> = links.flatten().chain(anchors).map(|url| essence(url.as_str())).collect();
-        // Where the text is missing as well, another rule reports it.
+        // Another rule reports links whose text is missing as well.
         let is_long = |text: &str| words(text).len() >= MIN_WORDS;
         let is_text = |block: &&TextBlock| has_own_text(block) || is_long(&block.text);
         let blocks = page.reference.blocks.iter().filter(is_text).filter(|block| comparison.has(&block.text));
@@ -54,7 +56,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let mut expected: BTreeSet<_> = links.map(|link| essence(link)).collect();
         let here = essence(page.url.as_str());
         let (host, path) = split(&here);
-        // Local builds and previews link to the public site.
+        // Local builds and previews link to this page on the public site.
         let is_page = |link: &str| link == here || !path.is_empty() && split(link).1 == path;
         expected.retain(|link| !is_service(link) && !is_page(link));
         let paths: HashSet<_> = own.iter().map(|link| split(link).1).collect();
@@ -86,7 +88,7 @@ fn essence(link: &str) -> String {
     let link = link.split(['?', '#']).next().unwrap_or_default();
     let link = link.split_once("://").map_or(link, |(_, rest)| rest);
     let link = link.strip_prefix("www.").unwrap_or(link).trim_end_matches('/');
-    // Twins are called `page.html.md`, too.
+    // The Markdown of `page.html` may be called `page.html.md`, so several endings are removed.
     let endings = [".mdx", ".md", ".html", ".htm", "/index", "/README"];
     let link = endings.iter().fold(link, |link, ending| link.strip_suffix(ending).unwrap_or(link));
     link.trim_end_matches('/').to_owned()

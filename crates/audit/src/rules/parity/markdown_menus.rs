@@ -25,12 +25,15 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// A common start with fewer words is a notice, such as a pointer to `llms.txt`.
+/// The least common words at the start of two pages that are a fault: fewer are a notice, such as a pointer
+/// to `llms.txt`.
 const MANY_WORDS: usize = 40;
 
 /// A start with at least this many blocks that consist of links is a menu.
 const MANY_LINKS: usize = 8;
 
+/// Reports each page whose Markdown begins with at least [`MANY_WORDS`] words of another page's, or has at
+/// least [`MANY_LINKS`] blocks of links before its first heading.
 fn check(survey: &Survey, findings: &mut Findings) {
     let comparisons = Comparison::all(survey);
     let starts: Vec<_> = comparisons.iter().map(|comparison| start(comparison)).collect();

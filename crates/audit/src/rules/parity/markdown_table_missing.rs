@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Smaller tables, in cells with different texts, may be layout.
+/// The least cells with different texts of a table that is compared: smaller tables may be layout.
 const MIN_CELLS: usize = 4;
 
 /// From this percentage of missing cells on, a table is missing.
@@ -35,6 +35,8 @@ const MISSING: usize = 50;
 /// From this percentage of missing cells on, a table is missing without doubt.
 const CLEARLY_MISSING: usize = 80;
 
+/// Reports the first missing table of each page, and how many more. Broken if the heading of a clearly
+/// missing table is there.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let tables = comparison.page.reference.tables.iter();
@@ -62,7 +64,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The percentage of cells that the Markdown lacks, if the table belongs to the content and most are missing.
+/// The percentage of cells that the Markdown lacks. `None` unless the table belongs to the content, is a
+/// grid of at least [`MIN_CELLS`] different cells, and lacks at least [`MISSING`] percent.
 fn missing_percentage(comparison: &Comparison<'_>, table: &Table) -> Option<usize> {
     let is_grid = table.rows.len() >= 2 && table.rows.iter().all(|row| row.len() >= 2);
     let cells: BTreeSet<_> = table.rows.iter().flatten().filter(|cell| !words(cell).is_empty()).collect();

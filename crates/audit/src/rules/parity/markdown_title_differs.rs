@@ -25,6 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each page whose Markdown title neither contains nor is contained in a title or heading of the
+/// HTML. Markdown without a heading of level 1 is skipped.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let page = comparison.page;

@@ -49,7 +49,7 @@ const CHANGES: &str = r"(?i)[0-9]:[0-9][0-9]|\b(?:ago|(?:vor|il y a|hace) [0-9]+
 #[derive(Clone, Debug)]
 pub(super) struct NumberedText {
     pub text: String,
-    /// The number of words that are no numbers.
+    /// The number of words of the text that are not numbers.
     pub words: usize,
     numbers: Vec<Number>,
     /// The position among the texts of the document; rows of tables follow all paragraphs.
@@ -156,7 +156,7 @@ fn numbered_texts(page: &MarkdownPage) -> HashMap<Vec<String>, Variants> {
     found
 }
 
-/// Reads the number at a place of a text.
+/// Reads the number at a place of a text, in digits or as an English name. Digits of groups are joined.
 fn read_number(text: &str, start: usize, end: usize) -> Number {
     let written = text[start..end].to_owned();
     let name = NAMES.iter().position(|name| written.eq_ignore_ascii_case(name));
@@ -164,7 +164,7 @@ fn read_number(text: &str, start: usize, end: usize) -> Number {
         return Number { digits: (position + 2).to_string(), written, is_exact: false };
     }
     let is_digit = |c: char| c.is_ascii_digit();
-    // Three digits are a group of thousands, and four the year of a date.
+    // After the last separator, three digits are a group of thousands, and four the year of a date.
     let has_fraction = written.rfind(|c| !is_digit(c)).is_some_and(|at| written[at..].chars().count() < 4);
     let significant = if has_fraction { written.trim_end_matches('0') } else { &written };
     let digits: String = significant.chars().filter(|c| is_digit(*c)).collect();

@@ -34,10 +34,12 @@ pub(super) static RULE: Rule = Rule {
 /// Pages with fewer letters and digits count as pages without text.
 const FEW_LETTERS: usize = 200;
 
-/// Elements that frameworks fill with the page.
+/// Elements that JavaScript frameworks fill with the content of the page.
 const ROOTS: &str =
     "#root, #app, #__next, #__nuxt, #svelte, #q-app, #___gatsby, app-root, [data-reactroot], [ng-app]";
 
+/// Reports each page whose text only scripts add. Advice if it has Markdown with text, or shows the
+/// reference of an API.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.basis.pages.iter().filter(|page| is_api_reference(page)) {
         let message = "Scripts draw the reference of the API: agents that get this page see nothing of it. Link to \
