@@ -32,7 +32,7 @@ impl PageOrigin {
         if let Some(at) = authority.find(['/', '?', '#']) {
             return Err(format!("it has a path or a query: write `{scheme}://{}`", &authority[..at]));
         }
-        // The colons of an IPv6 address are in brackets.
+        // Look for the port after the bracket that ends an IPv6 address, which has colons of its own.
         let end = authority.rfind(']').map_or(0, |at| at + 1);
         let (host, port) = match authority[end..].split_once(':') {
             Some((rest, port)) => (&authority[..end + rest.len()], Some(port)),

@@ -33,11 +33,11 @@ pub(super) enum Choice<'a> {
     Send(Selection<'a>),
     /// 404 for clients that accept neither HTML nor Markdown.
     NotFound,
-    /// 404 below [`API`].
+    /// 404 for an unknown path below [`API`], for any `Accept`.
     UnknownEndpoint,
     /// 410 for clients that accept neither HTML nor Markdown.
     Gone,
-    /// 410 below [`API`].
+    /// 410 for a removed path below [`API`], for any `Accept`.
     RemovedEndpoint,
     /// 406: the client accepts no representation of this page.
     NotAcceptable(&'a Page),
@@ -130,6 +130,7 @@ pub(super) fn choose<'a>(
     (choice, RequestLabels { class: class_label(entry), representation })
 }
 
+/// The page in the preferred representation; `None` if the client accepts neither.
 fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
     match media? {
         Media::Html => Some(&page.html),
@@ -137,6 +138,7 @@ fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
     }
 }
 
+/// The label of a URL with this entry; [`Class::None`] for unknown and removed URLs.
 fn class_label(entry: Option<&SiteEntry>) -> Class {
     match entry {
         None | Some(SiteEntry::Gone) => Class::None,
@@ -197,7 +199,7 @@ impl RequestPreferences for HeaderMap {
 }
 
 /// Chooses the response to a request for any decoded path other than a form endpoint, and its metrics labels.
-/// Counts the view of a page in `views`, if it is given.
+/// Counts the view of a page in `views`, if it is given and the request is not a prefetch.
 pub(super) fn choose_and_count<'a>(
     site: &'a Site,
     path: &str,
@@ -278,7 +280,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Builds the response, without the security headers.
+    /// Builds the response, without the security headers. Uses the request's `query` only in redirects.
     pub(super) fn into_response(self, site: &Site, query: Option<&str>) -> HttpResponse {
         match self {
             Self::Send(selection) => selection.to_response(),
@@ -322,7 +324,7 @@ text/markdown  {base}{twin}
     response
 }
 
-/// 412 (RFC 9110 §15.5.13).
+/// 412 (RFC 9110 §15.5.13), with `vary` as the value of `Vary`.
 fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
     let body =
         "If-Match does not match the current representation. Send the request without If-Match to get it.\n";
@@ -342,7 +344,7 @@ fn range_not_satisfiable(selection: &Selection<'_>) -> HttpResponse {
 }
 
 /// A redirect (RFC 9110 §15.4). Keeps the request's query, unless the target has its own or the redirect
-/// comes from a rule with query parameters.
+/// comes from a rule with query parameters. Caches must revalidate it, even if it is permanent.
 fn redirect(Redirect { to, status, keeps_query }: &Redirect, query: Option<&str>) -> HttpResponse {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
     let location = match query.filter(|_| *keeps_query && !path.contains('?')) {

@@ -33,7 +33,7 @@ struct Head {
 struct HeadKey {
     /// The address of the body's ETag, which belongs to one body.
     address: usize,
-    /// [`Selection::cache_slot`]
+    /// The value of [`Selection::cache_slot`] for the response.
     kind: usize,
     scheme: Scheme,
     /// The generation of the snapshot: a reload can change the options.

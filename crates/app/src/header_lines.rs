@@ -11,7 +11,7 @@ use frontdesk_http::{CROSS_ORIGIN_RESOURCE_POLICY, SECURITY_HEADERS};
 /// Header lines that the responses of one worker share.
 #[derive(Default)]
 pub(super) struct HeaderLines {
-    /// The generation of the snapshot that the next two fields come from; 0 before the first response.
+    /// The generation of the snapshot that `security` and `hsts` come from; 0 before the first response.
     pub(super) generation: u64,
     /// The security headers for responses whose file has no headers of its own.
     pub(super) security: Vec<u8>,

@@ -39,7 +39,7 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     html > 0 && html >= json
 }
 
-/// A quality value in thousandths; 0 if it is invalid.
+/// A quality value in thousandths; 0 if it is invalid. Ignores digits after the third decimal.
 fn thousandths(quality: &str) -> u16 {
     let (whole, fraction) = quality.split_once('.').unwrap_or((quality, ""));
     match (whole, format!("{fraction:0<3}").get(..3).map(str::parse::<u16>)) {
@@ -109,7 +109,7 @@ impl<'a> Answer<'a> {
             FormRefusal::NotStored(_) | FormRefusal::LowDisk(_) | FormRefusal::NotConfirmed(_) => {
                 FormMessage::ServerError
             }
-            // Errors of single fields are shown beside them.
+            // The page shows the errors of single fields beside these fields.
             FormRefusal::Invalid(_) | FormRefusal::MediaType
                 if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) =>
             {
@@ -136,7 +136,7 @@ pub(super) fn named_page(head: &Parts) -> Option<&str> {
     head.uri.query().and_then(|query| query.strip_prefix("page="))
 }
 
-/// The path and the query of a `Referer` on this site.
+/// The path and the query of a `Referer` on this site: its host is that of `base_url` or of the request.
 pub(super) fn own_referer<'a>(head: &'a Parts, base_url: &str) -> Option<&'a str> {
     let referer = head.headers.get(REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;

@@ -82,7 +82,9 @@ impl Sockets {
 }
 
 /// Serves the site, the inbox's web interface and the private address until [`ShutdownPhase::Stopping`], then
-/// gives requests in progress time to finish. Blocks until all threads have ended.
+/// gives requests in progress time to finish. Blocks until all threads have ended; returns at once, without
+/// waiting for them, if a thread cannot be spawned or the public server fails. Continues a panic of the
+/// other threads, except for the one that stores page views.
 pub fn serve(
     app: &Arc<AppState>,
     sockets: Sockets,
@@ -130,7 +132,7 @@ pub fn serve(
     // Store the last page views after the workers have ended.
     drop(counting);
     let _ = views.join();
-    // Serve the private addresses until the workers have ended, so that they report the shutdown.
+    // Stop serving the private addresses only now: during the shutdown, they have reported it.
     let _ = workers_done.send(true);
     [inbox, ops]
         .into_iter()

@@ -36,7 +36,7 @@ pub struct LiveReload {
 
 #[derive(Debug, Clone)]
 struct ReloadState {
-    /// Grows with each reload, and from one process to the next.
+    /// The number of this state, which grows with each reload, and from one process to the next.
     version: u64,
     /// The value of `version` when the served site was loaded.
     site: u64,
@@ -74,8 +74,8 @@ impl LiveReload {
     }
 
     /// Responds once the version differs from the one in the query, which the client already knows, and after
-    /// [`max_wait`] in any case. 503 at once during shutdown, and beyond [`MAX_WAITING`] clients. `exchange`
-    /// is the time limit for a request.
+    /// [`max_wait`] in any case; at once if the query is no version. 503 at once during shutdown, and beyond
+    /// [`MAX_WAITING`] clients. `exchange` is the time limit for a request.
     pub(super) async fn respond(&self, head: &Parts, exchange: Duration) -> HttpResponse {
         let Some(_waiting) = WaitingClient::begin(&self.waiting) else {
             return text(StatusCode::SERVICE_UNAVAILABLE, "Too many pages wait for changes.\n");
@@ -117,6 +117,7 @@ fn max_wait(exchange: Duration) -> Duration {
 struct WaitingClient<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingClient<'a> {
+    /// Counts a client; `None` without counting it if [`MAX_WAITING`] clients wait already.
     fn begin(count: &'a AtomicUsize) -> Option<Self> {
         let waiting = Self(count);
         (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(waiting)

@@ -45,6 +45,8 @@ impl Handler for Probes {
     type Snapshot = Snapshot;
     type Body = ResponseBody;
 
+    /// Serves `/livez`, `/readyz` and `/metrics` for GET and HEAD. `/readyz` is 503 if submissions cannot be
+    /// stored, unless the query is `exclude=store`, and during shutdown.
     async fn respond(&self, _: &Arc<Snapshot>, request: Request<'_>) -> HttpResponse {
         let head = request.head;
         if head.method != Method::GET && head.method != Method::HEAD {

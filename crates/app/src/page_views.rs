@@ -92,7 +92,7 @@ impl Default for OwnCounts {
     fn default() -> Self {
         Self {
             clients: ParseCache::default(),
-            // Never grows: a full map is emptied.
+            // This map never grows, because it is emptied when it is full.
             pages: HashMap::with_capacity_and_hasher(MAX_OWN, foldhash::fast::RandomState::default()),
             referrers: HashMap::new(),
             other_referrers: 0,
@@ -136,6 +136,7 @@ struct Totals {
 }
 
 impl Totals {
+    /// Adds views of a page; to those of the empty path if the page is new and the memory is full.
     fn add_page(&mut self, path: Arc<str>, kind: Kind, count: u64) {
         let is_full = self.pages.len() >= MAX_VIEW_ROWS;
         let key = (path, kind.0);
@@ -143,12 +144,14 @@ impl Totals {
         *self.pages.entry(key).or_default() += count;
     }
 
+    /// Adds views from a host; to those of the empty host if the host is new and the memory is full.
     fn add_referrer(&mut self, host: Box<str>, count: u64) {
         let is_full = self.referrers.len() >= MAX_REFERRERS;
         let host = if is_full && !self.referrers.contains_key(&host) { "".into() } else { host };
         *self.referrers.entry(host).or_default() += count;
     }
 
+    /// Adds all counts of `other`; beyond the maximum, to the empty path or host.
     fn add_all(&mut self, other: Self) {
         for ((path, kind), count) in other.pages {
             self.add_page(path, Kind(kind), count);
@@ -286,7 +289,7 @@ pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonit
         let now = Zoned::now();
         unstored.add(since.date(), views.take());
         since = now;
-        // Leave the reserve of free space to submissions.
+        // While disk space is low, leave the rest of it to submissions.
         if is_stopping || !disk.is_low() {
             let storing = unstored.store(store);
             if is_stopping {

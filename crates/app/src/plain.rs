@@ -23,7 +23,7 @@ use frontdesk_site::path;
 impl PublicSite {
     /// Writes the response, counts the request and the page view, and returns the current time. `None`
     /// without any effect if [`PublicSite`] must respond by way of hyper: forms, links, redirects, most
-    /// errors.
+    /// errors, and files that cannot be opened or sent here.
     pub(super) fn send_plain(
         &self,
         snapshot: &Snapshot,

@@ -48,8 +48,10 @@ pub(super) struct FormRequest<'a> {
 }
 
 impl FormRequest<'_> {
-    /// Responds to the request, and counts its outcome. Answers CORS preflights before any limit, and refuses
-    /// methods other than POST. Does not count test submissions of the canary.
+    /// Responds with JSON, or with a page or a redirect if the client prefers HTML and `html_posts` is set.
+    /// Counts the outcome of a POST, and the source of a request that exceeds a limit. Answers CORS
+    /// preflights before any limit, and refuses methods other than POST. Does not count test submissions of
+    /// the canary.
     pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
         let Self { app, snapshot, form, head, .. } = *self;
         let options = &snapshot.options.forms;
@@ -74,7 +76,7 @@ impl FormRequest<'_> {
                 }
                 Err(refusal) => (None, Err(refusal)),
             },
-            // The page with the reason shows the visitor's text again.
+            // Read the body of the refused request: the page with the reason shows the visitor's text again.
             Err(refusal @ FormRefusal::TooMany(_)) if wants_page => {
                 (self.read(body).await.ok(), Err(refusal))
             }
@@ -115,7 +117,7 @@ impl FormRequest<'_> {
 
     /// Reads the body if a genuine token in the header announces a test submission of the canary, without
     /// counting it towards limits. The error is the response to a test submission; otherwise the request is
-    /// an ordinary one.
+    /// an ordinary one, whose body is returned if this function has read it.
     async fn read_announced_canary(&self, body: &mut RequestBody) -> Result<Option<Posted>, HttpResponse> {
         let token = token_in_header(&self.head.headers).filter(|_| self.head.method == Method::POST);
         let Some(token) = token else { return Ok(None) };
@@ -128,7 +130,7 @@ impl FormRequest<'_> {
     }
 
     /// Stores a test submission of the canary, and returns the response; `None` if the body has no genuine
-    /// token, or one that has been used.
+    /// token, or one that has been used. Uses the token up, even if the submission is then refused.
     async fn accept_canary(&self, posted: &Posted) -> Option<HttpResponse> {
         let Content::Json(bytes) = &posted.content else { return None };
         let token = token_in_body(bytes)?;
@@ -146,7 +148,7 @@ impl FormRequest<'_> {
         Some(token.prove(response))
     }
 
-    /// Logs that a submission could not be stored.
+    /// Logs that a submission could not be stored, and returns the refusal for the client.
     fn not_stored(&self, error: &StoreError) -> FormRefusal {
         let request = self.id();
         tracing::error!(%request, form = self.form.name, %error, "submission could not be stored; the response is a 500");
@@ -188,7 +190,7 @@ impl FormRequest<'_> {
         let content = match encoding {
             BodyEncoding::Json => Content::Json(bytes),
             BodyEncoding::Urlencoded => {
-                // The decoded fields are kept beside the entry, to show them again if it cannot be stored.
+                // The decoded fields are kept beside the entry, to show them again if storing fails.
                 charge.resize(bytes.len() + length);
                 Content::Html(PostedForm::decode(form, &bytes)?)
             }
@@ -213,7 +215,7 @@ impl FormRequest<'_> {
         }
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        // An HTML form got this far only because it is on this site or on a permitted one.
+        // `read` has refused HTML forms from other sites, so this one is from this site or a permitted one.
         let origin = if posted.html().is_some() { Origin::Same } else { self.origin() };
         let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let idempotency_key = idempotency_key(&head.headers);
@@ -228,14 +230,14 @@ impl FormRequest<'_> {
 
     /// Completes the source of the lead, as the body states it, from the form's address and from a `Referer`
     /// on this site, which browsers send without JavaScript too. A permitted origin counts as another site.
-    /// Empty if the operator has switched the source off.
+    /// Removes a referrer that is this site. Empty if the operator has switched the source off.
     fn complete_lead(&self, mut lead: LeadSource) -> LeadSource {
         let Self { snapshot, form, head, .. } = *self;
         let (options, base_url) = (&snapshot.options.forms, snapshot.site.base_url.as_str());
         if !options.lead_source {
             return LeadSource::default();
         }
-        // A page with the errors of a form has the address of the form, which is not the page that had it.
+        // Ignore a `Referer` with the endpoint's path: that is a page of errors, not the page with the form.
         let referer = html_answer::own_referer(head, base_url);
         let referer = referer.filter(|page| page.split('?').next() != Some(form.path));
         for page in [html_answer::named_page(head), referer].into_iter().flatten() {
@@ -273,7 +275,7 @@ impl FormRequest<'_> {
         Err(FormRefusal::NotConfirmed(request))
     }
 
-    /// Adds the headers of all responses of the form: quotas, `Vary`, and CORS.
+    /// Adds the headers of all responses of the form except preflights: quotas, `Vary`, and CORS.
     fn add_headers(&self, quotas: Option<&QuotaStatuses>, headers: &mut HeaderMap) {
         let options = &self.snapshot.options.forms;
         if options.html_posts {
@@ -333,6 +335,7 @@ enum Content {
 }
 
 impl Posted {
+    /// Parses and validates the fields. `form` is ignored for an HTML form, which is decoded already.
     fn parse(&self, form: &'static Form) -> Result<ParsedForm, Rejection> {
         match &self.content {
             Content::Json(bytes) => parse_with_extras(form, bytes),
@@ -385,7 +388,8 @@ fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
 /// The header that identifies retries of the same submission (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The idempotency key; `None` if it is absent, empty, repeated or not visible ASCII.
+/// The idempotency key, with its quotes if it has any; `None` if it is absent, empty, repeated or not visible
+/// ASCII.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = lines.next()?.to_str().ok()?.trim();

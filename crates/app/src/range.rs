@@ -7,9 +7,9 @@ use std::ops::Range;
 pub(super) enum ByteRange {
     /// Positions from the first to the last one, inclusive.
     Between(u64, u64),
-    /// All positions from this one.
+    /// All positions of the file from this one on.
     From(u64),
-    /// This many bytes at the end.
+    /// This many bytes at the end of the file.
     Last(u64),
 }
 
@@ -44,7 +44,7 @@ impl ByteRange {
         let range = match self {
             Self::Between(first, last) => first..last.saturating_add(1).min(length),
             Self::From(first) => first..length,
-            // The last zero bytes are unsatisfiable: `length..length` is empty.
+            // `bytes=-0` is unsatisfiable: `length..length` is empty.
             Self::Last(count) => length.saturating_sub(count)..length,
         };
         (range.start < length).then_some(range)

@@ -25,7 +25,7 @@ use frontdesk_site::path;
 
 impl PublicSite {
     /// Passes the request to the form, the confirmation link, live reload or the site, by its decoded path.
-    /// 400 for a path that is invalid or ambiguous.
+    /// 400 for a path that is invalid or ambiguous. Counts page views if that is enabled.
     async fn route(
         &self,
         snapshot: &Snapshot,
@@ -40,7 +40,7 @@ impl PublicSite {
             Ok(path) => path,
             Err(error) => return (bad_request(&error.to_string()), NONE).into(),
         };
-        // Boxed, because otherwise the future of every request would be as large as these.
+        // Box the futures of the handlers below: otherwise the future of every request would be as large.
         if let Some(form) = snapshot.site.form_set.at(&path) {
             let request = FormRequest { app, snapshot, form, peer: context.peer, head };
             return (Box::pin(request.respond(body)).await, FORM).into();
@@ -98,6 +98,7 @@ impl Handler for PublicSite {
     type Snapshot = Snapshot;
     type Body = ResponseBody;
 
+    /// Routes the request, counts it, logs it if that is enabled, and adds the headers of all responses.
     async fn respond(&self, snapshot: &Arc<Snapshot>, request: Request<'_>) -> HttpResponse {
         let Request { head, body, context } = request;
         panics::inject("request", head.uri.path());

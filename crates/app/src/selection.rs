@@ -173,6 +173,7 @@ impl<'a> Selection<'a> {
         self.content().map_or_else(|DiskFileChanged| file_unavailable(), |body| self.with_body(body))
     }
 
+    /// The response with its status and the headers of the representation, without `Content-Length`.
     fn with_body(&self, body: ResponseBody) -> HttpResponse {
         let mut response = Response::new(body);
         *response.status_mut() = self.status();

@@ -106,7 +106,7 @@ pub(super) struct Removal {
 
 /// Which sessions to end.
 pub(super) enum Revocation {
-    /// The one with this short id, if there is one. Users who are not admins can only name their own.
+    /// The session with this short id, if there is one. Users who are not admins can only name their own.
     One(String),
     /// All sessions with the name of the user who sends the form.
     Own,
@@ -255,7 +255,7 @@ fn apply(
         Change::SetDone(true) => annotated("done", changes.set_done(id, true, now)?),
         Change::SetDone(false) => annotated("reopened", changes.set_done(id, false, now)?),
         Change::SetSpam(true) => annotated("spam", changes.mark_spam(id, now)?),
-        // Screening learns that it is honest, even if it was not marked.
+        // Screening learns that the submission is honest, even if it was not marked as spam.
         Change::SetSpam(false) => match changes.unmark_spam(id, channels, now)? {
             Annotated::Unchanged => "taught",
             unmarked => annotated("not-spam", unmarked),
@@ -319,6 +319,7 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
 }
 
 /// Saves a list as a view with this name, which replaces another view with the name, or removes the view.
+/// Redirects to the list; an invalid name, or one view too many, changes nothing but the notice.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,
@@ -406,6 +407,7 @@ fn remove(
     })
 }
 
+/// The submissions that still exist, in the order of `ids`.
 fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, StoreError> {
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
@@ -473,7 +475,7 @@ pub(super) fn test_channel(
             let mut tests = inbox.tests.lock().unwrap_or_else(PoisonError::into_inner);
             tests.insert(channel.name.clone(), ChannelTest { at, sentence, outcome });
             inbox.testing.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel.name);
-            // The response may not be waiting any more.
+            // Ignore the error: the response may not be waiting any more.
             let _ = done.send(());
         });
         if can_wait {

@@ -15,7 +15,7 @@ pub(super) struct Annotated {
     pub(super) submission: Submission,
     /// `None` if the submission has not been processed yet.
     pub(super) annotation: Option<Annotation>,
-    /// Oldest first.
+    /// The submission's notes, oldest first.
     pub(super) notes: Vec<Note>,
 }
 
@@ -52,6 +52,7 @@ pub(super) fn for_each<E: From<io::Error>>(
     }
 }
 
+/// Reads the annotations and the notes of a group of submissions; none without a `reader`.
 fn annotate(group: Vec<Submission>, reader: Option<&InboxReader>) -> Result<Vec<Annotated>, StoreError> {
     let ids: Vec<Uuid> = group.iter().map(|submission| submission.id).collect();
     let mut annotations = reader.map(|reader| reader.annotations(&ids)).transpose()?.unwrap_or_default();

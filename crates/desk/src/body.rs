@@ -43,6 +43,7 @@ impl Body for DeskBody {
     type Data = Bytes;
     type Error = io::Error;
 
+    /// The next chunk. Fails if a stream's sender is dropped before `StreamChunk::End`.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -92,6 +93,7 @@ impl ChunkWriter {
 }
 
 impl io::Write for ChunkWriter {
+    /// Collects the bytes, and sends all collected ones once there are [`CHUNK`] of them.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= CHUNK {
@@ -100,6 +102,7 @@ impl io::Write for ChunkWriter {
         Ok(bytes.len())
     }
 
+    /// Sends the collected bytes as one chunk, which blocks while the client reads slowly.
     fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());

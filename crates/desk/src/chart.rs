@@ -98,7 +98,7 @@ impl Chart<'_> {
                 continue;
             }
             let (bottom, top) = (scale.y(below), scale.y(below + count));
-            // At least 2 units high, so that a small count is visible.
+            // Each part is at least 2 units high, so that a small count is visible.
             let height = (bottom - top).max(2);
             parts += &format!(
                 "<rect class=\"c{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{height}\"/>",
@@ -127,7 +127,7 @@ struct Scale {
 impl Scale {
     fn y(&self, count: usize) -> usize {
         let base = HEIGHT - BOTTOM;
-        // With 128 bits, because counts of views may be large.
+        // Multiply with 128 bits, because counts of views may be large.
         let height = count as u128 * (base - TOP) as u128 / self.top.max(1) as u128;
         base - usize::try_from(height).unwrap_or_default().min(base - TOP)
     }

@@ -112,6 +112,7 @@ const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'
 
 /// Writes one record. Puts values with separators (also `;` and tabs), quotation marks or line breaks in
 /// quotation marks, and `'` before values that a spreadsheet would evaluate as formulas.
+/// For a terminal, makes control characters visible.
 fn write_record<'a>(
     values: impl Iterator<Item = &'a str>,
     to_terminal: bool,

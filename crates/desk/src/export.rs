@@ -18,7 +18,7 @@ use frontdesk_inbox::submission::Submission;
 use frontdesk_process::panics::{self, Part};
 
 /// Streams all submissions of a list as a file, whichever page of the list is open. 503 if too many exports
-/// are in progress. After an error, the download is cut off.
+/// are in progress. After an error, the download is cut off; the error is logged unless the client caused it.
 pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, is_csv: bool) -> Reply {
     let Ok(permit) = inbox.exports.clone().try_acquire_owned() else {
         let sentence = "Other exports are still being downloaded. Try again in a minute.";

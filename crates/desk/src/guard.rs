@@ -20,6 +20,8 @@ pub struct HostName(String);
 impl FromStr for HostName {
     type Err = ();
 
+    /// Accepts at most 253 ASCII letters, digits, hyphens and dots, and 1 to 63 between two dots. Converts
+    /// the name to lower case.
     fn from_str(text: &str) -> Result<Self, ()> {
         let is_label = |label: &str| {
             !label.is_empty()
@@ -89,7 +91,7 @@ pub(super) fn check(
     }
     let site = single(&head.headers, &SEC_FETCH_SITE);
     if head.method == Method::GET || head.method == Method::HEAD {
-        // A link on another site may lead here; another site's script or frame may not load anything.
+        // A link on another site may lead to the inbox; another site's script or frame may not load anything.
         let is_link = single(&head.headers, &SEC_FETCH_MODE) == Some("navigate");
         let is_own = matches!(site, None | Some("same-origin" | "none"));
         return if is_own || is_link { Ok(()) } else { Err(GuardError::OtherSite) };

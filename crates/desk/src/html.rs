@@ -49,6 +49,7 @@ static ASSETS: LazyLock<[Asset; 3]> = LazyLock::new(|| {
     ]
 });
 
+/// Compresses an asset; empty if that fails.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory does not fail.
@@ -66,7 +67,7 @@ pub(super) fn asset(path: &str, headers: &HeaderMap) -> Option<Reply> {
         "/icon.svg" | "/favicon.ico" => icon,
         _ => return None,
     };
-    // A client that accepts gzip by any other spelling gets the plain file.
+    // A client that accepts gzip in another way, such as by `*`, gets the plain file.
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(accepts_gzip);
     let is_compressed = !asset.gzip.is_empty() && headers.get_all(ACCEPT_ENCODING).iter().any(accepts);
     let body = if is_compressed {
@@ -112,7 +113,8 @@ const TEMPLATES: [(&str, &str); 12] = [
 pub(super) struct Templates(Environment<'static>);
 
 impl Templates {
-    /// Loads the templates, which escape every value that is not marked as safe.
+    /// Loads the templates, which escape every value that is not marked as safe. An invalid template is
+    /// logged and left out.
     pub(super) fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
@@ -138,7 +140,7 @@ impl Templates {
         match rendered {
             Ok(html) => reply(status, "text/html; charset=utf-8", html),
             Err(error) => {
-                // Only the kind: the details of an error may quote a submission.
+                // Log only the kind of the error, because its details may quote a submission.
                 tracing::error!(kind = ?error.kind(), template = name, "cannot render a page of the inbox");
                 reply(
                     StatusCode::INTERNAL_SERVER_ERROR,
@@ -180,7 +182,7 @@ fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) ->
     response
 }
 
-/// 303 to one of our own paths (RFC 9110 §15.4.4).
+/// 303 to one of our own paths (RFC 9110 §15.4.4); to `/` if the path is no valid header value.
 pub(super) fn see_other(path: &str) -> Reply {
     let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     // Paths are composed of ids, fixed texts and encoded parameters, so they are valid values.

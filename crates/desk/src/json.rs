@@ -27,6 +27,7 @@ pub fn write<E: From<std::io::Error>>(
     })
 }
 
+/// The submission as JSON, with its annotation and notes if it has an annotation.
 pub(super) fn annotated_object(found: &Annotated) -> Value {
     let mut object = submission_object(&found.submission);
     if let Some(annotation) = &found.annotation {
@@ -114,6 +115,7 @@ fn note_object(note: &Note) -> Value {
     json!({ "at": format_utc(note.at), "user": note.user, "text": note.text })
 }
 
+/// A delivery with all its attempts. `due_at` and `obstacle` are null if there is none.
 fn delivery_object(delivery: &Delivery) -> Value {
     json!({
         "channel": delivery.channel,
@@ -128,6 +130,7 @@ pub fn obstacle_object(obstacle: &Obstacle) -> Value {
     json!({ "off": obstacle.off, "since": format_utc(obstacle.since), "answer": obstacle.answer })
 }
 
+/// An attempt. `ended_at`, `delivered` and `answer` are null if it has not ended or was interrupted.
 fn attempt_object(attempt: &Attempt) -> Value {
     json!({
         "number": attempt.number,

@@ -28,7 +28,7 @@ struct ListPage {
     parts: Vec<(Option<&'static str>, Vec<Submission>)>,
     /// Where the list continues; `None` at its end.
     next: Option<ListQuery>,
-    /// If the search ran out of time, the time of arrival that it has reached.
+    /// If the search ran out of time, the arrival time of the submission that it has reached.
     reached: Option<Timestamp>,
     is_partial: bool,
     /// How many encrypted submissions could not be searched.

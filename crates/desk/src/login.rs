@@ -79,6 +79,7 @@ impl LoginMail {
         }
     }
 
+    /// The text of the mail: the link, which client asked for it, and when.
     fn text(&self, token: &SecretToken) -> String {
         let to = self.to.as_ref().map(|path| format!("&to={}", encode(path))).unwrap_or_default();
         let at = self.at.to_zoned(TimeZone::system()).strftime("%-d %B %Y, %H:%M %Z");
@@ -123,6 +124,7 @@ impl Visit {
         })
     }
 
+    /// The login page with the reason why a link cannot be used: 403 in another browser, otherwise 401.
     fn refusal(&self, state: LoginState) -> Reply {
         match state {
             LoginState::OtherBrowser => {
@@ -143,7 +145,8 @@ impl Visit {
         cookie(&self.head.headers, &self.cookies().login_name()).and_then(SecretToken::parse)
     }
 
-    /// Mails a link if the form has an address, otherwise uses up the link of its token.
+    /// Mails a link if the form has an address and mails can be sent, otherwise uses up the link of its
+    /// token.
     pub(super) fn log_in(&self, form: &Pairs) -> Result<Reply, StoreError> {
         match form.get("email") {
             Some(email) if self.options.login_mail.is_some() => {
@@ -159,7 +162,7 @@ impl Visit {
         let Some(token) = form.get("token").and_then(SecretToken::parse) else {
             return Ok(self.refusal(LoginState::Invalid));
         };
-        // A guess must not cost a write transaction.
+        // Read the state before writing: a guessed token must not cost a write transaction.
         let state = self.login_state(&token)?;
         if state != LoginState::Valid {
             return Ok(self.refusal(state));
@@ -190,7 +193,7 @@ impl Visit {
             reply.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("600"));
             return Ok(reply);
         }
-        // A second request must not make the link of the first one useless.
+        // Keep the browser's cookie: a second request must not make the link of the first one useless.
         let browser = self.browser().map_or_else(SecretToken::generate, Ok)?;
         let mut reply = self.login_page(StatusCode::OK, context! { is_sent => true });
         set_cookie(&mut reply, self.cookies().login(&browser));
@@ -258,7 +261,7 @@ impl Visit {
 
     /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
     /// of its names, or its address. `Host` decides only between `localhost` and the loopback address,
-    /// because the client chooses it.
+    /// because the client chooses it. `None` without any of these.
     fn base_url(&self) -> Option<String> {
         let own = self.inbox.address.as_ref().and_then(Address::tcp);
         if let Some(domain) = &self.options.domain {
@@ -277,7 +280,7 @@ impl Visit {
             let url = |own: std::net::SocketAddr| format!("http://{name}:{}", own.port());
             return Some(direct.map_or_else(|| format!("https://{name}"), url));
         }
-        // The browser's cookie belongs to the name by which it has asked.
+        // The browser's cookie is valid only for the host name to which the browser sent this request.
         let host = self.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if is_local && host.split(':').next() == Some("localhost") {
             return own.map(|own| format!("http://localhost:{}", own.port()));

@@ -32,7 +32,8 @@ enum Part {
 
 impl ReplyTemplate {
     /// Parses a text with the placeholders `{quote}`, `{site}` and the names of fields for which `is_field`
-    /// returns true. `{{` and `}}` stand for braces. The error says what is wrong.
+    /// returns true. `{{` and `}}` stand for braces. The error says what is wrong, such as
+    /// more than `MAX_REPLY_TEXT` bytes or `MAX_PLACEHOLDERS` placeholders.
     pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Result<ReplyTemplate, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -72,8 +73,8 @@ impl ReplyTemplate {
         Ok(ReplyTemplate(parts))
     }
 
-    /// The text for a submission, encoded, with at most `limit` bytes. Cuts the quotation. `None` if the text
-    /// is too long without it.
+    /// The text for a submission, encoded, with at most `limit` bytes. Cuts the quotation, and other values
+    /// to [`MAX_VALUE`] bytes. `None` if the text is too long without the quotation.
     fn render(&self, submission: &Submission, site: &str, limit: usize) -> Option<String> {
         let value = |text: &str| encode(cut_by(&visible(text.trim()), MAX_VALUE, encoded_length));
         let pieces = self.0.iter().map(|part| match part {
@@ -137,7 +138,7 @@ fn quote_lines(message: &str, limit: usize) -> String {
         '\n' => encode("\r\n> ").len(),
         c => encoded_length(c),
     };
-    // The first line's mark and the last line's end.
+    // Reserve bytes for the mark and the break of the first line, and for the end.
     let fixed = quoted("", end).len() + encode("> \r\n").len();
     let shown = cut_by(message, limit.saturating_sub(fixed), encoded_length);
     if shown.is_empty() { String::new() } else { quoted(shown, end) }

@@ -133,7 +133,7 @@ impl<'a> PageRequest<'a> {
         let found = self.inbox.readers.with(|reader| {
             let Some(submission) = reader.get(id)? else { return Ok(None) };
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
-            // The page that follows a change, such as "mark as unread", marks nothing.
+            // The page that follows a change, such as "mark as unread", does not mark as read.
             if annotation.seen_at.is_none() && self.notice.is_none() && self.operator.role >= Role::Edit {
                 let marked = Editor::open(self.inbox.readers.database())
                     .and_then(|mut editor| editor.set_seen(id, true, self.clock.now));
@@ -221,7 +221,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// The changes by operators, newest first.
+    /// A page of [`LOG_SIZE`] changes by operators, newest first.
     pub(super) fn log(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
         self.render("log.html", "log", |reader| {
@@ -253,7 +253,7 @@ impl<'a> PageRequest<'a> {
         Ok(reader.sessions(self.clock.now)?.into_iter().filter(is_visible).collect())
     }
 
-    /// The sessions that have not ended.
+    /// The page of the sessions that have not ended: of all users for an admin, otherwise the user's own.
     pub(super) fn sessions(&self) -> Result<Reply, StoreError> {
         self.render("sessions.html", "sessions", |reader| {
             let found = self.visible_sessions(reader)?;

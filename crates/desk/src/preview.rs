@@ -199,7 +199,7 @@ pub(super) fn preview(message: &str) -> String {
     let mut text = String::new();
     let mut is_start = true;
     for line in message.lines().map(|line| cut(line.trim(), MAX_LINE)) {
-        // Cut first, because folding a long line of some letters takes long.
+        // `line` is cut already, because folding a long line takes long for some letters.
         let folded = fold(line);
         if is_end(line, &folded, is_start) {
             break;
@@ -243,7 +243,7 @@ fn is_end(line: &str, folded: &str, is_start: bool) -> bool {
         return true;
     }
     let words = folded.trim_end_matches([',', '.', '!', ' ', '，', '。', '！']);
-    // `Thanks for the offer` continues, `Thanks, Ada` does not.
+    // `Thanks, Ada` closes a message; `Thanks for the offer` does not.
     let is_closing = |closing: &String| {
         words.strip_prefix(closing.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
     };
@@ -259,7 +259,8 @@ fn is_attribution(folded: &str) -> bool {
         && verbs.iter().any(|verb| folded.contains(verb))
 }
 
-/// A line without its greeting, which may be the whole line.
+/// A line without its greeting, which may be the whole line: one of at most three words, if no punctuation
+/// ends the greeting. A line with a longer greeting stays as it is.
 fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
     let has_greeting = GREETINGS.iter().any(|greeting| {
         let rest = folded.strip_prefix(greeting.as_str());

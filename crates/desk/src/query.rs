@@ -148,7 +148,7 @@ impl ListQuery {
             }
             Some(ListState::Done) => Filter { is_done: Some(true), ..filter },
             Some(ListState::Spam) => Filter { is_spam: Some(true), ..filter },
-            // Submissions marked as spam need no review.
+            // A list of held submissions leaves out spam, which needs no review.
             None => Filter { is_spam: (self.status == Some(Status::Held)).then_some(false), ..filter },
         }
     }

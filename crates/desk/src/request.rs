@@ -23,7 +23,8 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 pub(super) struct Pairs(Vec<(String, String)>);
 
 impl Pairs {
-    /// Decodes `application/x-www-form-urlencoded` (URL Standard §5.1). Invalid UTF-8 is replaced.
+    /// Decodes `application/x-www-form-urlencoded` (URL Standard §5.1). Replaces invalid UTF-8, and
+    /// ignores parameters beyond [`MAX_PAIRS`].
     pub(super) fn parse(text: &[u8]) -> Self {
         Self(form_urlencoded::parse(text).take(MAX_PAIRS).map(|(a, b)| (a.into(), b.into())).collect())
     }

@@ -95,7 +95,7 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Invalid ids are skipped.
+    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =
@@ -160,8 +160,8 @@ fn change_in(action: &str, fields: &Pairs) -> Option<Change> {
     Change::parse(action).or_else(|| Some(Change::Work(WorkChange::parse(action, fields)?)))
 }
 
-/// The list whose URL is in a form. Only known parameters are taken from it, so it cannot lead to another
-/// site.
+/// The list whose URL is in a form; the default list without one. Only known parameters are taken from it, so
+/// it cannot lead to another site.
 fn list_in(fields: &Pairs) -> ListQuery {
     let query = fields.get("view").and_then(|view| view.split_once('?')).map_or("", |(_, query)| query);
     ListQuery::from_pairs(Pairs::parse(query.as_bytes()).iter())
@@ -229,7 +229,8 @@ impl Desk {
     }
 
     /// The refusal of a request that another site may have caused, that is for another host, or whose source
-    /// has sent too many requests without a login.
+    /// has sent too many requests without a login; `None` if the request is permitted. Assets are exempt from
+    /// that limit.
     fn refuse(&self, options: &DeskOptions, context: &RequestContext, head: &Parts) -> Option<Reply> {
         let (listen, domain) = (self.0.address.as_ref(), options.domain.as_ref());
         if let Err(refusal) = guard::check(head, context.scheme, listen, domain, &options.hosts) {
@@ -343,7 +344,8 @@ pub(super) struct Visit {
 
 impl Visit {
     /// Authenticates the operator and responds, on a thread that may block. Without an operator, 401 with a
-    /// page that tells how to log in; 503 if the inbox cannot be read or changed.
+    /// page that tells how to log in; 503, which is logged, if the inbox cannot be read or changed. Also ends
+    /// the sessions of users who are no longer in the configuration.
     fn answer(&self, form: Option<&Pairs>) -> Reply {
         let Self { inbox, options, peer, scheme, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());

@@ -56,6 +56,7 @@ struct Period {
 }
 
 impl Period {
+    /// The last `days` days, by day or week; for [`YEAR`], the last twelve calendar months.
     fn new(days: u16, today: Date) -> Self {
         if days == YEAR {
             let month = today.first_of_month();
@@ -63,7 +64,7 @@ impl Period {
             return Self { days, bounds, before: month.saturating_sub(23.months()) };
         }
         let first = i32::from(days) - 1;
-        // Weeks end today, so the first one may be shorter. Ninety days would make a long page.
+        // Show long periods by week. The last week ends today, so the first one may be shorter.
         let step = if days > MAX_DAYS_SHOWN { 7 } else { 1 };
         let starts = (-first..=1).filter(|by| *by == -first || (1 - by) % step == 0);
         let bounds = starts.map(|by: i32| today.saturating_add(by.days())).collect();
@@ -240,7 +241,7 @@ impl PageRequest<'_> {
             let end = period.bounds.last().copied().unwrap_or(today);
             let sources_since = |first| reader.lead_counts(start_of(first, zone), start_of(end, zone), MAX_PAGES);
             let sources = sources_since(period.first())?;
-            // Leads are compared with the views of the same days.
+            // If views of the oldest days are left out, compare the rest with the leads of the same days.
             let converted = views.cut_to.map(sources_since).transpose()?;
             let periods = PERIODS.map(|days| {
                 context! { name => name_of(days), href => format!("/statistics?days={days}"), is_current => days == period.days }
@@ -351,6 +352,7 @@ fn shown_name(name: &str) -> String {
     if name.is_empty() { "(others)".to_owned() } else { visible(name) }
 }
 
+/// The first [`MAX_ROWS`] pages, with their views by people, by agents and by others.
 fn page_rows(views: &PageViews) -> Vec<Value> {
     let row = |(path, views): &(String, Views)| {
         let others = views.all.saturating_sub(views.people + views.agents);

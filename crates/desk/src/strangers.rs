@@ -21,14 +21,15 @@ impl StrangerLimiter {
         Self(LocalLimiter::small(&LIMITS))
     }
 
-    /// Whether the source of a request has used up its requests.
+    /// Whether the source of a request, or its network, has used up its requests. False for requests without
+    /// a limit ([`limited_source`]).
     pub(super) fn is_exhausted(&self, proxies: &[Network], context: &RequestContext) -> bool {
         let statuses = limited_source(proxies, context)
             .and_then(|source| self.0.status(source, context.began.into_std()));
         statuses.is_some_and(|statuses| statuses.iter().any(|status| status.remaining == 0))
     }
 
-    /// Counts a request if its response refuses it for want of a login.
+    /// Counts a request if the response is a 401, because the request has no valid login.
     pub(super) fn count(&self, proxies: &[Network], context: &RequestContext, status: StatusCode) {
         if status == StatusCode::UNAUTHORIZED
             && let Some(source) = limited_source(proxies, context)

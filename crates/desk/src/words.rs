@@ -50,6 +50,7 @@ pub(super) fn describe_attempt(receiver: Receiver, delivered: Option<bool>, answ
     }
 }
 
+/// Says that the receiver accepted the message, or that it had the message already.
 fn describe_success(receiver: Receiver, answer: &str) -> String {
     match receiver {
         _ if answer.starts_with("all recipients in `to` already have it") => {

@@ -31,7 +31,7 @@ pub(super) enum WorkChange {
 
 /// The day to come back to a submission.
 pub(super) enum FollowUp {
-    /// In this many days.
+    /// The day that is this many days after today.
     Days(i32),
     NextMonth,
     On(Date),
@@ -43,7 +43,7 @@ pub(super) enum FollowUp {
 impl WorkChange {
     /// `None` if the action is not known, or if a field that it needs is missing.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
-        // Browsers send line breaks as CR LF.
+        // Browsers send line breaks as CR LF; notes have LF.
         let text = || fields.get("note").unwrap_or_default().replace("\r\n", "\n");
         let note = || Uuid::try_parse(fields.get("note_id")?).ok();
         Some(match action {

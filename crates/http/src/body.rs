@@ -51,7 +51,8 @@ impl RequestBody {
 
     /// Reads the whole body, of at most `limit` bytes, within `timeout`, and charges its memory to the
     /// connection until the charge is dropped. Drops trailers. Fails at once if `Content-Length` in `headers`
-    /// exceeds the limit; after other errors, what has been read is lost.
+    /// exceeds the limit; after other errors, what has been read is lost. After success, a private connection
+    /// is not closed at a limit until the response.
     pub async fn read(
         &mut self,
         headers: &HeaderMap,

@@ -31,7 +31,7 @@ const MAX_SEGMENT: u64 = 32 << 20;
 /// sixteenth.
 const SEGMENTS_OF_MEMORY: u64 = 32;
 
-/// A body gets a copy at this request, so that a crawler that reads each page once causes no copies.
+/// The number of the request at which a body is copied: not the first, so that crawlers cause no copies.
 const REQUESTS_BEFORE_COPY: u32 = 2;
 
 /// Once this many bodies are remembered, those without a copy are forgotten.
@@ -120,7 +120,7 @@ fn segment_limit(max_memory: Option<u64>) -> u64 {
 
 impl State {
     /// Remembers that a body was requested once. Beyond [`MAX_REMEMBERED`], first forgets the bodies without
-    /// a copy.
+    /// a copy. Does nothing if there are no more copies.
     fn remember(&mut self, address: usize, body: &Bytes) {
         if self.is_unavailable {
             return;
@@ -131,8 +131,9 @@ impl State {
         self.bodies.insert(address, CopiedBody { body: body.clone(), requests: 1, copy: None });
     }
 
-    /// Copies a body to the current file. `None` if the body is longer than a quarter of `limit`, or if
-    /// writing fails: a warning is then logged, and there are no more copies.
+    /// Copies a body to the current file; if that is full, to a new one ([`Self::start_next`]). `None` if the
+    /// body is longer than a quarter of `limit`, or if writing fails: a warning is then logged, and there are
+    /// no more copies.
     fn copy(&mut self, address: usize, body: &Bytes, limit: u64, folder: Option<&Path>) -> Option<FileBody> {
         let length = body.len() as u64;
         if self.is_unavailable || length > limit / 4 {
@@ -148,6 +149,7 @@ impl State {
         Some(copy)
     }
 
+    /// Appends a body to the current file, which is created if there is none.
     fn append(&mut self, body: &Bytes, folder: Option<&Path>) -> io::Result<FileBody> {
         if self.segment.is_none() {
             self.segment = Some(Segment { file: Arc::new(create_file(folder)?), used: 0 });

@@ -117,7 +117,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
             [b';', after @ ..] => after,
             _ => return None,
         };
-        // The RFC permits one `for`. If there are two, the client may have forged either.
+        // RFC 7239 permits one `for` in an element. If there are two, the client may have forged either.
         if name.eq_ignore_ascii_case(b"for") && found.replace(value).is_some() {
             return None;
         }

@@ -154,6 +154,7 @@ impl<S, O: Observer> Observed<S, O> {
 }
 
 impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
+    /// Reads the unread bytes first, then from the stream. Fails if the observer rejects the bytes.
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -173,9 +173,9 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
     }
 
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
-    /// Returns the body if it is long (otherwise, no bytes) and the current time. `None` if hyper must serve
-    /// the request, because the handler declines it, plain HTTP is redirected to HTTPS, or the host is not
-    /// the site's.
+    /// Returns the body, or a copy of it in a file, if it is long (otherwise, no bytes) and the current time.
+    /// `None` if hyper must serve the request, because the handler declines it, plain HTTP is redirected to
+    /// HTTPS, or the host is not the site's.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -227,7 +227,7 @@ impl UnsentResponse {
         self.head.len() as u64 + self.body.len()
     }
 
-    /// Writes as much as the stream accepts, and returns how many bytes.
+    /// Writes as much as the stream accepts, removes that from this part, and returns how many bytes it was.
     fn poll_write<S: ResponseStream>(
         &mut self,
         cx: &mut Context<'_>,

@@ -63,7 +63,7 @@ pub(super) async fn serve<H: PublicHandler>(
             peer.trust = Trust::Never;
         }
     }
-    // With a shorter timeout, a proxy could reuse a connection that the server has just closed.
+    // Raise the idle timeout for a proxy, or it could reuse a connection that the server has just closed.
     let mut timeouts = options.timeouts;
     if is_trusted(&options.trusted_proxies, peer) {
         timeouts.idle = timeouts.idle.max(PROXY_IDLE);

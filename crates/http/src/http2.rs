@@ -64,7 +64,9 @@ const CHUNK: usize = 16 * 1024;
 const RESPONSES_PER_TURN: u32 = 16;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
-/// or the server stops. `read` contains bytes that were already read from the stream.
+/// or the server stops. When the server begins to drain or to stop, sends GOAWAY, and ends after the requests
+/// in progress. Counts why the server closed the connection. `read` contains bytes that were already read
+/// from the stream.
 pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_, H>,
     read: Bytes,
@@ -254,6 +256,8 @@ struct ActiveRequest {
 }
 
 impl Drop for ActiveRequest {
+    /// Ends the request's deadline and its memory charge. Refunds part of the cost of its frames if hyper has
+    /// taken the complete response.
     fn drop(&mut self) {
         if self.unsent == Some(0) {
             self.conn.guard.borrow_mut().refund_completed_request();
@@ -275,6 +279,7 @@ impl Body for ChunkedBody {
     /// A file has become too short or was modified. hyper then resets the stream.
     type Error = io::Error;
 
+    /// The next piece of at most [`CHUNK`] bytes. Never waits.
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         let chunk = this.body.next_piece(CHUNK);

@@ -30,6 +30,7 @@ const MAX_QUEUED: usize = 4096;
 pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until [`ShutdownPhase::Stopping`], then until its connections or the grace period end.
+/// Panics if a task that accepts connections has.
 pub(super) fn run<H: PublicHandler>(
     worker: Worker<H>,
     sockets: Vec<(Scheme, Socket)>,
@@ -53,7 +54,7 @@ pub(super) fn run<H: PublicHandler>(
         drop(balancer);
         let receiving = tasks.clone();
         accepting.push(tokio::task::spawn_local(async move {
-            // Ends after the last transfer, when all workers have stopped accepting connections.
+            // This loop ends after the last transfer, when all workers have stopped accepting connections.
             while let Some((accepted, guard)) = transferred.recv().await {
                 receiving.spawn_connection(accepted, guard);
             }
@@ -84,6 +85,7 @@ struct ConnTasks<H: PublicHandler> {
 }
 
 impl<H: PublicHandler> ConnTasks<H> {
+    /// Starts a task on this thread that serves the connection, and drops `guard` at its end.
     fn spawn_connection(self: &Rc<Self>, accepted: AcceptedConn, guard: ConnGuard) {
         let tasks = self.clone();
         tokio::task::spawn_local(async move {

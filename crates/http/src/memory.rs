@@ -47,7 +47,7 @@ const BLOCKED_FOR: Duration = Duration::from_secs(10);
 /// may briefly need more), and the time from the last closure until the log reports recovery.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A warning is repeated after this time if its cause persists.
+/// A warning about memory is repeated after this time if its cause persists.
 const WARN_EVERY: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +116,8 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
     chosen
 }
 
-/// Measures memory and closes connections, until the sender of `stop` is dropped. Where resident memory
-/// cannot be measured, uses what connections hold instead.
+/// Measures memory and closes connections. Blocks until the sender of `stop` is dropped. Where resident
+/// memory cannot be measured, uses what connections hold instead.
 pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) {
     let connections = &server.connections;
     let mut log = Log::default();

@@ -74,6 +74,7 @@ impl<'a> PlainResponse<'a> {
         self.body = ResponseBody::File(body);
     }
 
+    /// Appends the header lines, `Date` and the empty line that ends the header.
     fn write_head(&mut self, head: &[&[u8]]) {
         for lines in head {
             self.buffer.extend_from_slice(lines);

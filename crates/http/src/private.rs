@@ -78,6 +78,8 @@ impl PrivateSource {
         }
     }
 
+    /// Registers the listener with the runtime, and takes the connections from public sockets. These can be
+    /// taken only once: a second source gets none.
     fn open(self) -> io::Result<OpenSource> {
         let (listener, name, shared) = match self {
             Self::Socket(socket) => (Some(socket.into_listener()?), None, None),
@@ -101,7 +103,7 @@ struct OpenSource {
 /// `make_handler` runs in the runtime of this thread. `options` reads the current options from the snapshot
 /// for each connection. If a limit of connections is reached, the connection that has waited longest for a
 /// complete request is closed without a response. If all connections are being answered, the new one is
-/// closed.
+/// closed. An error of accepting a connection causes a pause, and is not logged.
 pub fn serve_private<H: Handler>(
     source: PrivateSource,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,
@@ -178,7 +180,7 @@ struct Private<H: Handler> {
 
 impl<H: Handler> Private<H> {
     /// Performs the TLS handshake if the listener has a `name`, then serves requests until the connection
-    /// ends.
+    /// ends. A failed handshake closes the connection without a log entry.
     async fn serve(self, incoming: Incoming, name: Option<&PrivateName>) {
         match (incoming, name) {
             (Incoming::New(stream, peer), None) => {
@@ -223,7 +225,7 @@ impl<H: Handler> Private<H> {
             let hsts = self.options.hsts.as_ref().filter(|_| scheme == Scheme::Https);
             async move {
                 let mut response = respond(handler, &snapshot, conn, context, request).await;
-                // Only over TLS (RFC 6797 §7.2).
+                // Send HSTS only over TLS (RFC 6797 §7.2).
                 if let Some(hsts) = hsts {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
                 }
@@ -259,7 +261,7 @@ async fn respond<H: Handler>(
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;
     let answering = body.answering;
-    // A body in memory needs no mark: a client could read it slowly to keep its connection.
+    // Mark only streams as busy: a client could read a body in memory slowly to keep its connection.
     response.map(|body| {
         let is_stream = body.size_hint().exact().is_none();
         BusyBody { body, _answering: answering.filter(|_| is_stream) }

@@ -12,7 +12,7 @@ use super::socket::Peer;
 use super::trusted_proxies::{Network, is_trusted};
 use frontdesk_limits::Source;
 
-/// A source may have one half of the connections.
+/// A source may have the maximum number of connections divided by this.
 const SHARE: usize = 2;
 
 pub(super) struct PrivateConns {

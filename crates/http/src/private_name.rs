@@ -20,7 +20,7 @@ const MAX_WAITING: usize = 64;
 /// The name. Its TLS configuration offers HTTP/1.1 only, so that no browser sends requests for another name
 /// on one of its connections (RFC 9113 §9.1.1).
 pub struct PrivateName {
-    /// In lower case.
+    /// The host name, in lower case.
     domain: String,
     /// The domain, with the port of its listener unless that is 443.
     authority: String,

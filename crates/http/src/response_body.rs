@@ -38,7 +38,7 @@ impl FileBody {
         Self { modified: Some(modified), ..self }
     }
 
-    /// Fails if the file has been modified.
+    /// Fails if the file has been modified. Does nothing without [`Self::unchanged_since`].
     pub(super) fn check_unchanged(&self) -> io::Result<()> {
         let Some(modified) = self.modified else { return Ok(()) };
         let now = self.file.metadata()?;
@@ -72,6 +72,7 @@ impl FileBody {
         self.length -= count;
     }
 
+    /// Reads the whole part into memory. Fails if the file is too short or has been modified.
     fn read_all(&self) -> io::Result<Bytes> {
         let mut bytes = vec![0; usize::try_from(self.length).map_err(io::Error::other)?];
         self.file.read_exact_at(&mut bytes, self.offset)?;
@@ -79,8 +80,8 @@ impl FileBody {
         Ok(bytes.into())
     }
 
-    /// Reads and removes at most [`PIECE`] bytes from the beginning. Fails if the file is too short. Waits
-    /// for the disk if the kernel does not have the bytes in memory.
+    /// Reads and removes at most [`PIECE`] bytes from the beginning. Fails if the file is too short or
+    /// has been modified. Waits for the disk if the kernel does not have the bytes in memory.
     fn read_piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.length).unwrap_or(PIECE).min(PIECE);
         self.check_unchanged()?;
@@ -151,7 +152,7 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
     }
 }
 
-/// One frame for bytes in memory, and a frame for each piece of a file.
+/// Yields one frame for bytes in memory, or a frame for each piece of a file.
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;

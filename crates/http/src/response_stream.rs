@@ -43,8 +43,8 @@ pub(super) fn poll_send_before_file(
     poll_io(cx, socket, || Ok(send(socket, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)?))
 }
 
-/// Sends bytes from the beginning of `body`, which is not empty, and returns how many. Fails if the file has
-/// become too short or was modified.
+/// Sends bytes from the beginning of `body`, which is not empty, and returns how many: at most [`MAX_SENT`].
+/// Fails if the file has become too short or was modified.
 pub(super) fn poll_send_file(
     cx: &mut Context<'_>,
     socket: &TcpStream,
@@ -58,6 +58,7 @@ pub(super) fn poll_send_file(
     })
 }
 
+/// Waits until the socket is writable, and calls `send`; again if `send` would block or was interrupted.
 fn poll_io(
     cx: &mut Context<'_>,
     socket: &TcpStream,

@@ -48,11 +48,11 @@ pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Parses `unix:PATH`, or an IP address and a port. `localhost:PORT` and a port alone are 127.0.0.1, and
-/// `:PORT` is every interface, IPv6 and IPv4.
 impl FromStr for Address {
     type Err = String;
 
+    /// Parses `unix:PATH`, or an IP address and a port. `localhost:PORT` and a port alone are 127.0.0.1, and
+    /// `:PORT` is every interface, IPv6 and IPv4.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() {
@@ -121,8 +121,8 @@ impl Socket {
     }
 
     /// Sets options that accepted connections inherit. They inherit them when their handshake completes, so
-    /// set them as early as possible. Unix sockets do not support them, so the server notices slow readers
-    /// later on them.
+    /// set them as early as possible. Failures are ignored: Unix sockets do not support these options, so
+    /// the server notices slow readers later on them.
     fn configured(socket: socket2::Socket) -> Self {
         let _ = socket.set_tcp_notsent_lowat(UNSENT);
         // Responses are written in one piece, so Nagle's algorithm would only delay them.

@@ -158,6 +158,7 @@ impl Tls {
         Self::start_with(source, &PRIVATE_PROTOCOLS)
     }
 
+    /// Like [`Tls::start`], with these ALPN protocols.
     fn start_with(source: &CertificateSource, protocols: &[&[u8]]) -> Result<Arc<Self>, TlsStartError> {
         let current = Arc::new(CurrentCertificate::default());
         let config = Arc::new(server_config(current.clone(), protocols)?);
@@ -198,7 +199,7 @@ pub(super) async fn accept<'a>(
     refusal: impl FnOnce() -> Response<ResponseBody>,
 ) -> Result<Accepted, CloseReason> {
     let first = timeout(first_byte, async {
-        // Connections that have sent nothing need no buffer.
+        // Wait before allocating the buffer: connections that have sent nothing need none.
         stream.readable().await?;
         let mut read = BytesMut::with_capacity(FIRST_READ);
         stream.read_buf(&mut read).await.map(|_| read)
@@ -276,8 +277,8 @@ fn server_config(
     Ok(config)
 }
 
-/// Responds to a plain-text HTTP request on a TLS socket, and closes the connection. `request` was already
-/// read from the stream.
+/// Reads the rest of a plain-text HTTP request on a TLS socket, up to [`MAX_PLAIN_REQUEST`] bytes, responds,
+/// and closes the connection. `request` was already read from the stream.
 async fn refuse_plain_text(
     response: Response<ResponseBody>,
     mut request: BytesMut,

@@ -69,11 +69,11 @@ impl Network {
     }
 }
 
-/// Parses an address, or an address and a prefix length such as `10.0.0.0/8`. Bits after the prefix are
-/// ignored. A block of IPv4-mapped IPv6 addresses becomes a block of IPv4 addresses.
 impl FromStr for Network {
     type Err = String;
 
+    /// Parses an address, or an address and a prefix length such as `10.0.0.0/8`. Bits after the prefix are
+    /// ignored. A block of IPv4-mapped IPv6 addresses becomes a block of IPv4 addresses.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
             format!(

@@ -29,7 +29,8 @@ pub struct SiteOrigin {
 }
 
 impl SiteOrigin {
-    /// Takes the scheme and the authority from a URL, and ignores its path.
+    /// Takes the scheme and the authority from a URL, and ignores its path. Every scheme but `https`, and a
+    /// missing one, counts as `http`.
     pub fn from_url(url: &str) -> SiteOrigin {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let (scheme, port) =
@@ -149,7 +150,8 @@ pub(super) fn parse_dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The normalized value of the only query parameter with the normalized name `named` (§2.2.8).
+/// The normalized value of the only query parameter with the normalized name `named` (§2.2.8). `None` if
+/// there are several such parameters, or none.
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
@@ -161,6 +163,7 @@ fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
 }
 
 /// Decodes a form field and encodes it again, so that equal values have the same encoding (§2.2.8).
+/// Replaces invalid UTF-8.
 fn normalize_encoding(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();

@@ -91,7 +91,7 @@ impl Directory {
 
     /// Returns the cached keys if one has this thumbprint, and starts a fetch in the background if they are
     /// stale. Otherwise waits until `deadline` for a running fetch, or for a new one if that is due, and
-    /// looks again.
+    /// looks again. Returns the error at once if no fetch is running or due.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,
@@ -183,8 +183,8 @@ impl DirectoryFetch {
         }
     }
 
-    /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if the fetch fails or takes
-    /// longer than [`LONGEST_FETCH`].
+    /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if the fetch fails, takes
+    /// longer than [`LONGEST_FETCH`], or finds no usable key.
     async fn fetch_keys(&mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         panics::inject("agent-key", &directory);

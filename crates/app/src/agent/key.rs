@@ -102,7 +102,7 @@ impl AgentKey {
         Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::from_jwk).collect())
     }
 
-    /// Parses a JWK. `None` if it is invalid, not for signatures, or of an unsupported type.
+    /// Parses a JWK. `None` if it is invalid, not for signatures, or of an unsupported type or algorithm.
     fn from_jwk(value: serde_json::Value) -> Option<AgentKey> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
@@ -171,7 +171,8 @@ impl AgentKey {
         if claimed.is_none_or(|claimed| claimed == own) { Ok(own) } else { Err(SignatureError::Algorithm) }
     }
 
-    /// Verifies a signature over `message`. `claimed` is the signature's `alg`, if it has one.
+    /// Verifies a signature over `message`. `claimed` is the signature's `alg`, if it has one. Does not check
+    /// whether the key is valid now ([`Self::is_valid_at`]).
     pub fn verify(
         &self,
         claimed: Option<Algorithm>,
@@ -187,7 +188,7 @@ impl AgentKey {
             KeyMaterial::Rsa(components, _) if algorithm == Algorithm::RsaV15Sha256 => {
                 components.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
             }
-            // This algorithm requires a salt as long as the hash, as RFC 9421 §3.3.1 does.
+            // aws-lc's RSA-PSS requires a salt as long as the hash, as RFC 9421 §3.3.1 does.
             KeyMaterial::Rsa(components, _) => {
                 components.verify(&RSA_PSS_2048_8192_SHA512, message, signature)
             }

@@ -14,7 +14,8 @@ pub(super) struct Exposition {
 }
 
 impl Exposition {
-    /// Starts a family from [`FAMILIES`]. The caller then adds its samples.
+    /// Starts a family from [`FAMILIES`]. The caller then adds its samples. A debug build panics if the name
+    /// is not declared; a release build writes the family without type and help.
     pub(super) fn family(&mut self, name: &'static str) -> Family<'_> {
         let declared = FAMILIES.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         debug_assert!(declared.is_some(), "families.txt does not declare {name}");

@@ -8,7 +8,7 @@ use frontdesk_http::resident_memory;
 /// Clock ticks per second in `/proc/PID/stat` (`USER_HZ`): 100 on every supported architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Writes the standard process metrics that Prometheus client libraries export.
+/// Writes the standard process metrics that Prometheus client libraries export. Blocks to read `/proc`.
 pub(super) fn write_process(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
         // Exclude the descriptor that reads this directory.

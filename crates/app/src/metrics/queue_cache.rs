@@ -35,6 +35,7 @@ pub(super) struct QueueCount {
 }
 
 impl QueueCount {
+    /// Counts in the database, which blocks. A failure to read it is not logged: the count is then empty.
     fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
         let found =
@@ -72,7 +73,7 @@ impl QueueCache {
     }
 
     /// Starts a count on another thread unless one is in progress, and publishes it to the waiting scrapes. A
-    /// stopping server does not wait for it.
+    /// stopping server does not wait for it. A panic is logged; a failure to spawn the thread is ignored.
     fn start_count(self: &Arc<Self>, database: DatabaseUrl) {
         if self.is_counting.swap(true, Ordering::AcqRel) {
             return;

@@ -86,7 +86,7 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
 /// Writes the counters of the site's forms, of former forms, and of those that have no counters of their own.
 fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     let names = &metrics.shared.form_names;
-    // Gives each form its place, so that it has counters before its first submission.
+    // Give each form its counters, so that it is reported with zeros before its first submission.
     for form in forms.iter() {
         names.place(form.name);
     }
@@ -102,6 +102,7 @@ fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     }
 }
 
+/// Writes how many connections are open, were admitted and were closed by the server, and their memory.
 fn write_connections(out: &mut Exposition, app: &AppState) {
     let counters = &app.server.counters;
     out.single("frontdesk_connections_open", counters.open());
@@ -191,6 +192,7 @@ fn write_canary(out: &mut Exposition, status: &CanaryStatus) {
     }
 }
 
+/// Writes whether disk space is low, and how much there is if it has been measured.
 fn write_disk(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_disk_low", u8::from(app.disk.is_low()));
     let Some((space, reserve)) = app.disk.last() else { return };

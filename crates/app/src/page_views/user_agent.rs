@@ -160,7 +160,8 @@ const CANARY: &str = "frontdesk-canary";
 const MAX_EXAMINED: usize = 512;
 
 /// Finds the client that a `User-Agent` names. A client of [`AGENTS`] takes precedence over other robots,
-/// these over tools, and tools over browsers. [`AgentIndex::UNCOUNTED`] for the canary.
+/// these over tools, and tools over browsers. [`AgentIndex::UNCOUNTED`] for the canary. Examines only the
+/// first [`MAX_EXAMINED`] bytes.
 pub(super) fn classify(user_agent: &[u8]) -> AgentIndex {
     let text = &user_agent[..user_agent.len().min(MAX_EXAMINED)];
     let is_browser = text.starts_with(b"Mozilla/") || text.starts_with(b"Opera/");

@@ -41,7 +41,7 @@ impl GenuineToken {
         store.change(move |tx| tx.use_canary(&nonce, name, now())).await.unwrap_or(false)
     }
 
-    /// Adds the proof that this server has received the token.
+    /// Adds a header with the proof that this server has received the token.
     pub(super) fn prove(&self, mut response: HttpResponse) -> HttpResponse {
         if let Ok(proof) = HeaderValue::from_str(&self.key.proof(&self.nonce)) {
             response.headers_mut().insert(CanaryKey::HEADER, proof);

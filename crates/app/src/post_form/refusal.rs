@@ -55,7 +55,7 @@ impl FormRefusal {
         }
     }
 
-    /// The response as JSON.
+    /// The response as JSON, with `Allow`, `Retry-After` or the request ID where the reason needs one.
     pub(crate) fn to_response(&self) -> HttpResponse {
         let mut response = error(self.outcome().1, &self.sentence());
         let headers = response.headers_mut();
@@ -88,7 +88,7 @@ impl FormRefusal {
                 "Too much data was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
                 plural(seconds)
             ),
-            // Whether the form also accepts HTML forms depends on the configuration.
+            // Name only JSON: whether HTML forms are accepted depends on the configuration.
             Self::MediaType => {
                 "The Content-Type is missing or not accepted. Send a JSON object as `application/json`."
             }

@@ -128,7 +128,7 @@ async fn run(client: Arc<Client>) {
             Ok(()) => {
                 failures = Failures::default();
                 if delay(Timestamp::now(), client.validity(), failures).is_zero() {
-                    // Without a wait, the client would order one certificate after another.
+                    // Wait as after a failure, or the client would order one certificate after another.
                     failures.counted = QUICK_RETRIES + 1;
                     tracing::warn!("the new certificate is already due for renewal: check the system clock");
                 }
@@ -209,6 +209,7 @@ struct Client {
 }
 
 impl Client {
+    /// Creates the cache folder if it is missing, and loads the account if it is stored.
     fn open(acme: Acme, roots: Option<&ExtraRoots>, current: Arc<CurrentCertificate>) -> io::Result<Self> {
         let cache =
             AcmeCache::open(&acme.cache, &acme.domains, acme.contact_url().as_slice(), &acme.directory)?;
@@ -250,7 +251,7 @@ impl Client {
         };
         self.challenges.clear();
         if result.as_ref().is_err_and(|error| error.is(ACCOUNT_DOES_NOT_EXIST)) {
-            // The next order creates a new account.
+            // Forget the account, so that the next order creates a new one.
             *self.account.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         self.install(&result?)
@@ -356,7 +357,7 @@ impl Client {
     fn describe(&self, error: &OrderError) -> String {
         let mut text = error.to_string();
         if !self.acme.email.is_empty() {
-            // The authority may quote the address.
+            // The authority may quote the contact address in an error.
             text = text.replace(&self.acme.email, "(tls.acme_email)");
         }
         text.chars().take(MAX_ERROR_CHARS).collect()

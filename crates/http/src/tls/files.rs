@@ -81,6 +81,7 @@ impl WatchedFiles {
         }
     }
 
+    /// The folders of the certificate and of the key, which may be the same.
     fn parent_folders(&self) -> [&Path; 2] {
         [&self.files.certificate, &self.files.key].map(|file| match file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -46,7 +46,7 @@ impl TlsSocket {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             if let Some(beyond) = count.checked_sub(self.held.len()) {
-                // Not `clear`, so that the memory is freed.
+                // Replace the buffer instead of clearing it, so that its memory is freed.
                 self.held = Vec::new();
                 if beyond > 0 {
                     return Poll::Ready(Ok(beyond));
@@ -63,7 +63,8 @@ impl TlsSocket {
 }
 
 impl AsyncRead for TlsSocket {
-    /// Before waiting for the client, sends the held bytes: the client may be waiting for them.
+    /// Reads the unread bytes first. Before waiting for the client, sends the held bytes: the client may be
+    /// waiting for them.
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -90,6 +91,7 @@ impl AsyncWrite for TlsSocket {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
+    /// Only collects the bytes while writes are held; otherwise sends those held before, then `slices`.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

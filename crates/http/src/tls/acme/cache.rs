@@ -50,11 +50,11 @@ fn file_name_digest(owners: &[String], directory: &str) -> String {
 }
 
 /// Replaces a file atomically, after syncing the new content to disk. Only the server's user can read the
-/// file.
+/// file. A failure may leave a draft beside the file, with the extension `new`.
 pub(super) fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    // A draft that an earlier call has left keeps the mode that it has.
+    // Opening a draft that an earlier call has left does not change the mode of that file.
     written.set_permissions(Permissions::from_mode(0o600))?;
     written.write_all(content.as_bytes())?;
     written.sync_all()?;

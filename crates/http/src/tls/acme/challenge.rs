@@ -38,6 +38,7 @@ impl Challenges {
 }
 
 impl ResolvesServerCert for Challenges {
+    /// The challenge certificate for the name that the authority requests; `None` without one.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name()?.to_ascii_lowercase();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned()

@@ -38,6 +38,7 @@ impl Http {
 }
 
 impl HttpClient for Http {
+    /// Sends a request to an HTTPS URL, and checks the response (`send_and_check`).
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -64,7 +65,8 @@ fn https_url(uri: &Uri) -> Result<Url, String> {
 }
 
 /// Sends a request. Returns an error if the response is not complete or would make the library panic or fail
-/// with a misleading error. Cuts `Retry-After` to [`MAX_RETRY_AFTER`].
+/// with a misleading error. Cuts `Retry-After` to [`MAX_RETRY_AFTER`]. Of the headers in `head`, passes on
+/// only `Content-Type`.
 async fn send_and_check(
     client: &FetchClient,
     head: &Parts,
