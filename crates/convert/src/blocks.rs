@@ -2,10 +2,10 @@
 
 use super::block::{Block, Item, List};
 use super::code;
+use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
 use super::math::{self, Formula};
-use super::notices;
 use super::phrasing::{Converter, is_without_text, number_attribute};
 use super::rule::Rule;
 use super::scan::{Kind, Parts};
@@ -115,7 +115,7 @@ impl Converter<'_> {
     /// Appends an admonition as an alert, in which a title of its own becomes a bold paragraph. Returns
     /// whether the element is an admonition; an empty one is dropped.
     fn append_alert(&self, id: NodeId, out: &mut Vec<Block>) -> bool {
-        let Some(notice) = notices::find_notice(self.dom, id) else { return false };
+        let Some(notice) = documentation_markup::find_notice(self.dom, id) else { return false };
         let mut blocks = Vec::new();
         if let Some(title) = notice.title.filter(|_| notice.has_own_title) {
             let mut inline = Inline::default();
@@ -138,9 +138,10 @@ impl Converter<'_> {
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
         // content.
         let whole = self.dom.collapsed_text(id);
-        let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, &whole));
+        let own =
+            self.dom.child_elements(id).find(|&c| documentation_markup::is_self_link(self.dom, c, &whole));
         for child in self.dom.children(own.unwrap_or(id)) {
-            if notices::is_permalink(self.dom, child) {
+            if documentation_markup::is_permalink(self.dom, child) {
                 self.dom.skip(child, Rule::Permalink);
             } else {
                 self.write_inline(child, &mut inline);

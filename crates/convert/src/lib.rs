@@ -10,7 +10,7 @@
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `blocks` convert the region to blocks, with readers for the markup of generators:
-//!    `notices`, `code`, `math`, `media` and `table`.
+//!    `documentation_markup`, `code`, `math`, `media` and `table`.
 //! 6. `account` compares the text of the blocks with that of the region.
 //! 7. `document` gives the blocks one title, and `writer` writes them.
 
@@ -22,6 +22,7 @@ mod clean;
 mod code;
 mod decode;
 mod document;
+mod documentation_markup;
 mod dom;
 mod embedded;
 mod footnotes;
@@ -32,7 +33,6 @@ mod math;
 mod measure;
 mod media;
 mod metadata;
-mod notices;
 mod parse;
 mod phrasing;
 mod rule;

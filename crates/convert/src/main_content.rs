@@ -3,10 +3,10 @@
 
 use super::Options;
 use super::clean;
+use super::documentation_markup;
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
-use super::notices;
 use super::rule::Rule;
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -258,10 +258,10 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
             && !dom.descendants(id).any(|d| is_tab(dom, d))
         {
             Some(Rule::Navigation)
-        } else if notices::is_permalink(dom, id) {
+        } else if documentation_markup::is_permalink(dom, id) {
             Some(Rule::Permalink)
         } else {
-            notices::is_copy_button(dom, id).then_some(Rule::Control)
+            documentation_markup::is_copy_button(dom, id).then_some(Rule::Control)
         }
     });
     if is_fragment {

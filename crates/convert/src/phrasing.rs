@@ -1,12 +1,12 @@
 //! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
 
 use super::code;
+use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
 use super::media;
-use super::notices::{self, Tabs};
 use super::rule::Rule;
 use std::cell::Cell;
 use url::Url;
@@ -70,7 +70,7 @@ impl<'a> Converter<'a> {
                 while above.next().is_some_and(|a| !std::mem::replace(&mut has_blocks[a.index()], true)) {}
             }
         }
-        let tabs = notices::find_labeled_panels(dom, root);
+        let tabs = documentation_markup::find_labeled_panels(dom, root);
         tabs.tabs.iter().for_each(|&tab| dom.skip(tab, Rule::Tab));
         Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, forms, has_blocks }
     }

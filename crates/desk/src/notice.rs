@@ -69,7 +69,7 @@ fn notice_text(code: &str) -> Option<&'static str> {
         "no-such-user" => "It was not assigned: there is no user with this name.",
         "follow-up" => "The day to follow up is saved.",
         "no-follow-up" => "The day to follow up is removed.",
-        "bad-day" => "The day was not saved: write it like 2026-11-30.",
+        "bad-day" => "The day was not saved: write it like 2026-11-30, with a year from 2000 to 2099.",
         "replied" => "Noted that you replied.",
         "not-replied" => "Noted that you have not replied.",
         "note-long" => "The note was not saved: it has more than 4,000 characters.",

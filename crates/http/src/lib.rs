@@ -23,7 +23,7 @@ mod handshake;
 mod listener;
 mod memory;
 mod private;
-mod private_conns;
+mod private_limits;
 mod private_name;
 mod protocol;
 mod proxy;

@@ -155,7 +155,7 @@ async fn accept<H: PublicHandler>(
 }
 
 /// Whether the error concerns only a connection that ended before it was accepted.
-fn is_of_one_connection(error: &io::Error) -> bool {
+pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }

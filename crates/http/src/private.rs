@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use super::body::RequestBody;
 use super::connection::HEADER_LIMIT;
 use super::handler::{Handler, Request, RequestContext};
-use super::listener::PAUSE_AFTER_ERROR;
-use super::private_conns::{Answering, PrivateConn, PrivateConns};
+use super::listener::{PAUSE_AFTER_ERROR, is_of_one_connection};
+use super::private_limits::{Answering, PrivateConn, PrivateConns};
 use super::private_name::{PrivateName, SharedConn};
 use super::refusal::Refusal;
 use super::slot::Slot;
@@ -103,7 +103,7 @@ struct OpenSource {
 /// `make_handler` runs in the runtime of this thread. `options` reads the current options from the snapshot
 /// for each connection. If a limit of connections is reached, the connection that has waited longest for a
 /// complete request is closed without a response. If all connections are being answered, the new one is
-/// closed. An error of accepting a connection causes a pause, and is not logged.
+/// closed. Logs the first of several errors of accepting connections, and pauses after each.
 pub fn serve_private<H: Handler>(
     source: PrivateSource,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,
@@ -121,16 +121,27 @@ pub fn serve_private<H: Handler>(
         let handler = Arc::new(make_handler());
         let OpenSource { listener, name, mut shared } = source.open()?;
         let conns = PrivateConns::new(max_connections);
+        let mut failing = false;
         loop {
             let accepted = tokio::select! {
                 accepted = accept(listener.as_ref()) => accepted.map(|(stream, peer)| Incoming::New(stream, peer)),
                 conn = receive(shared.as_mut()) => Ok(Incoming::Shared(conn)),
                 _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             };
-            let Ok(incoming) = accepted else {
-                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                continue;
+            let incoming = match accepted {
+                Ok(incoming) => incoming,
+                Err(error) if is_of_one_connection(&error) => continue,
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!(%error, "cannot accept connections to a private address; retrying every 50 ms");
+                    }
+                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+                    continue;
+                }
             };
+            if std::mem::take(&mut failing) {
+                tracing::info!("accepting connections to a private address again");
+            }
             let options = options(&snapshot.load());
             let (Incoming::New(_, peer) | Incoming::Shared(SharedConn { peer, .. })) = &incoming;
             let Some(conn) = conns.admit(*peer, &options.trusted_proxies) else { continue };
