@@ -52,7 +52,7 @@ impl ConfigNeeds {
     }
 }
 
-/// Maximum number of faults that a command mentions although it does not need the keys.
+/// Maximum number of configuration faults that a command lists if they concern only keys it does not use.
 const MAX_MENTIONED: usize = 3;
 
 /// Faults that do not stop a command, as short warnings: one for each of the first ones, without advice, and

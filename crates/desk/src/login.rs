@@ -244,7 +244,7 @@ impl Visit {
                 Some(user) => {
                     tracing::warn!(
                         user,
-                        "a network has asked for too many login links of a user: no mail was sent"
+                        "a network has asked for too many login links for this user: no mail was sent"
                     );
                 }
                 None => {}

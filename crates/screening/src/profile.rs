@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 10_000;
 /// Maximum number of texts that are read. Reading takes about 10 ms per megabyte.
 const MAX_TEXTS: usize = 100;
 
-/// The trade and the vocabulary of a site. An empty one is that of a site without pages.
+/// The line of business of a site, and its vocabulary. Empty for a site without pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteProfile {
     /// The subjects of offers that are the site's own trade, sorted.

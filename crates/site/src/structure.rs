@@ -60,7 +60,7 @@ pub(super) struct StructureInputs {
 }
 
 impl StructureInputs {
-    /// Copies the inputs: of the files, names and hashes; of the options, all but the time of the load.
+    /// Copies the inputs: the names and hashes of files, and all options except the time of the load.
     pub fn new(
         options: &PagesOptions,
         forms: &[PageForm],

@@ -35,8 +35,8 @@ const CODE_BYTES: usize = 4;
 type ChangeResult = Result<Option<String>, StoreError>;
 
 /// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first
-/// one fails, also returns the error and the remaining ids. Fails if the first change does, or if none of the
-/// ids has a submission.
+/// one fails, also returns the error and the ids from the failed one on. Fails if the first change does, or
+/// if none of the ids has a submission.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],

@@ -514,7 +514,7 @@ impl<'a> Reader<'a> {
             DeValue::String(text) if text.chars().count() > MAX_TEXT => {
                 format!("`{key}` has more than {MAX_TEXT} characters")
             }
-            // A description may have several lines; other texts stand in lists, subjects and labels.
+            // Only a description may contain line breaks: other texts appear in lists, subjects and labels.
             DeValue::String(text)
                 if text.contains(|c: char| c.is_control() && (key != "description" || c != '\n')) =>
             {

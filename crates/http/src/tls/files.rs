@@ -164,7 +164,9 @@ fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
         Validity::ExpiresSoon => {
             tracing::warn!(%not_after, "the certificate expires soon and has not been renewed");
         }
-        Validity::Expired => tracing::error!(%not_after, "the certificate has expired"),
+        Validity::Expired => {
+            tracing::error!(%not_after, "the certificate has expired and has not been renewed: browsers refuse the connection");
+        }
     }
     true
 }

@@ -393,7 +393,7 @@ impl From<RedisError> for RedisFault {
                 "it is a read-only replica, or a replica that has lost its primary: `limits.shared_url` must name a primary"
             }
             ErrorKind::Server(BusyLoading) => "it is still loading its data",
-            // This message comes from the `redis` crate, not from the server.
+            // The `redis` crate writes this text itself, but reports the error as one of the server.
             ErrorKind::Server(ResponseError)
                 if error.to_string().starts_with("Redis server refused to switch database") =>
             {

@@ -52,7 +52,8 @@ pub fn check_robots_txt(site: &Site, signals: ContentSignals) -> Option<Fault> {
         matches!(label, "content-usage" | "content-signal")
     };
     let fault = Fault::warning("robots.txt", None, "does not state the preferences in `content_signals`");
-    let hint = format!("add `Content-Usage: {usage}` to each group, or remove the file to generate it");
+    let hint =
+        format!("add `Content-Usage: {usage}` to each group, or remove the file, so that one is generated");
     (!text.lines().any(states)).then(|| fault.hint(hint))
 }
 

@@ -115,7 +115,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// Lines in the order of time: all of them at first, then those that have changed.
+/// An append-only display in chronological order: all lines at first, then only those that have changed.
 #[derive(Default)]
 pub(super) struct AppendedLines {
     /// The state of each subject, which may have several lines.

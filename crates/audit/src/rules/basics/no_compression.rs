@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// The longest text in bytes that may be uncompressed: compressing shorter ones hardly saves packets.
-const MIN_LENGTH: usize = 2_000;
+const MAX_UNCOMPRESSED: usize = 2_000;
 
 /// Reports the first page of each media type only: compression is a setting of the server.
 fn check(survey: &Survey, findings: &mut Findings) {
@@ -44,7 +44,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.success() else { continue };
         let (kind, length) = (response.media_type(), response.body.len());
         let is_permitted = !response.header(CACHE_CONTROL).contains("no-transform");
-        let is_plain = response.encoding().is_empty() && length > MIN_LENGTH && is_permitted;
+        let is_plain = response.encoding().is_empty() && length > MAX_UNCOMPRESSED && is_permitted;
         if is_plain && !reported.contains(&kind) {
             findings.report(
                 &[exchange],

@@ -22,7 +22,8 @@ pub(super) fn refusals(tested: &TestedOperation) -> impl Iterator<Item = (&Arc<E
 }
 
 /// Reports a status of 200 to 299 for a body that must be refused; as advice if the body says that it was.
-/// Also reports a redirect to another page, as after a submission.
+/// Also reports a 302 or 303 to another page, as after a submission; as advice if its URL names an error or a
+/// login. `sent` describes the body, and `right` the expected answer.
 pub(super) fn report_accepted(
     exchange: Option<&Arc<Exchange>>,
     sent: &str,
