@@ -3,7 +3,7 @@
 //!
 //! A crate of its own, so that the SDK's generic code is compiled here, and optimized for size.
 
-mod lines;
+mod line_repair;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
     let served = runtime.block_on(async {
         let (stdin, stdout) = stdio();
         let (repaired, messages) = tokio::io::duplex(PIPE_BYTES);
-        tokio::spawn(lines::repair(stdin, repaired, MAX_MESSAGE));
+        tokio::spawn(line_repair::repair(stdin, repaired, MAX_MESSAGE));
         let transport = AsyncRwTransport::new_server(messages, stdout);
         let server = McpServer { provider, call_lock: Mutex::new(()) };
         let running = match serve_server(server, transport).await {

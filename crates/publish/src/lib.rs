@@ -9,11 +9,11 @@ pub mod disk_file;
 mod file_list;
 pub mod media_type;
 mod publication;
-mod source_copy;
+mod template_syntax;
 
 pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders, open_unchanged};
 pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,
 };
-pub use source_copy::{TemplateSyntax, find_template_syntax};
+pub use template_syntax::{TemplateSyntax, find_template_syntax};

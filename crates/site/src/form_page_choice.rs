@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::content::Bodies;
 use super::form_answer::{FormPage, FormPages};
-use super::form_values::FormView;
+use super::form_view::FormView;
 use super::language::Language;
 use super::layout::TemplateContext;
 use super::page_files::LaidOutPage;

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::content::Content;
 use super::document::{Document, PageKind, Tag};
 use super::form_answer::THANKS;
-use super::form_values::FormView;
+use super::form_view::FormView;
 use super::html::json_for_script;
 use super::language::Language;
 use super::path::{encode, twin_path};

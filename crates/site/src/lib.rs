@@ -51,7 +51,7 @@ mod confirm;
 mod form_answer;
 mod form_function;
 mod form_page_choice;
-mod form_values;
+mod form_view;
 mod mail_text;
 mod plain_page;
 

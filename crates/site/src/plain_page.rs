@@ -8,7 +8,7 @@ use minijinja::value::Serde;
 
 use super::file::{Cache, File};
 use super::form_answer::{FormPage, THANKS, thanks_texts};
-use super::form_values::FormView;
+use super::form_view::FormView;
 use super::language::Language;
 
 use super::options::{PageForm, PagesOptions};

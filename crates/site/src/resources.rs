@@ -3,6 +3,7 @@
 
 mod agents;
 mod feed;
+mod formatting;
 mod forms;
 mod llms;
 mod openapi;
@@ -10,7 +11,6 @@ mod options;
 mod robots;
 mod sitemap;
 mod skill;
-mod text;
 mod well_known;
 mod wording;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_tags};
-use super::form_values::FormView;
+use super::form_view::FormView;
 use super::language::Language;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::path::encode;

@@ -3,9 +3,9 @@
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 
+use super::formatting::{format_duration, heading, list_item, render};
 use super::forms::{CONFIRMATION, form_section};
 use super::options::ResourceOptions;
-use super::text::{format_duration, heading, list_item, render};
 use super::wording;
 use crate::{PageSummary, PagesOptions, escape_text};
 use frontdesk_forms::{CONTACT, DedupKey, Form, FormSet, WAITLIST};

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use minijinja::context;
 
-use super::text::{has_page, render_xml};
+use super::formatting::{has_page, render_xml};
 use crate::{FEED_LENGTH, Language, PageSummary, start_of_day};
 
 /// Builds the RSS feed of the first [`FEED_LENGTH`] posts in a language, in the order of `pages`. `index` is

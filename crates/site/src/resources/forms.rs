@@ -3,7 +3,7 @@
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::text::render;
+use super::formatting::render;
 use super::wording::list;
 use crate::{PageForm, PagesOptions, escape_text};
 use frontdesk_forms::{Field, FieldKind, Form, MAX_BODY_BYTES};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::text::{heading, list_item};
+use super::formatting::{heading, list_item};
 use super::wording;
 use crate::file::{Cache, File};
 use crate::{Language, PageSummary, PagesOptions, Site, WordList, escape_text};

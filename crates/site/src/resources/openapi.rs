@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::formatting::{format_duration, has_page};
 use super::forms::{CONFIRMATION, example_body};
 use super::options::ResourceOptions;
-use super::text::{format_duration, has_page};
 use super::wording;
 use crate::{PageSummary, PagesOptions};
 use frontdesk_forms::schema::object_schema;

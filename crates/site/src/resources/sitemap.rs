@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use jiff::civil::Date;
 
-use super::text::{escape_xml, list_item};
+use super::formatting::{escape_xml, list_item};
 use crate::{Language, PageSummary, PagesOptions};
 
 /// Whether a page belongs to a section of `/sitemap.md`.

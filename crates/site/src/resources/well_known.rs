@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use serde_json::json;
 
-use super::text::has_page;
+use super::formatting::has_page;
 use crate::{PageSummary, PagesOptions};
 
 /// Builds `security.txt`. It expires 180 days after the site was loaded; RFC 9116 §2.5.5 recommends less than
