@@ -192,7 +192,8 @@ impl ListPage {
     }
 }
 
-/// A saved view, with a link to it.
+/// A saved view as a template value, with a link to it. It is current if the list shown, whose first page has
+/// the encoded query `own_query`, is the same; an empty query never is.
 fn view_value(view: &SavedView, own_query: &str) -> Value {
     // Only known parameters are used, so a stored view cannot lead anywhere else.
     let pairs = form_urlencoded::parse(view.query.as_bytes()).collect::<Vec<_>>();

@@ -9,7 +9,7 @@ const MAX_LINK: usize = 1_999;
 /// Maximum length of the site's title in a subject, in bytes before encoding.
 const MAX_TITLE: usize = 200;
 
-/// Maximum length of the text of a reply in bytes, encoded for the link and without the values.
+/// Maximum length in bytes of the fixed text of a reply's template, encoded for a link, without placeholders.
 const MAX_REPLY_TEXT: usize = 900;
 /// Maximum number of placeholders in the text of a reply.
 const MAX_PLACEHOLDERS: usize = 8;

@@ -155,7 +155,7 @@ impl Spill {
         if state.has_failed {
             return None;
         }
-        // Bodies begin at blocks, so that freeing one leaves the others.
+        // Bodies start on block boundaries, so that freeing one does not affect its neighbors.
         let end = length.next_multiple_of(BLOCK);
         if let Some((segment, used)) = &mut state.current
             && *used + end <= segment.length as u64

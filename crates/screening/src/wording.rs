@@ -17,7 +17,7 @@ static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
 /// The weight that equals one unit of the logarithm of the odds.
 pub const WEIGHT_UNIT: f64 = 16.0;
 
-/// The hashes of the distinct sequences of a text, each below 2^15, in the order in which they begin.
+/// The 15-bit hashes of the distinct sequences of letters in a text, in the order in which they begin.
 pub fn sequences(text: &str) -> Vec<u16> {
     let mut found = Vec::new();
     visit([text], |sequence| found.push(sequence));

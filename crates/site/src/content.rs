@@ -68,7 +68,8 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Moves the texts of a large site to `spill`. Leaves out code blocks that the HTML does not contain.
+    /// Creates the content of a page. Moves its texts to `spill` if the site is large. Leaves out code
+    /// blocks that the HTML does not contain.
     pub fn new(
         RenderedBody { mut html, mut markdown, facts, blocks }: RenderedBody,
         spill: &PageSpill,

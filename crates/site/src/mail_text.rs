@@ -116,8 +116,8 @@ fn with_mail_hint(fault: Fault) -> Fault {
     }
 }
 
-/// The trimmed value of a key; empty if it is not set. Fails unless it is one line of text. The error is the
-/// rest of a sentence that begins with the key.
+/// The trimmed value of a key; empty if the key is absent. Fails if the value is blank or not one
+/// line of text. The error is the rest of a sentence that begins with the key.
 fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static str> {
     match table.get(key) {
         None => Ok(String::new()),

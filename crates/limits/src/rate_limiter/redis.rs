@@ -38,7 +38,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// previous one, up to the longest.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// A connection that has lasted this long resets the pause to the shortest one.
+/// After a connection has lasted this long, the next delay before reconnecting is the minimum again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 /// The upper bounds of the buckets of [`RedisMetrics::durations`], in microseconds.
