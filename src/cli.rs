@@ -20,6 +20,7 @@ mod site;
 mod store;
 mod theme;
 mod user;
+mod width;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;

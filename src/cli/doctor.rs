@@ -180,9 +180,10 @@ fn check_domains<'a>(
         TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
         _ => None,
     });
-    let mut senders: BTreeSet<&str> = senders.collect();
+    let senders: BTreeSet<&str> = senders.collect();
+    let mut checked = BTreeSet::new();
     let resolver = options.resolver.map(Resolver::at).or_else(Resolver::of_this_machine);
-    for &domain in &senders {
+    for domain in senders {
         let Some(resolver) = resolver.as_ref().filter(|_| !domain.starts_with('[')) else {
             let why = if domain.starts_with('[') {
                 "an IP address has no records to check"
@@ -196,9 +197,9 @@ fn check_domains<'a>(
         for (record, finding) in mail_domain::check_records(resolver, domain, selector) {
             report.print_result(&format!("{domain} {record}"), finding)?;
         }
+        checked.insert(domain);
     }
-    senders.retain(|domain| resolver.is_some() && !domain.starts_with('['));
-    Ok(senders)
+    Ok(checked)
 }
 
 /// Checks the connection to the Redis server of `limits.shared_url`, and the secret that protects the hashed

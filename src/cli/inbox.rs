@@ -15,7 +15,6 @@ pub(super) mod show;
 pub(super) mod stats;
 mod table;
 mod watch;
-mod width;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

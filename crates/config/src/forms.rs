@@ -31,8 +31,8 @@ pub(super) struct FormValues {
 }
 
 impl FormValues {
-    /// The quotas of forms with one of their own. `others`, the quota of all other forms, completes a quota
-    /// of which only one number is set.
+    /// The quotas of forms with one of their own. If a form sets only one of the two numbers, the other comes
+    /// from `others`, the quota of all other forms.
     pub(super) fn own_quotas(&self, others: Quota) -> BTreeMap<String, Quota> {
         let complete = |[per_minute, per_hour]: [Option<u32>; 2]| Quota {
             per_minute: per_minute.unwrap_or(others.per_minute),

@@ -106,7 +106,7 @@ async fn accept<H: PublicHandler>(
     let server = &tasks.worker.server;
     let mut reserve = Reserve::new();
     let mut phase = tasks.phase.clone();
-    let mut failing = false;
+    let mut outage = AcceptOutage::default();
     let admit = |stream, peer| {
         // Above a limit, close the connection without a response: waiting for its request would cost more.
         let admit = || match server.connections.admit(peer, (**server.snapshot.load()).as_ref()) {
@@ -129,16 +129,12 @@ async fn accept<H: PublicHandler>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                if std::mem::take(&mut failing) {
-                    tracing::info!("accepting connections again");
-                }
+                outage.end();
                 admit(stream, peer);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "cannot accept connections; retrying every 50 ms");
-                }
+                outage.begin(listener, &error);
                 if is_out_of_descriptors(&error) {
                     reserve.turn_away(listener);
                     server.counters.record_close(CloseReason::Descriptors);
@@ -151,6 +147,29 @@ async fn accept<H: PublicHandler>(
     // Closing the socket would reset the connections in its queue, even those that have sent a request.
     for (stream, peer) in std::iter::from_fn(|| listener.accept_waiting()).take(MAX_QUEUED) {
         admit(stream, peer);
+    }
+}
+
+/// Logs the first of several errors of accepting connections on a listener, and their end.
+#[derive(Default)]
+pub(super) struct AcceptOutage {
+    is_failing: bool,
+}
+
+impl AcceptOutage {
+    /// Records an error. Logs it with the address unless the outage has begun earlier.
+    pub(super) fn begin(&mut self, listener: &Listener, error: &io::Error) {
+        if !std::mem::replace(&mut self.is_failing, true) {
+            let address = listener.address().map(|address| address.to_string()).unwrap_or_default();
+            tracing::warn!(address, %error, "cannot accept connections; retrying every 50 ms");
+        }
+    }
+
+    /// Records an accepted connection.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.is_failing) {
+            tracing::info!("accepting connections again");
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use super::body::RequestBody;
 use super::connection::HEADER_LIMIT;
 use super::handler::{Handler, Request, RequestContext};
-use super::listener::{PAUSE_AFTER_ERROR, is_of_one_connection};
+use super::listener::{AcceptOutage, PAUSE_AFTER_ERROR, is_of_one_connection};
 use super::private_limits::{Answering, PrivateConn, PrivateConns};
 use super::private_name::{PrivateName, SharedConn};
 use super::refusal::Refusal;
@@ -121,27 +121,13 @@ pub fn serve_private<H: Handler>(
         let handler = Arc::new(make_handler());
         let OpenSource { listener, name, mut shared } = source.open()?;
         let conns = PrivateConns::new(max_connections);
-        let mut failing = false;
+        let mut outage = AcceptOutage::default();
         loop {
-            let accepted = tokio::select! {
-                accepted = accept(listener.as_ref()) => accepted.map(|(stream, peer)| Incoming::New(stream, peer)),
-                conn = receive(shared.as_mut()) => Ok(Incoming::Shared(conn)),
+            let incoming = tokio::select! {
+                (stream, peer) = accept(listener.as_ref(), &mut outage) => Incoming::New(stream, peer),
+                conn = receive(shared.as_mut()) => Incoming::Shared(conn),
                 _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             };
-            let incoming = match accepted {
-                Ok(incoming) => incoming,
-                Err(error) if is_of_one_connection(&error) => continue,
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(%error, "cannot accept connections to a private address; retrying every 50 ms");
-                    }
-                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                    continue;
-                }
-            };
-            if std::mem::take(&mut failing) {
-                tracing::info!("accepting connections to a private address again");
-            }
             let options = options(&snapshot.load());
             let (Incoming::New(_, peer) | Incoming::Shared(SharedConn { peer, .. })) = &incoming;
             let Some(conn) = conns.admit(*peer, &options.trusted_proxies) else { continue };
@@ -161,11 +147,22 @@ pub fn serve_private<H: Handler>(
     served
 }
 
-/// The next connection of the listener. Waits forever without one.
-async fn accept(listener: Option<&Listener>) -> io::Result<(std::net::TcpStream, Peer)> {
-    match listener {
-        Some(listener) => listener.accept().await,
-        None => std::future::pending().await,
+/// The next connection of the listener. Pauses after an error, and tries again. Waits forever without a
+/// listener.
+async fn accept(listener: Option<&Listener>, outage: &mut AcceptOutage) -> (std::net::TcpStream, Peer) {
+    let Some(listener) = listener else { return pending().await };
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => {
+                outage.end();
+                return accepted;
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                outage.begin(listener, &error);
+                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+            }
+        }
     }
 }
 

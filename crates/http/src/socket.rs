@@ -132,9 +132,7 @@ impl Socket {
 
     /// The address on which the socket listens, with the actual port.
     pub fn address(&self) -> io::Result<Address> {
-        let address = self.0.local_addr()?;
-        let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));
-        Ok(address.as_socket().map_or_else(|| Address::Unix(path().into()), Address::Tcp))
+        local_address(&self.0)
     }
 
     /// Another handle to the same socket, for another thread.
@@ -223,7 +221,19 @@ pub enum Scheme {
 /// A socket that is registered with a Tokio runtime.
 pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
+/// The address to which a socket is bound.
+fn local_address(socket: &socket2::Socket) -> io::Result<Address> {
+    let address = socket.local_addr()?;
+    let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));
+    Ok(address.as_socket().map_or_else(|| Address::Unix(path().into()), Address::Tcp))
+}
+
 impl Listener {
+    /// The address on which the socket listens, with the actual port.
+    pub(super) fn address(&self) -> io::Result<Address> {
+        local_address(self.0.get_ref())
+    }
+
     /// Accepts the next connection, which any thread can serve: it is not registered with a runtime yet. Unix
     /// sockets also yield a [`TcpStream`]: the server uses only system calls that are the same for both.
     pub(super) async fn accept(&self) -> io::Result<(TcpStream, Peer)> {

@@ -164,10 +164,18 @@ impl Spill {
             *used += end;
             return Some((segment.clone(), offset));
         }
-        let new = self.folders.iter().find_map(|folder| Segment::new(folder, SEGMENT.max(end)).ok());
+        let mut errors = Vec::new();
+        let new = self.folders.iter().find_map(|folder| {
+            let created = Segment::new(folder, SEGMENT.max(end));
+            created.inspect_err(|error| errors.push(format!("{}: {error}", folder.display()))).ok()
+        });
         let Some(segment) = new.map(Arc::new) else {
-            if !self.folders.is_empty() {
-                tracing::warn!(folders = ?self.folders, "cannot create a temporary file for the texts of the site's pages: no folder supports unnamed files and has 1 GiB free; keeping the texts in memory");
+            if !errors.is_empty() {
+                let error = errors.join("; ");
+                tracing::warn!(
+                    error,
+                    "cannot create a temporary file for the texts of the site's pages; keeping this text and all further ones in memory"
+                );
             }
             state.has_failed = true;
             return None;

@@ -120,8 +120,8 @@ fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::width::columns;
     use super::*;
+    use crate::cli::width::columns;
     use frontdesk_inbox::store::{AgentCount, RefusedSource};
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::width::{columns, pad, shorten};
+use crate::cli::width::{columns, pad, shorten};
 
 /// Minimum width of the column of names.
 const MIN_NAME: usize = 12;

@@ -231,8 +231,8 @@ fn share(part: usize, whole: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::width::columns;
     use super::*;
+    use crate::cli::width::columns;
 
     #[test]
     fn the_text_has_days_pages_clients_and_hosts() {

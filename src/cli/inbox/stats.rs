@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::console::Console;
 use super::show;
-use super::width::{columns, pad, wrap};
 use crate::cli::output::counted;
+use crate::cli::width::{columns, pad, wrap};
 use frontdesk_deliver::digest::Digest;
 use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;

@@ -8,7 +8,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 
-use super::width::{columns, pad, shorten};
+use crate::cli::width::{columns, pad, shorten};
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::submission::{Screening, Status, Submission};
 use frontdesk_inbox::time::format_local;

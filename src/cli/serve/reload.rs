@@ -269,7 +269,10 @@ impl Reloader {
     /// open files for it. Returns it with the changed ones of these keys and the warnings, or all faults.
     fn read_configuration(&self) -> Result<(Config, Vec<String>, Vec<Fault>), Vec<Fault>> {
         let load = |running| {
-            let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
+            let (mut config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
+            if self.options.isolated {
+                config = options::isolate(config, &self.config.data_dir);
+            }
             refuse_errors(faults).map(|warnings| (config, warnings))
         };
         let (changed, mut faults) = load(None)?;
@@ -278,11 +281,7 @@ impl Reloader {
         let warnings = refuse_errors(faults)?;
         let waiting = changed.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
         let (effective, _) = load(Some(&self.config))?;
-        let mut config = self.options.apply_to(effective);
-        if self.options.isolated {
-            config = options::isolate(config, &self.config.data_dir);
-        }
-        let mut config = config.with_base_url(self.address);
+        let mut config = self.options.apply_to(effective).with_base_url(self.address);
         process::raise_descriptor_limit(&mut config);
         Ok((config, waiting, warnings))
     }

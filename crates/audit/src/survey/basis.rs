@@ -59,16 +59,15 @@ impl Basis {
     /// if the request for it or for `robots.txt` may not be sent. If a cache may have caused Markdown
     /// there, reads the page at an unused URL.
     pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
-        let (arrival, last) = arrive(client, target).await?;
+        let arrival = arrive(client, target).await?;
+        let last = arrival[arrival.len() - 1].clone();
         let url = last.url().clone();
         let page = match Page::read(&last) {
             Some(page) => page,
             None => read_fresh(client, &last).await.ok_or_else(|| AuditError::NotServed(refusal(&last)))?,
         };
-        let mut robots_url = url.clone();
-        robots_url.set_path("/robots.txt");
-        robots_url.set_query(None);
-        let robots = client.send(Group::Files, Request::get(&robots_url).accept("*/*")).await;
+        let robots = url.join("/robots.txt").map_err(|error| AuditError::Unreachable(error.to_string()))?;
+        let robots = client.send(Group::Files, Request::get(&robots).accept("*/*")).await;
         let robots = robots.map_err(|denial| unsent("robots.txt", &denial))?;
         let rules = Rc::new(text_of(&robots).map_or_else(Robots::default, |text| Robots::parse(&text)));
         client.respect(rules.clone());
@@ -194,14 +193,14 @@ impl Basis {
 
 /// Fetches the URL that the operator named as a browser does, and follows its redirects. Returns all
 /// exchanges, and the last of them. Fails if the last has no response.
-async fn arrive(client: &Client, target: &Url) -> Result<(Vec<Arc<Exchange>>, Arc<Exchange>), AuditError> {
+async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
     let request = Request::get(target).accept(CHROME.accept);
     let chain = client.follow(Group::Basics, request).await.map_err(|denial| unsent("the page", &denial))?;
-    let last = chain.last().expect("`follow` returns at least one exchange").clone();
+    let last = &chain[chain.len() - 1];
     if let Err(error) = &last.outcome {
         return Err(AuditError::Unreachable(format!("cannot fetch {}: {error}", last.url())));
     }
-    Ok((chain, last))
+    Ok(chain)
 }
 
 /// If a browser got Markdown at the URL of a page, reads the page at an unused URL instead, since a cache

@@ -62,7 +62,7 @@ impl Probe {
     /// or a redirect without a target. Other statuses may depend on the client, such as 401 and 403.
     pub fn failure(&self) -> Option<String> {
         match self.last().response()?.status.as_u16() {
-            status @ (404 | 410 | 500..) => Some(status.to_string()),
+            status @ (404 | 410 | 500..=599) => Some(status.to_string()),
             status @ (301 | 302 | 303 | 307 | 308) if redirect_target(self.last()).is_none() => {
                 Some(format!("{status} without a valid `Location`"))
             }
@@ -222,7 +222,8 @@ impl<'a> Prober<'a> {
         let request = |method| Request::new(method, url).accept(as_client.accept);
         let chain = self.client.follow(Group::Links, request(method.clone())).await.ok()?;
         let mut probe = Probe { source: source.clone(), chain };
-        let is_refused = probe.last().response().is_none_or(|response| response.status.as_u16() >= 400);
+        let is_refused = probe.last().response().is_none_or(|response| response.status.as_u16() >= 400)
+            || probe.failure().is_some();
         if method == Method::HEAD && is_refused {
             probe.chain = self.client.follow(Group::Links, request(Method::GET)).await.ok()?;
         }

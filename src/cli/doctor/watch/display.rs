@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use unicode_width::UnicodeWidthChar as _;
 
 use crate::cli::doctor::mail_domain::CheckResult;
 use crate::cli::output::{DIM, ERROR, GOOD};
+use crate::cli::width::shorten;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::time::format_distance;
 
@@ -45,25 +45,9 @@ impl StatusLine {
             _ => DIM,
         };
         let rest = format!("{}: {}{}", self.subject, self.text, self.age);
-        let rest = cut(&rest, width.saturating_sub(6));
+        let rest = shorten(&rest, width.saturating_sub(6));
         writeln!(out, "{style}{:<5}{style:#} {rest}", self.word)
     }
-}
-
-/// Cuts a text to this many columns, the last of which is `…` if something was cut.
-fn cut(text: &str, width: usize) -> String {
-    let columns = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
-    if columns(text) <= width {
-        return text.to_owned();
-    }
-    let mut left = width.saturating_sub(1);
-    let fits = |c: &char| {
-        let columns = c.width().unwrap_or(0);
-        let is_room = columns <= left;
-        left = left.saturating_sub(columns);
-        is_room
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// The alternate screen of a terminal. Dropping it returns to the normal one.
@@ -91,7 +75,7 @@ impl FullScreen {
         (columns, rows): (usize, usize),
         out: &mut impl Write,
     ) -> io::Result<()> {
-        writeln!(out, "{DIM}{}{DIM:#}", cut(title, columns))?;
+        writeln!(out, "{DIM}{}{DIM:#}", shorten(title, columns))?;
         // The title, the number of left-out lines, and the cursor take one row each.
         let room = rows.saturating_sub(3).max(1);
         let mut shown: Vec<&StatusLine> = lines.iter().collect();
@@ -232,8 +216,8 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns() {
-        assert_eq!(cut("日本語", 6), "日本語");
-        assert_eq!(cut("日本語", 5), "日本…");
-        assert_eq!(cut("abc", 2), "a…");
+        assert_eq!(shorten("日本語", 6), "日本語");
+        assert_eq!(shorten("日本語", 5), "日本…");
+        assert_eq!(shorten("abc", 2), "a…");
     }
 }

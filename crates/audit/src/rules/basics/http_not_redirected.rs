@@ -62,7 +62,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
         None if response.status == 429 => {}
         None => {
-            let message = format!("`http` returns {}: a redirect to `https` is right", response.status);
+            let lack = if response.status.is_redirection() { " without a valid `Location`" } else { "" };
+            let message = format!("`http` returns {}{lack}: a redirect to `https` is right", response.status);
             findings.report(&[first, last], message);
         }
     }

@@ -2,7 +2,7 @@
 
 use http::{Method, header};
 
-use crate::clients::{CHROME, CLAUDE_CODE};
+use crate::clients::{CHROME, CLAUDE_CODE, WebClient};
 use crate::exchange::Exchange;
 use crate::exchange::FRESH_QUERY;
 use crate::group::Group;
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each 5xx response to a GET request for a page, apart from those at unused URLs.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange)) {
+    for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange, survey.basis.agent)) {
         let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {
             continue;
         };
@@ -35,10 +35,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
 }
 
 /// Whether the request is for a page that the site names, as a browser or an agent sends it.
-fn is_for_page(exchange: &Exchange) -> bool {
+fn is_for_page(exchange: &Exchange, agent: WebClient) -> bool {
     let request = &exchange.request;
     let accept = request.headers.iter().find(|(name, _)| name == header::ACCEPT);
-    let is_real = accept.is_some_and(|(_, value)| value == CHROME.accept || value == CLAUDE_CODE.accept);
+    let is_real = accept
+        .is_some_and(|(_, value)| [CHROME, CLAUDE_CODE, agent].iter().any(|client| value == client.accept));
     let is_fresh = request.url.query().is_some_and(|query| query.contains(FRESH_QUERY));
     request.method == Method::GET && is_real && !is_fresh
 }

@@ -43,7 +43,7 @@ pub(crate) struct Table {
     pub rest: &'static str,
 }
 
-/// All tables of an inbox; those that others refer to come first.
+/// All tables that are copied; those that others refer to come first.
 pub(crate) const TABLES: [Table; 25] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table { name: "definition", key: "id", rest: "form, stored_at, json" },

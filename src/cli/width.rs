@@ -20,7 +20,7 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cuts the text to `width` columns, the last of which is `…` if something was cut.
+/// Cuts a text that is wider than `width` columns, and replaces its end with `…`.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
