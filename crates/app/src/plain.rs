@@ -14,7 +14,8 @@ use super::public_site::PublicSite;
 use super::range::ByteRange;
 use super::state::Snapshot;
 use frontdesk_http::{
-    FieldLines, FileBody, PlainRequest, PlainResponse, RequestContext, RequestId, Scheme, X_REQUEST_ID,
+    FieldLines, FileBody, PlainRequest, PlainResponse, RequestContext, RequestId, ResponseBody, Scheme,
+    X_REQUEST_ID,
 };
 use frontdesk_site::file::EncodedBody;
 use frontdesk_site::negotiate::{self, Codings, Media};
@@ -62,7 +63,10 @@ impl PublicSite {
             if context.scheme == Scheme::Https { &lines.hsts } else { &[] },
         ];
         match file.filter(|_| has_body) {
-            Some(file) => response.write_file(&head, file),
+            Some(file) => response.write_body(&head, ResponseBody::File(file)),
+            None if has_body && selection.body.parts().is_some() => {
+                response.write_body(&head, selection.content().ok()?);
+            }
             None => response.write(&head, has_body.then_some(&selection.body.bytes)),
         }
         if let Some(page) = selection.viewed_page(snapshot.options.count_views && !request.is_head)

@@ -12,7 +12,7 @@ use http::header::{
 use http::{Response, StatusCode};
 
 use super::response::{HttpResponse, file_unavailable};
-use frontdesk_http::{CROSS_ORIGIN_RESOURCE_POLICY, FileBody, ResponseBody};
+use frontdesk_http::{CROSS_ORIGIN_RESOURCE_POLICY, FileBody, JoinedBody, ResponseBody};
 use frontdesk_site::disk_file::DiskFileChanged;
 use frontdesk_site::file::{CACHE_SLOTS, EncodedBody, File};
 use frontdesk_site::negotiate::{Codings, Encoding};
@@ -160,11 +160,15 @@ impl<'a> Selection<'a> {
 
     /// These bytes of the content. Fails like [`Self::content`].
     fn part(&self, bytes: Range<u64>) -> Result<ResponseBody, DiskFileChanged> {
+        let length = bytes.end - bytes.start;
+        if let Some(parts) = self.body.parts() {
+            return Ok(ResponseBody::Joined(JoinedBody::new(parts.clone(), bytes.start, length)));
+        }
         let Some(file) = self.body.disk_file() else {
             let index = |position| usize::try_from(position).unwrap_or(usize::MAX);
             return Ok(self.body.bytes.slice(index(bytes.start)..index(bytes.end)).into());
         };
-        let part = FileBody::new(file.open()?, bytes.start, bytes.end - bytes.start);
+        let part = FileBody::new(file.open()?, bytes.start, length);
         Ok(ResponseBody::File(part.unchanged_since(file.modified())))
     }
 

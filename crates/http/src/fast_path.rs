@@ -266,6 +266,10 @@ fn poll_write_response<S: ResponseStream>(
     }
 }
 
+/// The number of slices, the head among them, in one write of a joined body. The parts of such a body are
+/// Markdown of pages, a few kilobytes each, and separators.
+const SLICES: usize = 32;
+
 /// Writes bytes of `head`, or of `body` behind it, once. Returns how many; at least one.
 fn poll_write_once<S: ResponseStream>(
     cx: &mut Context<'_>,
@@ -277,6 +281,15 @@ fn poll_write_once<S: ResponseStream>(
         ResponseBody::Bytes(body) if body.is_empty() => Pin::new(stream).poll_write(cx, head),
         ResponseBody::Bytes(body) => {
             Pin::new(stream).poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
+        }
+        ResponseBody::Joined(parts) => {
+            let mut slices = [IoSlice::new(head); SLICES];
+            let mut count = 1;
+            for (slice, part) in slices[1..].iter_mut().zip(parts.slices()) {
+                *slice = IoSlice::new(part);
+                count += 1;
+            }
+            Pin::new(stream).poll_write_vectored(cx, &slices[..count])
         }
         ResponseBody::File(file) => match stream.socket() {
             Some(socket) if head.is_empty() => poll_send_file(cx, socket, file),

@@ -67,7 +67,7 @@ pub use private::{PrivateOptions, PrivateSource, serve_private};
 pub use private_name::PrivateName;
 pub use refusal::Refusal;
 pub use request_id::{RequestId, X_REQUEST_ID};
-pub use response_body::{FileBody, ResponseBody};
+pub use response_body::{FileBody, JoinedBody, ResponseBody};
 pub use response_stream::ResponseStream;
 pub use run::WORKER;
 pub use server::Server;

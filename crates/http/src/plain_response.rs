@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::connection::HEADER_LIMIT;
 use super::date::CurrentDate;
-use super::response_body::{FileBody, ResponseBody};
+use super::response_body::ResponseBody;
 
 /// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
 /// written as a second slice, which costs the kernel more than copying a short body.
@@ -52,7 +52,7 @@ impl<'a> PlainResponse<'a> {
         Self { buffer, body: ResponseBody::default(), sends_files, date, began }
     }
 
-    /// Whether the response may be a file, see [`Self::write_file`]. False over TLS.
+    /// Whether the response may be a file, see [`Self::write_body`]. False over TLS.
     pub fn sends_files(&self) -> bool {
         self.sends_files
     }
@@ -68,10 +68,11 @@ impl<'a> PlainResponse<'a> {
         }
     }
 
-    /// Like [`Self::write`], with a file as the body. Requires [`Self::sends_files`].
-    pub fn write_file(&mut self, head: &[&[u8]], body: FileBody) {
+    /// Like [`Self::write`], with a body that is not one piece of memory. A file requires
+    /// [`Self::sends_files`].
+    pub fn write_body(&mut self, head: &[&[u8]], body: ResponseBody) {
         self.write_head(head);
-        self.body = ResponseBody::File(body);
+        self.body = body;
     }
 
     /// Appends the header lines, `Date` and the empty line that ends the header.

@@ -1,4 +1,4 @@
-//! The body of a response: bytes in memory, or a part of an open file.
+//! The body of a response: bytes in memory, in one piece or several, or a part of an open file.
 
 use std::fs::File;
 use std::io;
@@ -92,10 +92,77 @@ impl FileBody {
     }
 }
 
+/// Several pieces of memory that are sent one after another.
+#[derive(Debug, Clone)]
+pub struct JoinedBody {
+    parts: Arc<[Bytes]>,
+    /// The index of the part with the first byte.
+    first: usize,
+    /// The position of the first byte in that part.
+    offset: usize,
+    length: u64,
+}
+
+impl JoinedBody {
+    /// The `length` bytes of the joined `parts` from `offset` on; fewer if the parts end before.
+    pub fn new(parts: Arc<[Bytes]>, offset: u64, length: u64) -> Self {
+        let all = parts.iter().map(|part| part.len() as u64).sum();
+        let mut body = Self { parts, first: 0, offset: 0, length: all };
+        body.advance(offset);
+        body.length = body.length.min(length);
+        body
+    }
+
+    /// Removes `count` bytes from the beginning; all of them if there are fewer.
+    fn advance(&mut self, count: u64) {
+        let count = count.min(self.length);
+        self.length -= count;
+        let mut rest = usize::try_from(count).unwrap_or(usize::MAX);
+        while let Some(part) = self.parts.get(self.first) {
+            let left = part.len() - self.offset;
+            if rest < left {
+                self.offset += rest;
+                return;
+            }
+            rest -= left;
+            self.offset = 0;
+            self.first += 1;
+        }
+    }
+
+    /// The bytes, in slices that are not empty.
+    pub(super) fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = usize::try_from(self.length).unwrap_or(usize::MAX);
+        let parts = self.parts.get(self.first..).unwrap_or_default().iter().enumerate();
+        let slices = parts.map_while(move |(index, part)| {
+            let slice = if index == 0 { &part[self.offset..] } else { &part[..] };
+            let slice = &slice[..slice.len().min(rest)];
+            rest -= slice.len();
+            (rest > 0 || !slice.is_empty()).then_some(slice)
+        });
+        slices.filter(|slice| !slice.is_empty())
+    }
+
+    /// Copies and removes at most `limit` bytes from the beginning.
+    fn read_piece(&mut self, limit: usize) -> Bytes {
+        let length = usize::try_from(self.length).unwrap_or(limit).min(limit);
+        let mut piece = Vec::with_capacity(length);
+        for slice in self.slices() {
+            piece.extend_from_slice(&slice[..slice.len().min(length - piece.len())]);
+            if piece.len() == length {
+                break;
+            }
+        }
+        self.advance(length as u64);
+        piece.into()
+    }
+}
+
 /// The body of a response to a public request.
 #[derive(Debug, Clone)]
 pub enum ResponseBody {
     Bytes(Bytes),
+    Joined(JoinedBody),
     File(FileBody),
 }
 
@@ -103,6 +170,7 @@ impl ResponseBody {
     pub fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Joined(parts) => parts.length,
             Self::File(file) => file.len(),
         }
     }
@@ -117,6 +185,7 @@ impl ResponseBody {
             Self::Bytes(bytes) => {
                 bytes.advance(usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len()));
             }
+            Self::Joined(parts) => parts.advance(count),
             Self::File(file) => file.advance(count),
         }
     }
@@ -125,16 +194,18 @@ impl ResponseBody {
     pub fn into_bytes(self) -> io::Result<Bytes> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
+            Self::Joined(mut parts) => Ok(parts.read_piece(usize::MAX)),
             Self::File(file) => file.read_all(),
         }
     }
 
-    /// Removes the next piece from the beginning: at most `limit` bytes in memory, or a piece of the file.
-    /// `None` at the end.
+    /// Removes the next piece from the beginning: at most `limit` bytes in one piece of memory, or at most
+    /// [`PIECE`] bytes of several or of a file. `None` at the end.
     pub(super) fn next_piece(&mut self, limit: usize) -> Option<io::Result<Bytes>> {
         match self {
             _ if self.is_empty() => None,
             Self::Bytes(bytes) => Some(Ok(bytes.split_to(limit.min(bytes.len())))),
+            Self::Joined(parts) => Some(Ok(parts.read_piece(PIECE.min(limit)))),
             Self::File(file) => Some(file.read_piece()),
         }
     }
@@ -152,7 +223,7 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
     }
 }
 
-/// Yields one frame for bytes in memory, or a frame for each piece of a file.
+/// Yields one frame for one piece of memory, and otherwise frames of at most [`PIECE`] bytes.
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
@@ -202,6 +273,37 @@ mod tests {
         let body = ResponseBody::File(FileBody::new(file(&vec![1; 20_000]), 0, 20_001));
         let error = body.collect().await.expect_err("a byte is missing");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[tokio::test]
+    async fn a_joined_body_is_sent_in_pieces_from_its_offset() {
+        let parts: Arc<[Bytes]> =
+            ["ab", "", "cde", "", "f"].map(|part| Bytes::from_static(part.as_bytes())).into();
+        let all = "abcdef";
+        for start in 0..=6 {
+            for end in start..=7 {
+                let body = || JoinedBody::new(parts.clone(), start as u64, (end - start) as u64);
+                let expected = &all[start..end.min(6)];
+                let whole = ResponseBody::Joined(body());
+                assert_eq!(whole.len(), expected.len() as u64);
+                assert_eq!(whole.into_bytes().expect("memory"), expected);
+                assert_eq!(body().slices().collect::<Vec<_>>().concat(), expected.as_bytes());
+                let mut rest = ResponseBody::Joined(body());
+                let mut pieces = Vec::new();
+                while let Some(piece) = rest.next_piece(2) {
+                    pieces.push(piece.expect("memory"));
+                }
+                assert_eq!(pieces.concat(), expected.as_bytes());
+                assert!(pieces.iter().rev().skip(1).all(|piece| piece.len() == 2), "{pieces:?}");
+            }
+        }
+        let long: Arc<[Bytes]> = [Bytes::from(vec![1; 20_000]), Bytes::from(vec![2; 20_000])].into();
+        let mut body = ResponseBody::Joined(JoinedBody::new(long.clone(), 0, 40_000));
+        assert_eq!(body.size_hint().exact(), Some(40_000));
+        let frame = body.frame().await.expect("a frame").expect("memory").into_data().expect("data");
+        assert_eq!(frame.len(), PIECE);
+        body.advance(10_000);
+        assert_eq!(body.into_bytes().expect("memory"), long.concat()[PIECE + 10_000..]);
     }
 
     #[tokio::test]

@@ -63,7 +63,7 @@ impl Encodings {
         done: impl Fn(&File),
     ) -> io::Result<bool> {
         files.retain(|file| file.compressible);
-        files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
+        files.sort_unstable_by_key(|file| (file.unencoded().memory_len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
         let mut is_new = false;
         for file in &files {
@@ -73,7 +73,7 @@ impl Encodings {
             if file.is_strong() {
                 continue;
             }
-            is_new |= file.unencoded().bytes.len() <= MAX_STRONG;
+            is_new |= file.unencoded().memory_len() <= MAX_STRONG;
             // Another process or an earlier run may already have created the encodings.
             if self.read(file.hash).is_none() {
                 self.write_encodings(file.hash, &encode_strongly(file))?;
@@ -113,14 +113,14 @@ impl Encodings {
 /// Encodes `file` with [`Effort::Strong`]. If it is longer than [`MAX_STRONG`], prepares its quick encodings
 /// and returns those. `None` for an encoding that is not smaller than the body.
 pub(super) fn encode_strongly(file: &File) -> Encoded {
-    let bytes = &file.unencoded().bytes;
-    if bytes.len() > MAX_STRONG {
+    if file.unencoded().memory_len() > MAX_STRONG {
         file.compress();
         return Encoding::PREFERENCE
             .map(|encoding| file.has_encoding(encoding).then(|| file.body(encoding).bytes.clone()));
     }
+    let bytes = file.unencoded().in_one_piece();
     Encoding::PREFERENCE.map(|encoding| {
-        let encoded = encode(encoding, bytes, Effort::Strong)?;
+        let encoded = encode(encoding, &bytes, Effort::Strong)?;
         (encoded.len() < bytes.len()).then(|| encoded.into_boxed_slice().into())
     })
 }

@@ -80,16 +80,17 @@ pub const CACHE_SLOTS: usize = 8;
 /// The body of a file in one encoding.
 #[derive(Debug)]
 pub struct EncodedBody {
-    /// The content; empty if it is on the disk.
+    /// The content; empty if it is on the disk or consists of parts.
     pub bytes: Bytes,
     disk: Option<Arc<DiskFile>>,
+    parts: Option<Parts>,
     etag: Bytes,
     cached: [OnceLock<Box<[u8]>>; CACHE_SLOTS],
 }
 
 impl EncodedBody {
     fn new(bytes: Bytes, etag: String) -> Self {
-        Self { bytes, disk: None, etag: etag.into(), cached: Default::default() }
+        Self { bytes, disk: None, parts: None, etag: etag.into(), cached: Default::default() }
     }
 
     /// The file with the content, if it is not in memory.
@@ -97,9 +98,24 @@ impl EncodedBody {
         self.disk.as_ref()
     }
 
+    /// The parts of the content, if it is not in one piece.
+    pub fn parts(&self) -> Option<&Arc<[Bytes]>> {
+        self.parts.as_ref().map(|parts| &parts.pieces)
+    }
+
     /// The length of the content in bytes.
     pub fn len(&self) -> u64 {
-        self.disk.as_ref().map_or(self.bytes.len() as u64, |file| file.len())
+        self.disk.as_ref().map_or(self.memory_len() as u64, |file| file.len())
+    }
+
+    /// The length of the content in bytes; 0 if it is on the disk.
+    pub(super) fn memory_len(&self) -> usize {
+        self.parts.as_ref().map_or(self.bytes.len(), |parts| parts.length)
+    }
+
+    /// The content in one piece; empty if it is on the disk. Copies the content if it consists of parts.
+    pub(super) fn in_one_piece(&self) -> Bytes {
+        self.parts.as_ref().map_or_else(|| self.bytes.clone(), |parts| parts.pieces.concat().into())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -121,6 +137,15 @@ impl EncodedBody {
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
     }
+}
+
+/// Content that other files and this one share. It is sent part by part, because a copy of all Markdown of a
+/// large site would take tens of megabytes of memory, and a large part of a reload.
+#[derive(Debug, Clone)]
+struct Parts {
+    pieces: Arc<[Bytes]>,
+    /// The sum of the pieces' lengths in bytes.
+    length: usize,
 }
 
 /// A representation, resource or asset, in every encoding that is worth sending.
@@ -168,7 +193,7 @@ impl File {
             headers: Vec::new(),
             // A file on the disk is not compressed, because its encodings would be in memory. Its `bytes` are
             // empty.
-            compressible: is_compressible(media_type) && blob.bytes.len() >= MIN_COMPRESSED,
+            compressible: is_worth_compressing(media_type, blob.bytes.len()),
             hash: blob.hash,
             identity: EncodedBody { disk: blob.disk, ..EncodedBody::new(blob.bytes, etag) },
             encoded: Default::default(),
@@ -179,16 +204,15 @@ impl File {
     /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
     /// take a large part of a reload. Stored encodings are found by this hash: change its context string if
-    /// the parts are joined differently. Calls `note_read` after each file.
-    /// Returns `last` if it has the same parts.
+    /// the parts are joined differently. The bodies are shared, not copied. Leaves out the bodies of files on
+    /// the disk. Returns `last` if it has the same parts.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,
         introduction: &str,
-        separator: &[u8],
+        separator: &'static [u8],
         files: &[&Self],
         last: Option<&Arc<Self>>,
-        note_read: impl Fn(&Self),
     ) -> Arc<Self> {
         let mut hasher = blake3::Hasher::new_derive_key("frontdesk joined files");
         hasher.update(&introduction.len().to_le_bytes()).update(introduction.as_bytes());
@@ -200,15 +224,15 @@ impl File {
         if let Some(last) = last.filter(|last| last.hash == hash) {
             return last.clone();
         }
-        let length: usize = files.iter().map(|file| separator.len() + file.identity.bytes.len()).sum();
-        let mut bytes = Vec::with_capacity(introduction.len() + length);
-        bytes.extend_from_slice(introduction.as_bytes());
-        for file in files {
-            bytes.extend_from_slice(separator);
-            bytes.extend_from_slice(&file.identity.bytes);
-            note_read(file);
-        }
-        Arc::new(Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash, disk: None }))
+        let bodies =
+            files.iter().flat_map(|file| [Bytes::from_static(separator), file.identity.bytes.clone()]);
+        let pieces: Arc<[Bytes]> =
+            [Bytes::copy_from_slice(introduction.as_bytes())].into_iter().chain(bodies).collect();
+        let length = pieces.iter().map(Bytes::len).sum();
+        let mut file = Self::from_blob(media_type, cache, Blob { bytes: Bytes::new(), hash, disk: None });
+        file.compressible = is_worth_compressing(media_type, length);
+        file.identity.parts = Some(Parts { pieces, length });
+        Arc::new(file)
     }
 
     /// Whether both files have the same headers and the same body.
@@ -255,9 +279,13 @@ impl File {
     /// Like [`File::compress`]. `keep` stores an encoding. It must not keep unused capacity of the `Vec`, as
     /// `Bytes::from` does, because that is several times the content's length.
     pub(super) fn compress_to(&self, keep: impl Fn(Vec<u8>) -> Bytes) {
+        if !self.awaits_compression() {
+            return;
+        }
+        let content = self.identity.in_one_piece();
         self.prepare_missing(|_, encoding| {
-            let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
-            (bytes.len() < self.identity.bytes.len()).then(|| keep(bytes))
+            let bytes = encode(encoding, &content, Effort::Quick)?;
+            (bytes.len() < content.len()).then(|| keep(bytes))
         });
     }
 
@@ -301,10 +329,16 @@ impl File {
 
     /// The same file with only the unencoded body.
     pub(super) fn without_encodings(&self) -> Self {
-        let EncodedBody { bytes, disk, .. } = &self.identity;
+        let EncodedBody { bytes, disk, parts, .. } = &self.identity;
         let blob = Blob { bytes: bytes.clone(), hash: self.hash, disk: disk.clone() };
-        let (link, headers) = (self.link.clone(), self.headers.clone());
-        Self { link, headers, ..Self::from_blob(self.media_type, self.cache, blob) }
+        let mut file = Self::from_blob(self.media_type, self.cache, blob);
+        file.identity.parts.clone_from(parts);
+        Self {
+            link: self.link.clone(),
+            headers: self.headers.clone(),
+            compressible: self.compressible,
+            ..file
+        }
     }
 
     /// Whether an encoding has not been prepared yet.
@@ -383,6 +417,11 @@ const COMPRESSIBLE: [&str; 13] = [
     "image/bmp", "image/x-icon",
 ];
 
+/// Whether a body of this media type, with `length` bytes in memory, compresses well and is long enough.
+fn is_worth_compressing(media_type: &str, length: usize) -> bool {
+    is_compressible(media_type) && length >= MIN_COMPRESSED
+}
+
 /// Whether bodies of this media type, whose parameters do not matter, compress well.
 fn is_compressible(media_type: &str) -> bool {
     let name = media_type.split(';').next().unwrap_or_default();
@@ -421,9 +460,9 @@ mod tests {
         let join = |introduction: &str, parts: &[&str]| {
             let parts: Vec<File> = parts.iter().map(|text| part(text)).collect();
             let parts: Vec<&File> = parts.iter().collect();
-            let joined =
-                File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts, None, |_| {});
-            (joined.unencoded().bytes.to_vec(), joined.unencoded().etag().to_owned())
+            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts, None);
+            assert_eq!(joined.unencoded().len(), joined.unencoded().in_one_piece().len() as u64);
+            (joined.unencoded().in_one_piece().to_vec(), joined.unencoded().etag().to_owned())
         };
         let (bytes, etag) = join("all", &["a", "b"]);
         assert_eq!((bytes, &etag), (b"all\na\nb".to_vec(), &join("all", &["a", "b"]).1));
@@ -442,11 +481,27 @@ mod tests {
     fn joined_files_are_reused_if_all_parts_are_the_same() {
         let [a, b] = ["a", "b"].map(|text| File::new("text/markdown", Cache::Revalidate, text));
         let join = |files: &[&File], last: Option<&Arc<File>>| {
-            File::joined("text/plain", Cache::Revalidate, "all", b"\n", files, last, |_| {})
+            File::joined("text/plain", Cache::Revalidate, "all", b"\n", files, last)
         };
         let first = join(&[&a, &b], None);
         assert!(Arc::ptr_eq(&join(&[&a, &b], Some(&first)), &first));
-        assert_eq!(join(&[&b, &a], Some(&first)).unencoded().bytes, "all\nb\na");
+        assert_eq!(join(&[&b, &a], Some(&first)).unencoded().in_one_piece(), "all\nb\na");
+    }
+
+    #[test]
+    fn joined_files_share_the_bodies_of_their_parts_and_are_compressed() {
+        let part = File::new("text/markdown", Cache::Revalidate, "A line that repeats itself.\n".repeat(50));
+        let joined = File::joined("text/plain", Cache::Revalidate, "all", b"\n", &[&part, &part], None);
+        let pieces = joined.unencoded().parts().expect("parts");
+        assert!(pieces.iter().any(|piece| piece.as_ptr() == part.unencoded().bytes.as_ptr()));
+        let again = joined.without_encodings();
+        for file in [&*joined, &again] {
+            file.compress();
+            let unpacked = zstd::bulk::decompress(&file.body(Encoding::Zstd).bytes, 10_000).expect("zstd");
+            assert_eq!(unpacked, joined.unencoded().in_one_piece());
+        }
+        let short = File::joined("text/plain", Cache::Revalidate, "all", b"\n", &[], None);
+        assert!(!short.compressible);
     }
 
     #[test]

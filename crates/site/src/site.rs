@@ -444,14 +444,14 @@ impl Site {
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
-        files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
+        files.sort_unstable_by_key(|file| (file.unencoded().memory_len(), *file.hash.as_bytes()));
         // An asset has two files with the same bytes, one for each of its names.
         let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
         let affordable = contents
             .iter()
             .take_while(|files| {
-                sum += files[0].unencoded().bytes.len();
+                sum += files[0].unencoded().memory_len();
                 sum <= budget
             })
             .count();
@@ -489,7 +489,7 @@ impl Site {
     /// Releases the mapped memory of bodies on disk from time to time. Call this after reading the body of
     /// `file`.
     pub fn note_read(&self, file: &File) {
-        self.spills.iter().for_each(|spill| spill.note_read(file.unencoded().bytes.len()));
+        self.spills.iter().for_each(|spill| spill.note_read(file.unencoded().memory_len()));
     }
 
     /// A copy of the site with the strong encodings and the image variants from the cache. The copy has new

@@ -161,9 +161,8 @@ pub(super) fn build_llms_full_txt(site: &Site, language: usize, last: Option<&Ar
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
     let introduction = heading(name, description);
-    let note_read = |file: &File| site.note_read(file);
     let kind = "text/plain; charset=utf-8";
-    File::joined(kind, Cache::Revalidate, &introduction, b"\n\n", &bodies, last, note_read)
+    File::joined(kind, Cache::Revalidate, &introduction, b"\n\n", &bodies, last)
 }
 
 #[cfg(test)]
