@@ -24,7 +24,7 @@ use frontdesk_forms::text::{escape_unsafe_in_json, visible};
 use frontdesk_process::progress_bar::Progress;
 use frontdesk_site::fault::did_you_mean;
 
-/// The most bytes of a baseline or of a file with authorities.
+/// Maximum size, in bytes, of a baseline or of a file with certificate authorities.
 const MAX_FILE: u64 = 256 << 20;
 
 /// Header fields that frame a request or choose a representation. `--header` cannot set them.
@@ -87,7 +87,7 @@ pub(super) struct AuditOptions {
 }
 
 impl AuditOptions {
-    /// Why the options cannot be used; `None` if they can, and always if the target is a folder.
+    /// Why the options cannot be used; `None` if they can, or if the target is a folder.
     pub(super) fn usage_error(&self) -> Option<String> {
         let target = self.target.as_deref().filter(|target| !is_folder(target))?;
         if let Err(error) = parse_target(target) {
@@ -108,7 +108,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     }
     let baseline = options.baseline.as_deref().map(read_baseline).transpose()?;
     let target = options.target.as_deref().unwrap_or_default();
-    // Keeps the server running until the audit ends.
+    // The server runs until this variable is dropped, after the audit.
     let server = is_folder(target).then(|| LocalServer::start(Path::new(target))).transpose()?;
     let url = match &server {
         Some(server) => server.url.clone(),
@@ -148,7 +148,7 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let seed = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
-    // The error's message may quote what the site sent.
+    // Escape control characters: the error's message may quote what the site sent.
     runtime.block_on(audit(url, &audit_options, seed)).map_err(|error| anyhow!(visible(&error.to_string())))
 }
 
@@ -203,7 +203,7 @@ fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Prints the findings and what was not judged, one JSON object per line.
+/// Prints the findings, and notes about checks that were not possible, one JSON object per line.
 fn print_json(report: &Report) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     for finding in &report.findings {

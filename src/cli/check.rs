@@ -56,7 +56,7 @@ pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     let (config, _) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
     let load = || site::load_site(folder, &config, &mut SiteCache::default());
-    // The stack is as large as that of the server's thread, so the same templates overflow it.
+    // Use the server's stack size, so that a template overflows the stack here if it would do so there.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, load)?;
         Ok(exit_code(thread.join().is_ok()))
@@ -96,7 +96,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         notes.extend(site.iter().flat_map(hidden_built_in_forms));
     }
     notes.extend(site::describe_exclusions(&cache.publication));
-    // Mention unchanged starter texts only without faults: an operator replaces them once the site works.
+    // Mention unchanged starter texts only if there are no faults: operators replace them at the end.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);
     // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.

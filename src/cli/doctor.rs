@@ -163,7 +163,7 @@ fn test_channels(
     Ok(())
 }
 
-/// The results for a domain's records, by the name servers of this machine; `None` if it has none.
+/// Checks a domain's records with this machine's name servers. `None` if the machine has no name server.
 pub(super) fn check_mail_domain(domain: &str) -> Option<[(&'static str, CheckResult); 4]> {
     Resolver::of_this_machine().map(|resolver| mail_domain::check_records(&resolver, domain, None))
 }

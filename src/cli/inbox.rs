@@ -324,7 +324,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 pub(super) fn open_inbox(url: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
     let inbox = frontdesk_inbox::open(url)?;
     if let Some(inbox) = &inbox {
-        // Listings include unprocessed submissions, but do not count a repeat until it has been processed.
+        // Wait, because listings count a repeat only after the server has processed it.
         inbox.catch_up(CATCH_UP)?;
     }
     Ok(inbox)

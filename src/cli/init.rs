@@ -127,11 +127,11 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
     (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
 }
 
-/// The path of a folder with this name beside the build.
+/// The path of the folder `name` beside `build`.
 fn beside_build(build: &Path, name: &Path) -> PathBuf {
     match (build.file_name(), build.parent()) {
         (Some(_), Some(parent)) => parent.join(name),
-        // `.`, or a path that ends with `..`.
+        // `build` is `.`. The last case is for a path that ends with `..`.
         _ if build == Path::new(".") => Path::new("..").join(name),
         _ => build.join("..").join(name),
     }

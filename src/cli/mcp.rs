@@ -132,7 +132,7 @@ fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
     session.allows_changes || tool.hints.is_read_only
 }
 
-/// Runs a tool, and returns its result, labeled as data. Fails if there is an argument that it does not have.
+/// Runs a tool, and returns its result, labeled as data. Fails if `given` has an unknown argument.
 fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
     envelope::seal_result((tool.run)(session, &mut arguments)?)

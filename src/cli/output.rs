@@ -67,7 +67,7 @@ pub(super) fn print_faults(faults: &[Fault]) {
             Severity::Error => ("error", ERROR),
             Severity::Warning => ("warning", WARNING),
         };
-        // Names of files may have line ends and escape sequences.
+        // Make the place visible: names of files may contain line ends and escape sequences.
         let shown = Fault { place: visible(&fault.place), ..fault.clone() };
         let shown = visible_lines(&shown.to_string());
         let _ = writeln!(stderr, "{style}{word}:{style:#} {shown}");

@@ -52,7 +52,7 @@ pub(super) enum ScreeningCommand {
 struct Text {
     /// The number of the line in the file, from 1.
     line: usize,
-    /// The name of the form; `None` for the contact form with only some of its fields.
+    /// The name of the form; `None` for a contact message, which may lack a name and an address.
     form: Option<String>,
     fields: Map<String, Value>,
     label: Option<Label>,
@@ -65,7 +65,7 @@ enum Label {
 }
 
 impl Text {
-    /// The text of the contact form's message.
+    /// Creates a text of the contact form that consists of a message only.
     fn of_message(message: String) -> Text {
         Text {
             line: 1,
@@ -137,7 +137,7 @@ impl Summary {
         rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0))
     }
 
-    /// Prints one line for each label that a text has. Its percentage is that of marked and held texts.
+    /// Prints one line for each label, with the percentage of its texts that were marked or held.
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
         for (label, [delivered, marked, held]) in self.rows() {
             let all = delivered + marked + held;
@@ -236,7 +236,7 @@ fn read_texts(path: &Path) -> anyhow::Result<Vec<Text>> {
     lines.map(|(at, line)| Text::parse(at + 1, line).map_err(|error| fault(path, at + 1, &error))).collect()
 }
 
-/// An error with the line of the file, and what a line looks like.
+/// An error that names the line of the file, with a hint on the format of lines.
 fn fault(path: &Path, line: usize, what: &str) -> anyhow::Error {
     with_hint(
         anyhow!("{}, line {line}: {what}", path.display()),

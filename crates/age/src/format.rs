@@ -17,10 +17,10 @@ pub enum EncryptionError {
     #[error("the text is longer than 1 MiB, the maximum for encryption")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
-    #[error("it was sealed to another key")]
+    #[error("it is encrypted to another key")]
     WrongKey,
     /// The file was changed or truncated, or is not a binary age v1 file.
-    #[error("the sealed data is damaged")]
+    #[error("its encrypted data is damaged")]
     Damaged,
     /// The cryptographic library failed, for instance because it got no random bytes.
     #[error("could not encrypt the data: the cryptographic library failed")]

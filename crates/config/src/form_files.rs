@@ -44,7 +44,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
         if let Some(known) = forms.iter_mut().find(|known| known.name == form.name) {
             *known = form;
         } else if let Some(other) = operations.insert(form.operation_id, form.name) {
-            let message = format!("the forms `{other}` and `{name}` would have the same operation id");
+            let message =
+                format!("the forms `{other}` and `{name}` would have the same `operationId` in openapi.json");
             r.report(Fault::error(place, None, message).hint("rename one of them").about(KEYS));
             faulty.push(name);
         } else if forms.len() == MAX_FORMS {

@@ -283,7 +283,7 @@ fn format_in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
     unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
-/// Parses a whole number with a unit, such as `24h` or `512 MB`. `None` for other texts and beyond 64 bits.
+/// Parses a whole number with a unit, such as `24h`. `None` if the form is wrong or the result exceeds `u64`.
 fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, unit) = units.iter().find(|(unit, _)| *unit == name.trim_start())?;
@@ -333,12 +333,12 @@ pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>>
     parse_time(raw, "a time of day in UTC such as \"07:00\", or \"off\"")
 }
 
-/// Like [`optional_time`], in the time zone of this machine.
+/// Parses a time of day as [`optional_time`] does, but in the time zone of this machine.
 pub(super) fn optional_local_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
     parse_time(raw, "a time of day such as \"08:00\", or \"off\"")
 }
 
-/// Parses a time of day as `HH:MM`, or "off" as `None`. The error is `expected`.
+/// Parses a time of day as `HH:MM`, or "off" as `None`. An invalid text fails with the error `expected`.
 fn parse_time(raw: &Raw, expected: &str) -> ParseResult<Option<jiff::civil::Time>> {
     parse_text(raw, expected, |text| match text {
         "off" => Some(None),
@@ -388,7 +388,7 @@ pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>>
     })
 }
 
-/// Parses a list of IP addresses and blocks of them.
+/// Parses a list of IP addresses and blocks in CIDR notation.
 pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     let expected = "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]";
     parse_items(raw, expected, |item| item.parse().ok())
@@ -420,7 +420,7 @@ pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
 /// can test guesses of the secret.
 const MIN_SECRET_CHARS: usize = 16;
 
-/// Parses a secret of at least [`MIN_SECRET_CHARS`]. The caller accepts an empty one.
+/// Parses a secret of at least [`MIN_SECRET_CHARS`] characters. The caller handles an empty value.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let expected = format!(
         "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
@@ -428,7 +428,7 @@ pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, &expected, |text| (text.chars().count() >= MIN_SECRET_CHARS).then(|| text.to_owned()))
 }
 
-/// Parses an http or https URL without a path, which may be empty. Removes trailing slashes.
+/// Parses an http or https URL without a path, and removes trailing slashes. Accepts an empty text.
 pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     let address = web_address(raw).map_err(|_| "a URL such as \"https://www.example.com\"".to_owned())?;
     let trimmed = address.trim_end_matches('/');
@@ -439,7 +439,7 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     Ok(trimmed.to_owned())
 }
 
-/// Parses an http or https URL without a user name, which may be empty.
+/// Parses an http or https URL without a user name. Accepts an empty text.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let expected = || "a URL such as \"https://www.example.com/\"".to_owned();
     let address = parse_line(raw).map_err(|_| expected())?;

@@ -66,7 +66,7 @@ impl VisitorKeys {
         VisitorKeys { forms: Vec::new(), limits: HourlyLimits { all, network, domain } }
     }
 
-    /// The forms whose visitors confirm their addresses.
+    /// Returns the names of the forms whose visitors are asked to confirm their e-mail addresses.
     pub(super) fn confirming(&self) -> impl Iterator<Item = &'static str> {
         self.forms.iter().filter(|keys| keys.confirm.is_some()).map(|keys| keys.form)
     }
@@ -153,7 +153,7 @@ pub(super) fn read_channels(
             let Some(path) = path else { continue };
             let source =
                 MailSource { path, site, key: format!("forms.{}.{key}", form.form), form: form.form };
-            // A reminder shares the text of the confirmation, whose faults have been recorded.
+            // A reminder reuses the text of the confirmation, whose faults are already recorded.
             let is_usable = mail != VisitorMail::Reminder
                 || found.iter().any(|it| {
                     it.name == VisitorMail::Confirmation.name() && it.forms.contains(&source.form.to_owned())
@@ -190,7 +190,7 @@ fn add_form(known: &mut ChannelOptions, other: ChannelOptions) {
     }
 }
 
-/// The file with the text of a mail, and the key that names the file.
+/// The file with the text of a mail, and the configuration key that names the file.
 struct MailSource<'a> {
     path: &'a Path,
     site: &'a PagesOptions,

@@ -16,7 +16,7 @@ pub struct Omission {
     /// The start tag with its `id`, `class`, `role` and `href` only. Empty values and values of more than 60
     /// bytes are dropped, and the others are not escaped.
     pub tag: String,
-    /// The start of the text, with white space collapsed. Ends with `…` if it is cut.
+    /// The start of the text, with white space collapsed. Ends with `…` if the text is truncated.
     pub text: String,
     /// Number of letters and digits in the text.
     pub letters: usize,
@@ -30,9 +30,9 @@ pub struct Loss {
     /// Number of letters and digits in the main region, with the missing ones, but without what rules leave
     /// out on purpose.
     pub of: usize,
-    /// The start of the first text that is missing; empty if none is.
+    /// The start of the first missing text; empty if nothing is missing.
     pub first: String,
-    /// The name of the innermost element that contains this text; empty if nothing is missing.
+    /// The name of the innermost element that contains the first missing text; empty if nothing is missing.
     pub element: String,
     /// The rule that left this text out. `None` if a defect of the converter lost it, or if nothing is
     /// missing.
@@ -137,10 +137,10 @@ pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: 
     loss
 }
 
-/// Maximum number of bytes between the last text that was found and the one that is searched for.
+/// Maximum distance in bytes from the end of one text that was found to the start of the next.
 const WINDOW: usize = 4000;
 
-/// Length in bytes from which a text hardly occurs twice by chance.
+/// A text of at least this many bytes is unlikely to occur twice by chance.
 const LONG: usize = 40;
 
 /// The letters and digits of a text, and the positions where its words start.
@@ -250,7 +250,7 @@ impl Letters {
         (gaps, not_found)
     }
 
-    /// Appends a part of `other`, which begins a word here even if it was cut out of one.
+    /// Appends a part of `other`. The start of the part counts as the start of a word, even inside a word.
     fn add_part(&mut self, other: &Self, part: Range<usize>) {
         if part.is_empty() {
             return;
@@ -264,7 +264,7 @@ impl Letters {
     }
 }
 
-/// The runs of letters and digits of a text. Between two adjacent other characters, there is an empty run.
+/// Splits a text into runs of letters and digits. Two adjacent separators have an empty run between them.
 fn letter_runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }

@@ -161,10 +161,10 @@ impl Converter<'_> {
         let own_start = number_attribute(dom, id, "start");
         let start = (dom.tag(id) == Tag::Ol).then(|| own_start.unwrap_or(1));
         let mut list = List { start, is_loose: false, items: Vec::new() };
-        // The items before one whose number does not follow are a list of their own.
+        // Markdown numbers items consecutively, so an item whose number does not follow starts a new list.
         let mut lists: Vec<List> = Vec::new();
         let children = self.children_through_wrappers(id, &[Tag::Li]);
-        // A reversed list counts down to 1, or from its start.
+        // A reversed list counts down from its `start` attribute, or else from the number of its items.
         let mut reversed = dom.has_attribute(id, "reversed").then(|| {
             let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
             own_start.unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX))
@@ -196,7 +196,7 @@ impl Converter<'_> {
         lists.push(list);
         lists.retain(|list| list.items.iter().any(|i| self.mode.is_exact || !i.blocks.is_empty()));
         for list in &mut lists {
-            // Markdown reads a list with a blank line in an item as a loose one.
+            // Markdown treats a list with a blank line inside an item as a loose list.
             let has_blank =
                 |item: &Item| item.blocks.windows(2).any(|pair| needs_blank_line(&pair[0], &pair[1]));
             list.is_loose |= list.items.iter().any(has_blank);
@@ -231,7 +231,7 @@ impl Converter<'_> {
                 Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
                     return Some(dom.has_attribute(id, "checked"));
                 }
-                // The icons of Asciidoctor for a checkbox.
+                // Asciidoctor shows a checkbox as an icon, whose class says whether the checkbox is checked.
                 Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
                 Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
                 Tag::Ul | Tag::Ol => return None,

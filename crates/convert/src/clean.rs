@@ -16,7 +16,7 @@ const MAX_REFERENCE: usize = 2000;
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
-    // Each relative link is joined to the whole base, so a long one would multiply the output.
+    // Ignore a long base URL: each relative link would repeat it and so multiply the output.
     let declared =
         element.and_then(|id| dom.attribute(id, "href")).filter(|href| href.len() <= MAX_REFERENCE);
     match (declared, url) {
@@ -93,7 +93,7 @@ fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
     source.is_some() && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
 }
 
-/// The ids of the elements that controls on the page open. Such elements are content even while hidden.
+/// The ids of elements that a control on the page opens. Such an element is content even while it is hidden.
 pub(super) struct Panels(HashSet<String>);
 
 impl Panels {
@@ -122,7 +122,7 @@ impl Panels {
         Self(ids)
     }
 
-    /// Whether the element is a tab panel, the panel of an accordion, or another one that a control opens.
+    /// Whether the element is a tab panel, the panel of an accordion, or another one that a control can open.
     pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
         match dom.attribute(id, "role").unwrap_or_default() {
             "tabpanel" => return true,
@@ -196,7 +196,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         "class" => dom.classes(id).any(|c| {
             // In a button, text for screen readers only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
-                // LaTeXML hides this part of a footnote mark; it contains no note.
+                // In a footnote mark, LaTeXML hides the element `ltx_note_outer`, which contains no note.
                 || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
         }),
         _ => false,
@@ -237,7 +237,7 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
         || dom.has_class_in(id, FOR_SCREEN_READERS)
         || dom.has_class_in(id, &["noprint", "mw-editsection", "u-hidden", "is-hidden"])
         || dom.has_class_in(id, &["hidden", "d-none"]) && !dom.classes(id).any(is_shown_on_wide_screens)
-        // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
+        // Tailwind classes such as `not-print:hidden` hide an element, except in print.
         || dom.classes(id).any(|c| c.starts_with("not-") && c.ends_with(":hidden"))
 }
 
@@ -283,7 +283,7 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
             return !slides.insert(content);
         }
         let next = dom.next_element(id).filter(|next| !marked.contains(next));
-        // Siblings with the same classes are shown at the same widths.
+        // Siblings with the same classes appear at the same widths, so neither is a copy for other widths.
         let is_other = |o: &NodeId| dom.attribute(*o, "class") != dom.attribute(id, "class");
         let mut beside = dom.previous_element(id).into_iter().chain(next).filter(is_other);
         beside.any(|other| comparable_content(dom, other) == content)

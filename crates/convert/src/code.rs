@@ -38,7 +38,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
             let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
             dom.has_class_in(id, &["cm-content", "CodeMirror-code"])
-                // The code blocks of Doxygen, and below those of Writerside.
+                // Doxygen marks code blocks with the class `fragment`, and Writerside with `code-block`.
                 || dom.has_class(id, "fragment") && only_lines()
                 || dom.has_class(id, "code-block")
                     && dom.has_attribute(id, "data-lang")
@@ -58,7 +58,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
 /// Whether a table only places line numbers beside code.
 fn is_code_table(dom: &Dom, id: NodeId) -> bool {
     let is_gutter = || {
-        // A table with one row: the line numbers and the code.
+        // A table for line numbers has one row with two cells: the line numbers, and the code.
         let rows = dom.descendants(id).take(4).filter(|&d| dom.tag(d) == Tag::Tr);
         let cells: Vec<NodeId> = rows.flat_map(|row| dom.child_elements(row)).take(3).collect();
         matches!(*cells, [numbers, code] if is_line_numbers(dom, numbers) && dom.find(code, Tag::Pre).is_some())
@@ -76,7 +76,7 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
 /// the elements that this leaves out ([`Rule::NotCode`]). Removes the blank lines that highlighters add
 /// around the code; of a plain `<pre><code>`, only one line break at the end.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
-    // CodeMirror wraps the code in a frame with a title. Read only the code.
+    // CodeMirror puts a title and other elements around the code, so read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     if let Some(editor) = editor {
         let frame: Vec<NodeId> = dom.ancestors(editor).take_while(|&a| a != root).collect();
@@ -85,7 +85,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         return code_text(dom, editor);
     }
     let mut text = String::new();
-    // The open elements that contain one line each, and whether these contain text.
+    // The open elements that contain one line of code each, and whether each has contained text so far.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;

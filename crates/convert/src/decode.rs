@@ -11,18 +11,18 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
-    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
+    // The encoding in an XML declaration applies if no `<meta>` declares one (HTML §13.2.3.2).
     let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
     let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
         label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
     });
     let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    // A file whose declaration can be read as ASCII is not UTF-16, even if it declares that.
+    // A file whose declaration is readable as ASCII is not UTF-16, even if it declares UTF-16: assume UTF-8.
     let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
     match std::str::from_utf8(bytes) {
         Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
-        // Browsers fall back to Windows-1252.
+        // Browsers decode a file without a declared encoding as Windows-1252.
         _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn keep_one_title(blocks: &mut [Block]) {
     }
 }
 
-/// Calls `change` with the level of each heading, also of those inside of other blocks, in order.
+/// Calls `change` with the level of each heading in document order, including headings inside other blocks.
 fn for_each_heading(blocks: &mut [Block], change: &mut impl FnMut(&mut u8)) {
     for block in blocks {
         match block {
@@ -99,7 +99,7 @@ fn for_each_heading(blocks: &mut [Block], change: &mut impl FnMut(&mut u8)) {
 
 /// Removes rules (`---`) at the start, at the end before the footnotes, and after another rule.
 pub(super) fn tidy_blocks(blocks: &mut Vec<Block>) {
-    // Renderers show the footnotes after everything else, below a rule of their own.
+    // Renderers show the footnotes last, below a rule of their own, so a rule before them is redundant.
     while let Some(last) = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. }))
         && matches!(blocks[last], Block::Rule)
     {

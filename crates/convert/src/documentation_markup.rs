@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Notice {
     pub(super) kind: &'static str,
     pub(super) title: Option<NodeId>,
-    /// The element with an icon, or with a text that says no more than the kind.
+    /// The element with an icon, or with a text that only names the kind, such as "Note".
     pub(super) icon: Option<NodeId>,
-    /// Whether the title says more than the kind.
+    /// Whether the title says more than the name of the kind, such as "Note".
     pub(super) has_own_title: bool,
-    /// The element that contains the text, and perhaps the title.
+    /// The element that contains the text of the admonition, and possibly its title.
     pub(super) body: NodeId,
 }
 
@@ -33,7 +33,7 @@ fn alert_kind(word: &str) -> Option<&'static str> {
     kinds.find(|(_, names, others)| names.contains(&word) || others.contains(&word)).map(|(kind, ..)| *kind)
 }
 
-/// Whether the text of an element says no more than the kind of the alert.
+/// Whether the text of an element only names the kind of the alert, such as "Note:".
 fn says_kind(dom: &Dom, id: NodeId, kind: &str) -> bool {
     let text = dom.collapsed_text(id).to_lowercase();
     let word = text.trim_end_matches([':', '.']);
@@ -81,7 +81,7 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     }
 }
 
-/// Reads an admonition in an element with a class or an attribute for the kind.
+/// Reads an admonition from an element with a class or an attribute that names its kind.
 fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
@@ -96,7 +96,7 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
             || c.starts_with("admonitionHeading")
     };
     let title = dom.descendants(id).take(30).find(|&d| dom.classes(d).any(is_title));
-    // An admonition inside may have a title of its own.
+    // Ignore the title of a nested admonition.
     let is_inside = |title: NodeId| {
         dom.ancestors(title).skip(1).take_while(|&a| a != id).any(|a| kind_by_class(dom, a).is_some())
     };
@@ -111,7 +111,7 @@ const KIND_PREFIXES: [&str; 9] = [
     "blockquote-tag-",
 ];
 
-/// The classes of admonitions whose kind is another class.
+/// The classes of admonitions that name their kind in another class.
 const ADMONITIONS: [&str; 6] = ["admonition", "custom-block", "callout", "hint", "alert", "admonitionblock"];
 
 /// The kind of the alert that the classes or the `data-callout` attribute of an element name. An element with
@@ -142,8 +142,9 @@ const MAX_LABEL: usize = 200;
 /// Finds the tabs of the panels below `root`: those that name or open them, or else those at the same
 /// position.
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
-    // The tabs in an ancestor of a panel, and the number of panels so far among the children of a parent.
+    // The tabs below each element that was searched for the tabs of a panel.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+    // For each parent, the number of its panels so far.
     let mut positions: HashMap<NodeId, usize> = HashMap::new();
     let mut texts: HashMap<NodeId, String> = HashMap::new();
     let mut found = Tabs::default();
@@ -232,7 +233,7 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     }
 }
 
-/// Whether a link leads to one of the nearest elements around it, or to the element before it.
+/// Whether the target of a link is one of the nearest elements around it, or the element before it.
 fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
     let Some(name) = href.strip_prefix('#').filter(|name| !name.is_empty()) else { return false };
     let before = dom.previous_element(link).into_iter().flat_map(|id| dom.subtree(id).take(6));

@@ -13,7 +13,7 @@ pub(super) struct NodeId(NonZeroU32);
 pub(super) const DOCUMENT: NodeId = NodeId(NonZeroU32::MIN);
 
 impl NodeId {
-    /// The position in lists with a value for each node.
+    /// The node's index in lists that have one value for each node.
     pub(super) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -70,7 +70,7 @@ tags! {
 impl Tag {
     /// The level of a heading, 1 to 6; `None` for other elements.
     pub(super) fn heading_level(self) -> Option<u8> {
-        // `H1` to `H6` are adjacent.
+        // The variants `H1` to `H6` are adjacent, so the distance from `H1` gives the level.
         let level = (self as u8).wrapping_sub(Self::H1 as u8).wrapping_add(1);
         (1..=6).contains(&level).then_some(level)
     }
@@ -98,7 +98,7 @@ pub(super) struct Node {
     /// Number of ancestors when the node was inserted.
     pub(super) depth: u16,
     pub(super) tag: Tag,
-    /// The names of an element's attributes, see [`attribute_bit`].
+    /// A bit set of the names of the element's attributes; see [`attribute_bit`].
     attribute_bits: u32,
     pub(super) data: Data,
 }
@@ -120,7 +120,7 @@ pub(super) struct Dom {
     nodes: Vec<Node>,
     /// Whether the parser dropped part of the input because it exceeded a limit.
     pub(super) is_truncated: bool,
-    /// The nodes that the Markdown leaves out, and why. May have several entries for a node.
+    /// The nodes that the Markdown leaves out, and why. A node may have several entries.
     pub(super) omitted: RefCell<Vec<(NodeId, Rule)>>,
 }
 
@@ -149,7 +149,7 @@ impl Dom {
         self.node_mut(id).attribute_bits = bits.fold(0, |bits, bit| bits | bit);
     }
 
-    /// The number of nodes, with those that are not in the tree.
+    /// The number of nodes, including nodes that are not in the tree.
     pub(super) fn node_count(&self) -> usize {
         self.nodes.len()
     }
@@ -215,7 +215,7 @@ impl Dom {
         self.attribute(id, name).is_some()
     }
 
-    /// The classes in the first [`MAX_CLASSES`] bytes of the attribute.
+    /// The classes in the first [`MAX_CLASSES`] bytes of the `class` attribute.
     pub(super) fn classes(&self, id: NodeId) -> impl Iterator<Item = &str> {
         clip(self.attribute(id, "class").unwrap_or_default(), MAX_CLASSES).split_ascii_whitespace()
     }
@@ -263,12 +263,12 @@ impl Dom {
         self.children(id).filter(|&c| self.element(c).is_some())
     }
 
-    /// The following siblings, nearest first.
+    /// The siblings after a node, nearest first.
     pub(super) fn nodes_after(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.node(id).next, |&id| self.node(id).next)
     }
 
-    /// The preceding siblings, nearest first.
+    /// The siblings before a node, nearest first.
     pub(super) fn nodes_before(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.node(id).previous, |&id| self.node(id).previous)
     }
@@ -378,12 +378,12 @@ impl Dom {
         })
     }
 
-    /// Notes in [`Dom::omitted`] that the Markdown leaves out a node. The tree does not change.
+    /// Records in [`Dom::omitted`] that the Markdown leaves out a node. The tree does not change.
     pub(super) fn skip(&self, node: NodeId, rule: Rule) {
         self.omitted.borrow_mut().push((node, rule));
     }
 
-    /// Removes a node and its descendants from the tree, and notes the reason.
+    /// Removes a node and its descendants from the tree, and records the reason.
     pub(super) fn omit(&mut self, node: NodeId, rule: Rule) {
         self.skip(node, rule);
         self.detach(node);

@@ -14,7 +14,7 @@ pub(super) struct Footnotes {
 
 pub(super) struct Definition {
     pub(super) label: String,
-    /// The content of the note.
+    /// The nodes that make up the content of the note.
     pub(super) nodes: Vec<NodeId>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let labels = found.order.iter().zip(1..).map(|(&note, number): (_, u32)| (note, number.to_string()));
     let labels: HashMap<NodeId, String> = labels.collect();
     let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
-    // Node ids increase in document order, except for misnested tags.
+    // Sort the notes by node id, which increases in document order except for misnested tags.
     found.order.sort_unstable();
     Footnotes { references, definitions: detach_notes(dom, found.order, labels) }
 }
@@ -63,7 +63,7 @@ struct Found {
 }
 
 impl Found {
-    /// Adds a note. Does nothing if it has been added before, also with another number.
+    /// Adds a note. Does nothing if the note has already been added, even with another number.
     fn add_note(&mut self, note: NodeId, number: String) {
         self.numbers.entry(note).or_insert_with(|| {
             self.order.push(note);
@@ -86,7 +86,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         let number = reference_number(dom, link).filter(|_| !is_marked_as_back(dom, link));
         let Some((number, target)) = number.zip(reference_target(dom, link, ids)) else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
-        // A note does not contain the reference to it.
+        // A link inside a note is not a reference to a note.
         if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
             continue;
         }
@@ -117,7 +117,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             found.add_note(note, number.to_owned());
         }
     };
-    // The first text of each block.
+    // Caches the first text node of each block.
     let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
         let number = dom.collapsed_text(id);
@@ -169,7 +169,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             add_note(note, number);
         }
     }
-    // Exponents and numbered paragraphs are no footnotes: the notes of a page begin with the first one.
+    // Without a note 1, the numbers are exponents or the numbers of paragraphs, not of footnotes.
     if !notes.contains_key("1") {
         return Found::default();
     }
@@ -267,7 +267,7 @@ impl Ids {
         self.0.get_or_init(|| Self::read(dom)).get(name).copied()
     }
 
-    /// Builds the map from the whole document.
+    /// Builds the map of [`Ids`] from the whole document.
     fn read(dom: &Dom) -> HashMap<String, NodeId> {
         let mut ids = HashMap::new();
         for id in dom.descendants(DOCUMENT) {
@@ -299,7 +299,7 @@ fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
     ids.get(dom, fragment).or_else(|| ids.get(dom, &format!("{BACK}{fragment}")))
 }
 
-/// Prefix of the keys under which [`Ids`] has the links back to references.
+/// Prefix of the keys under which [`Ids`] stores the links back to references.
 const BACK: &str = "\u{1}";
 
 /// Maximum length in bytes of a fragment, and of the part of an attribute in which the name of a note is
@@ -326,7 +326,7 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     (is_short && is_mark).then(|| text.to_owned())
 }
 
-/// Whether a link says that it leads back to a reference.
+/// Whether a link has a role or a class that marks it as a link back to a reference.
 fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
     dom.attribute(link, "role") == Some("doc-backlink")
         || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
@@ -446,7 +446,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, Node
         let length = text.chars().count();
         let is_symbol = length <= 12 && !text.contains(char::is_alphanumeric);
         let is_script = || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript"));
-        // Numbers, short words and phrases such as "Back to the text" may also be the text of other links.
+        // A text such as "1" may also belong to another link, so check where the link leads.
         (fragment(dom, id).is_some() || is_script())
             && (is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id))
     };

@@ -36,7 +36,7 @@ impl HtmlTree {
         HtmlTree(parse::parse(html))
     }
 
-    /// The elements that match a selector, in document order, also inside another match.
+    /// Returns the elements that match a selector, in document order, including those inside another match.
     pub fn all(&self, selector: &Selector) -> Vec<HtmlElement<'_>> {
         selector.all(&self.0, DOCUMENT).into_iter().map(|id| HtmlElement { dom: &self.0, id }).collect()
     }

@@ -317,7 +317,7 @@ impl Inline {
         }
     }
 
-    /// Adds the number of a list item. The first block of the item begins in the same line.
+    /// Adds the number of a list item. The first block of the item begins on the same line.
     pub(super) fn add_number(&mut self, number: u32) {
         self.add_text(&format!("{number}."));
         self.write_raw(After::End);
@@ -365,9 +365,9 @@ impl Inline {
 
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn write_word(&mut self, text: &str, start: usize, end: usize, after: After) {
-        // If an element is open, its closing syntax comes between this text and a line break.
+        // If an element is open, its closing syntax follows, so this text does not end the line.
         let is_end = after == After::End && self.written == 0;
-        // Links on the stack that are not written yet begin after this text.
+        // A link on the stack whose opening syntax is not written yet begins after this text, so ignore it.
         let is_in_link =
             self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
         let (mut copied, mut address_end) = (start, start);
@@ -419,7 +419,7 @@ impl Inline {
         Some((found, is_joined.then(mark)))
     }
 
-    /// Whether the character at `at`, which may be Markdown syntax, would be read as such.
+    /// Whether the character at `at` needs a backslash so that it is not read as Markdown syntax.
     fn needs_backslash(&self, text: &str, at: usize, is_in_link: bool, is_end: bool) -> bool {
         let next = text[at + 1..].chars().next();
         let before = text[..at].chars().next_back();
@@ -580,7 +580,7 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
         // A delimiter directly after an autolink would become part of its address.
         let is_in_address =
             outer.1.is_some_and(|c| !c.is_whitespace()) && ends_with_address(&text[start..end]);
-        // Between punctuation, a delimiter may also end the emphasis around it.
+        // Between two punctuation characters, a delimiter may also end the emphasis around it.
         let is_ambiguous =
             depth > 1 && inner.0.is_some_and(is_punctuation) && outer.0.is_some_and(is_punctuation);
         if is_in_address || is_ambiguous || !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {

@@ -55,7 +55,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 pub use url::Url;
 
-/// The options of a conversion: which parts of the page to convert, and what the caller knows about the page.
+/// The options of a conversion: which parts of a page to convert, and facts about the page and its site.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The address of the page, used to make relative links absolute.
@@ -76,16 +76,16 @@ pub struct Options {
     /// Whether to extract the main content of a page of another site: also removes what is probably not part
     /// of it, such as comments and lists of links, and so may lose content.
     pub article: bool,
-    /// Whether to list what is left out in [`Converted::omissions`].
+    /// Whether to list the elements that are left out in [`Converted::omissions`].
     pub explain: bool,
 }
 
-/// The result of a conversion. A fragment, see [`convert`], has no metadata.
+/// The result of a conversion. For a fragment (see [`convert`]), there is no metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     pub metadata: Metadata,
     pub embedded: Embedded,
-    /// The names of the page's elements `<form data-frontdesk="NAME">`, also outside of the main region.
+    /// The names in all elements `<form data-frontdesk="NAME">`, including those outside of the main region.
     pub forms: Vec<String>,
     /// The Markdown without front matter.
     pub markdown: String,
@@ -93,7 +93,7 @@ pub struct Converted {
     /// site share. Each block has one for its distance from the start of the page and one for that from the
     /// end.
     pub link_blocks: Vec<[u64; 2]>,
-    /// The title that the page declares, with the name of the site.
+    /// The title that the page declares, including the name of the site.
     pub declared_title: Option<String>,
     /// Whether the first-level heading is the title from the page's metadata, because the content has none.
     pub has_title_as_heading: bool,

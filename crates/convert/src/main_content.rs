@@ -87,7 +87,7 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
         ([known], []) => {
             let articles = dom.outermost(body, |id| dom.tag(id) == Tag::Article);
             return Some(match *articles {
-                // The `<article>` also contains the date and the tags, which may be links beside the content.
+                // Prefer the `<article>`: besides the known element, it contains the date and the tags.
                 [article] if dom.ancestors(*known).any(|a| a == article) => article,
                 _ => *known,
             });
@@ -192,7 +192,7 @@ const NAVIGATION: &[&str] = &[
     "navheader", "navfooter", "navbar", "navigation", "nav", "breadcrumb", "breadcrumbs", "sidebar", "sphinxsidebar",
 ];
 
-/// Maximum length in bytes of the text of a block that links to the pages before and after.
+/// Maximum length in bytes of the text of a block with links to the previous and the next page.
 const MAX_STEPS: usize = 500;
 
 fn is_step(rel: &str) -> bool {
@@ -247,7 +247,7 @@ const MAX_LABEL: usize = 12;
 /// below a heading for them, permalinks and buttons that copy. Keeps a `<nav>` that contains a paragraph of
 /// text or a tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
-    // Computed when first needed: most pages need neither.
+    // Computed when first needed, because most pages need neither value.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());
     dom.omit_each(root, |dom, id| {
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
@@ -290,7 +290,7 @@ fn holds_paragraph(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
         && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && measures[d].prose > 0)
 }
 
-/// Whether an element has at least three links, all to places on the same page, and no other letters.
+/// Whether an element has at least three links, all to fragments of this page, and no letters outside links.
 fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
     let mut links = 0;
     for node in dom.walk(id, |node| dom.tag(node) == Tag::A) {

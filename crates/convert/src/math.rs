@@ -7,7 +7,7 @@ use super::inline::Inline;
 /// A formula in the page.
 #[derive(Debug, PartialEq)]
 pub(super) struct Formula {
-    /// Empty for the output of MathJax before version 3, which has no TeX.
+    /// The TeX of the formula; empty for the output of MathJax before version 3, which contains no TeX.
     pub(super) tex: String,
     /// Whether the formula is on lines of its own.
     pub(super) is_display: bool,
@@ -44,7 +44,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
 
 /// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name or classes.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
-    // Renderers of Markdown mark formulas with this attribute.
+    // Markdown renderers such as Comrak mark formulas with this attribute.
     if let Some(style) = dom.attribute(id, "data-math-style") {
         return Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: style == "display" });
     }
@@ -66,7 +66,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         || matches!(display, Some("true" | "block"))
         || is_mathjax && display.is_some() && dom.has_attribute(id, "jax")
         || dom.tag(id) == Tag::Div && (is_plain || tex.is_some())
-        // Classes such as `math-block` or `math-display`, but not `inline-block`.
+        // Accept classes such as `math-block` or `math-display`, but not `inline-block`.
         || dom.classes(id).any(|c| {
             (c.contains("math") || c.contains("tex")) && (c.ends_with("block") || c.ends_with("display"))
         });
@@ -77,7 +77,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         is_display |= formula.is_display;
         formula.tex
     } else if is_plain && !has("MathJax_Preview") {
-        // Sphinx puts the number of the equation before it.
+        // Sphinx puts the number of an equation before the equation.
         let number = dom.child_elements(id).find(|&c| dom.has_class(c, "eqno"));
         let parts = dom.children(id).filter(|&c| Some(c) != number).map(|c| dom.text_content(c));
         let text: String = parts.collect();
@@ -267,7 +267,7 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     }
 }
 
-/// Collapses white space, and writes a matrix between brackets as a matrix with these brackets.
+/// Collapses white space, and converts a matrix between brackets to the TeX matrix with these brackets.
 fn join_matrix(tex: &str) -> String {
     let text = collapse(tex);
     for (open, close, name) in [("(", ")", "pmatrix"), ("[", "]", "bmatrix"), ("|", "|", "vmatrix")] {
@@ -300,7 +300,7 @@ fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
             let base = dom.child_elements(id).next();
             let scripts: Vec<NodeId> = named("mjx-script").flat_map(|s| dom.child_elements(s)).collect();
             let is_script = |s: &NodeId| dom.name(*s) != "mjx-spacer";
-            // MathJax writes the superscript first, MathML the subscript.
+            // MathJax writes the superscript first, but MathML the subscript, so reverse the order.
             base.into_iter().chain(scripts.into_iter().rev().filter(is_script)).collect()
         }
         "mi" | "mn" | "mo" | "mtext" | "ms" => Vec::new(),

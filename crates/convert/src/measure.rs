@@ -14,13 +14,13 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// The size of the text, with prose counted four times.
+    /// The size of the text, in which prose counts four times.
     pub(super) fn weight(self) -> usize {
         self.prose * 3 + self.text
     }
 }
 
-/// The measures of elements and texts.
+/// The measures of all nodes of a page.
 pub(super) struct Measures(Vec<Measure>);
 
 impl Index<NodeId> for Measures {

@@ -61,7 +61,7 @@ fn escape_destination(link: &str) -> String {
 /// The title of a link or image as Markdown, with a space before it; empty if there is no title.
 pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     let Some(title) = dom.first_attribute(id, &["title"]) else { return String::new() };
-    // Write `&` as an entity: some parsers read `\&amp;` in a title as `&`, not as `&amp;`.
+    // Write `&` as the entity `&amp;`: some parsers read `\&amp;` in a title as `&`, not as `&amp;`.
     let title =
         collapse(title).replace('\\', "\\\\").replace('"', "\\\"").replace('|', "\\|").replace('&', "&amp;");
     format!(" \"{title}\"")
@@ -80,7 +80,7 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
         return None;
     }
     let after = text_after(dom, link);
-    // Renderers encode the characters of an address that are not ASCII: compare the addresses afterward.
+    // Renderers percent-encode non-ASCII characters of an address, so compare the addresses after that.
     let is_encoded = !text.is_ascii() && {
         let scheme = if text.starts_with("www.") { "http://" } else { "" };
         let own = Url::parse(&format!("{scheme}{text}"));
@@ -124,7 +124,7 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
         let Some(next) = dom.node(id).next else {
-            // An autolink ends at the delimiter or tag that Markdown writes for these elements.
+            // An autolink ends before the delimiter or tag that Markdown writes for one of these elements.
             let is_delimited = |tag| {
                 use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};
                 matches!(tag, B | Del | Em | I | Kbd | Mark | S | Strike | Strong | Sub | Sup)

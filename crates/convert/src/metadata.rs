@@ -11,7 +11,7 @@ use url::Url;
 pub struct Metadata {
     pub title: Option<String>,
     pub description: Option<String>,
-    /// The canonical address.
+    /// The canonical address of the page.
     pub url: Option<String>,
     pub site: Option<String>,
     pub author: Option<String>,
@@ -71,7 +71,7 @@ const PUBLISHED: &[&str] = &[
     "article:published_time", "date", "dc.date", "citation_publication_date", "parsely-pub-date",
 ];
 
-/// The titles that a page declares, and what may be the name of the site in them.
+/// The titles that a page declares, and the possible names of the site in these titles.
 pub(super) struct Titles {
     /// The titles, the most specific kind first.
     declared: Vec<String>,
@@ -283,7 +283,7 @@ impl Head {
     }
 }
 
-/// The names by which pages address crawlers: all of them, and those of large search engines.
+/// The `<meta>` names for crawlers: `robots` for all of them, and the names of large search engines.
 #[rustfmt::skip]
 const CRAWLERS: [&str; 11] = [
     "robots", "x-robots-tag", "applebot", "baiduspider", "bingbot", "duckduckbot", "googlebot", "msnbot", "slurp", "teoma",
@@ -302,7 +302,7 @@ pub fn forbids_index(directives: &str) -> bool {
     words.any(|word| word.eq_ignore_ascii_case("noindex") || word.eq_ignore_ascii_case("none"))
 }
 
-/// The number of links to the home page that are read.
+/// Maximum number of links to the home page that are read.
 const MAX_LOGOS: usize = 4;
 
 /// Whether a link may be a logo: it has `rel="home"`, or is outside of `<main>` and leads to the home page or
@@ -327,7 +327,7 @@ fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>, canonical: Option<&
     };
     let without_index = |path: &str| path.strip_suffix("index.html").unwrap_or(path).to_owned();
     let folder = without_index(href);
-    // A page that is the start of its section links to itself.
+    // The start page of a section links to itself, which does not make it the home page.
     let is_own =
         |base: &Url| !base.join(href).is_ok_and(|to| without_index(to.path()) != without_index(base.path()));
     let is_above = || {
@@ -347,7 +347,7 @@ fn clip_value(value: &str) -> String {
     value
 }
 
-/// The metadata of the articles, pages and the site that JSON-LD describes: the first of each value.
+/// Returns the first value of each property in the JSON-LD for articles, pages and the site.
 fn read_articles(dom: &Dom) -> Metadata {
     let mut data = Metadata::default();
     for item in read_structured_data(dom) {

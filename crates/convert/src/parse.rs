@@ -51,7 +51,7 @@ pub(super) fn parse(html: &str) -> Dom {
         let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = remainder;
         input.push_back(StrTendril::from_slice(piece));
-        // The tokenizer returns after each script, so that browsers can run it.
+        // The tokenizer returns after each script, so that browsers can run it. Continue with the rest.
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);
         }
@@ -222,7 +222,7 @@ impl TreeSink for Sink {
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
-    /// Templates are not rendered; their content stays below the element, which the converter drops.
+    /// Templates are not rendered: their content stays below `target`, which the converter drops.
     fn get_template_contents(&self, target: &NodeId) -> NodeId {
         *target
     }

@@ -23,7 +23,7 @@ pub(super) struct Converter<'a> {
     /// or left out because it says no more than the kind.
     pub(super) skipped: Cell<Option<NodeId>>,
     pub(super) mode: Mode,
-    /// [`Options::forms`](super::Options::forms).
+    /// The Markdown for forms by name, from [`Options::forms`](super::Options::forms).
     forms: &'a [(String, String)],
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
@@ -157,7 +157,7 @@ impl<'a> Converter<'a> {
                 media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
-                // The text of a button inside a heading or paragraph is part of it, as in an accordion.
+                // The text of a button inside a heading or paragraph belongs to the heading or paragraph.
                 let is_text = |p| dom.tag(p) == Tag::P || dom.is_heading(p);
                 if self.mode.is_article && !dom.ancestors(id).skip(1).take(3).any(is_text) {
                     return dom.skip(id, Rule::Article);
@@ -211,7 +211,7 @@ impl<'a> Converter<'a> {
         out.add_block_boundary();
     }
 
-    /// Writes the text that an `<svg>` shows, such as the labels of a diagram. Notes its shapes as left out.
+    /// Writes the text that an `<svg>` shows, such as labels of a diagram. Records its shapes as left out.
     pub(super) fn write_drawing(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         for child in dom.child_elements(id) {
@@ -275,7 +275,7 @@ impl<'a> Converter<'a> {
         write_code_lines(code.lines().map(str::trim).filter(|line| !line.is_empty()), out);
     }
 
-    /// Writes the code below an element as code spans, those in links inside Markdown links.
+    /// Writes the code below an element as code spans. Code in a link becomes a link around a code span.
     fn write_linked_code(&self, parent: NodeId, out: &mut Inline) {
         let dom = self.dom;
         for child in dom.children(parent) {
@@ -376,7 +376,7 @@ fn html_tag(tag: Tag) -> Option<&'static str> {
     tags.into_iter().find_map(|(other, name)| (other == tag).then_some(name))
 }
 
-/// Whether an element is converted to blocks instead of inline Markdown, even without blocks inside.
+/// Whether an element is always converted to blocks instead of inline Markdown, regardless of its content.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block()
         || dom.tag(id) == Tag::Code && code::is_code_block(dom, id)

@@ -21,11 +21,11 @@ pub enum Rule {
     Permalink,
     /// The element is a button that copies something, a form control, or a shape in a drawing.
     Control,
-    /// The element is a form of the site, which Markdown describes for programs.
+    /// The element is a form of the site. The Markdown describes instead how a program sends the form.
     Form,
-    /// The element is in a code block and not code: a line number, a prompt, or the name of the language.
+    /// The element is in a code block but is not code: a line number, a prompt, or the name of the language.
     NotCode,
-    /// The element is the title or the icon of an alert, and says no more than the kind of the alert.
+    /// The element is the title or the icon of an alert, and only repeats the kind of the alert.
     AlertTitle,
     /// The element is a tab, whose text is the label of its panel.
     Tab,

@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Destination,
 }
 
-/// Divides inline Markdown into parts, which together are the whole text.
+/// Divides inline Markdown into parts. Joined together, the parts are the whole text.
 pub(super) struct Parts<'a> {
     rest: &'a str,
     /// The number of brackets that are open.
@@ -76,13 +76,13 @@ pub(super) fn description(image: &str) -> &str {
     &image[2..end_of_description(image).unwrap_or(image.len())]
 }
 
-/// The length of the code span at the start of the text; that of the text if no fence closes the span.
+/// The length of the code span at the start of the text, or of the whole text if no fence closes it.
 fn length_of_code(text: &str) -> usize {
     let fence = &text[..text.len() - text.trim_start_matches('`').len()];
     text[fence.len()..].find(fence).map_or(text.len(), |end| end + 2 * fence.len())
 }
 
-/// The length of an image at the start of the text; `None` if there is only the beginning of one.
+/// The length of the image at the start of the text; `None` if the image is incomplete.
 fn length_of_image(text: &str) -> Option<usize> {
     let end = end_of_description(text)?;
     text[end..].starts_with("](").then(|| end + length_of_destination(&text[end..]))
@@ -93,7 +93,7 @@ fn end_of_description(text: &str) -> Option<usize> {
     find_unescaped(text.get(2..)?, |c| c == b']').map(|at| at + 2)
 }
 
-/// The length of `](`, a destination, a title and `)`; that of the text if the end is missing.
+/// The length of `](`, a destination, a title and `)`, or of the whole text if the end is missing.
 fn length_of_destination(text: &str) -> usize {
     let mut is_quoted = false;
     let end = find_unescaped(&text[2..], |c| {

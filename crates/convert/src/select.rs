@@ -138,7 +138,7 @@ impl Element for ElementRef<'_> {
         self.name().map(|own| (&own.local, &own.ns)) == other.name().map(|own| (&own.local, &own.ns))
     }
 
-    /// Ignores the namespace of the attribute.
+    /// Whether a matching attribute exists, regardless of the attribute's namespace.
     fn attr_matches(
         &self,
         _: &NamespaceConstraint<&Namespace>,
@@ -183,7 +183,7 @@ impl Element for ElementRef<'_> {
     }
 }
 
-/// The types of the parts of a selector.
+/// The types that the `selectors` crate uses for the parts of a selector.
 #[derive(Clone, Debug)]
 struct Css;
 

@@ -16,13 +16,13 @@ const FILLED_PER_TABLE: usize = 1000;
 
 /// The purpose of a `<table>`, with the elements to convert.
 pub(super) enum Table {
-    /// Explains the numbers in a code block of Asciidoctor, with the texts in their order.
+    /// The explanations of the numbers in a code block of Asciidoctor, in the order of the numbers.
     Callouts(Vec<NodeId>),
-    /// Lays out other blocks in these cells.
+    /// The cells of a table that only lays out blocks.
     Layout(Vec<NodeId>),
-    /// Lays out displayed equations in these cells, as LaTeXML does.
+    /// The cells of a table that lays out displayed equations, as in pages by LaTeXML.
     Equations(Vec<NodeId>),
-    /// Lists data in these rows.
+    /// The rows of a table of data.
     Data(Vec<NodeId>),
 }
 
@@ -80,7 +80,7 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
         return true;
     }
     let cells = || rows.iter().flat_map(|&r| dom.child_elements(r)).filter(|&c| is_cell(dom, c));
-    // The number of cells in each row, without the blank ones at its end. Blank rows do not count.
+    // The number of cells in each row, without blank cells at its end. Blank rows do not count.
     let widths = rows.iter().filter_map(|&row| {
         let cells: Vec<NodeId> = dom.child_elements(row).collect();
         cells.iter().rposition(|&cell| !dom.is_blank(cell)).map(|last| last + 1)

@@ -69,7 +69,7 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     }
     for (place, part) in calls {
         let (Some(&place), Some(&part)) = (places.get(&place), parts.get(&part)) else { continue };
-        // A part inside itself, or one that was moved before, cannot be placed.
+        // Skip a part that contains its own place or that has already been moved.
         let above: Vec<NodeId> = dom.ancestors(place).take(MAX_TREE_DEPTH).collect();
         if above.len() == MAX_TREE_DEPTH
             || above.contains(&part)
@@ -88,7 +88,7 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     detach_deep_nodes(dom);
 }
 
-/// Collects the pairs of place and part in the calls of React's streaming functions.
+/// Collects the ids of place and part from each call of React's streaming functions in `script`.
 fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
     let mut rest = script;
     while let Some(at) = rest.find("$R") {

@@ -22,7 +22,7 @@ pub(super) fn write_markdown(blocks: &[Block], limit: usize) -> String {
 
 struct MarkdownWriter {
     out: String,
-    /// Written at the beginning of each line inside quotes and list items.
+    /// The text at the beginning of each line inside quotes and list items.
     prefix: String,
     nesting: usize,
     /// Whether the current line already begins with a marker, such as `- ` or `> `.
@@ -119,7 +119,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with `prefix` at the beginning of each line; beyond [`MAX_NESTING`], without it.
+    /// Writes blocks with `prefix` at the beginning of each line; without it beyond [`MAX_NESTING`] levels.
     fn write_nested(&mut self, prefix: &str, blocks: &[Block], is_tight: bool) {
         let length = self.prefix.len();
         if self.nesting < MAX_NESTING {
@@ -265,10 +265,10 @@ fn escape_heading_end(text: &str) -> String {
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
-    // Markdown reads a line of dashes as a rule, and after a list marker even a single dash.
+    // Markdown reads a line of dashes as a rule. After a list marker, even a single dash is one.
     let is_dashes = bytes.iter().all(|&b| b == b'-' || b == b' ');
     let is_underline = |c: u8| is_continuation && line.trim_end().bytes().all(|b| b == c);
-    // Such a line would turn the line before it into the header of a table.
+    // A line such as `--|--` would turn the line before it into the header of a table.
     let is_delimiter_row = is_continuation
         && bytes.contains(&b'-')
         && bytes.iter().all(|b| matches!(b, b'-' | b':' | b'|' | b' '));

@@ -36,16 +36,16 @@ impl Default for CanaryLink {
     }
 }
 
-/// Messages that the worker is to send.
+/// A request to the worker to send one message through the selected channels.
 #[derive(Debug)]
 struct CanaryRequest {
     notice: Notification,
     receivers: Receivers,
-    /// Receives one report for each channel that was tried. Dropped after the last report.
+    /// Sends one report to the canary for each channel that was tried. Dropped after the last report.
     reports: mpsc::UnboundedSender<ChannelReport>,
 }
 
-/// The channels that get a message.
+/// Selects the channels through which a message is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receivers {
     All,
@@ -55,7 +55,7 @@ pub enum Receivers {
     },
 }
 
-/// The response of one channel to the canary's message.
+/// The result of sending the canary's message through one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelReport {
     pub name: String,
@@ -64,7 +64,7 @@ pub struct ChannelReport {
     /// The receiver's reply. The error says what is wrong and what to check.
     pub result: Result<String, String>,
     pub took: Duration,
-    /// The time that the receiver of a webhook has stated in its response, and this machine's time then.
+    /// The time in the response of a webhook's receiver, and this machine's time at that moment.
     pub times: Option<ReceiverTime>,
 }
 
@@ -86,12 +86,12 @@ impl CanaryLink {
         received
     }
 
-    /// Whether this process runs the inbox's maintenance, and so also the canary.
+    /// Watches whether this process runs the inbox's maintenance, and so also the canary.
     pub fn leads(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
 
-    /// Marks this process as the one that runs maintenance until the result is dropped.
+    /// Marks this process as the one that runs maintenance, until the returned value is dropped.
     pub(super) fn lead(&self) -> Lead<'_> {
         self.leads.send_replace(true);
         Lead(self)
@@ -105,7 +105,9 @@ impl CanaryLink {
             let work = panics::catch_async(Part::Delivery, serve(request, channels.to_vec()));
             sending.spawn_local(async move {
                 if let Err(panic) = work.await {
-                    tracing::error!("{panic} ended the sending of the canary's message");
+                    tracing::error!(
+                        "{panic} ended the sending of a message of the canary; channels that had not responded get no result"
+                    );
                 }
             });
         }
@@ -120,7 +122,7 @@ impl Drop for Lead<'_> {
     }
 }
 
-/// The message that checks a channel. `run` is the run's id.
+/// Returns the message that checks a channel. `run` is the id of the canary's run.
 pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
     Notification {
         id: run,
@@ -143,7 +145,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
     }
 }
 
-/// The notification that submissions may be lost. `faults` are sentences. Its id is `run`, as in [`message`].
+/// The notification that submissions may be lost. `faults` are sentences. `run` becomes its id.
 pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Timestamp) -> Notification {
     let mut words = vec![format!(
         "The canary of {site} failed: submissions may be lost, or may not reach you, until this is fixed."
@@ -158,7 +160,7 @@ pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Times
     }
 }
 
-/// A channel of the team, as the worker has opened it.
+/// A channel to the team that the worker has opened, with its options.
 pub(super) type OpenChannel = (ChannelOptions, Rc<Channel>);
 
 /// Sends the message to the receivers of a request, and reports how each channel responded. Tries all

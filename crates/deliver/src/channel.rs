@@ -88,7 +88,7 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// Prepares the channel without connecting.
+    /// Creates the channel without connecting to the receiver.
     pub fn open(kind: &TransportOptions) -> Channel {
         match kind {
             TransportOptions::Smtp(options) => Channel::Smtp(Smtp::new(options.clone())),
@@ -106,7 +106,7 @@ impl Channel {
         self.send_dated(notice).await.0
     }
 
-    /// Like [`Channel::send`], with the time that the receiver of a webhook states in its response.
+    /// Like [`Channel::send`], but also returns the time that a webhook's receiver states in its response.
     pub(crate) async fn send_dated(&self, notice: &Notification) -> (Outcome, Option<Timestamp>) {
         let outcome = match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,

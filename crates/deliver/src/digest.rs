@@ -23,7 +23,7 @@ pub struct Digest {
     /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour
     /// ago.
     pub unasked: usize,
-    /// When mails to visitors last reached the limit for all of them, if that was within a day.
+    /// When mails to visitors last reached the limit for all mails; `None` if not within the last day.
     pub mails_limited_at: Option<Timestamp>,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
@@ -34,7 +34,7 @@ pub struct Digest {
     /// The number of open submissions whose follow-up is due, by assignee. `None` stands for no assignee.
     pub follow_ups: Vec<(Option<String>, usize)>,
     pub channels: Vec<ChannelState>,
-    /// The number of overdue deliveries of each channel that has any.
+    /// The number of overdue deliveries of each channel that has overdue deliveries.
     pub overdue: Vec<(String, usize)>,
     /// The number of deliveries of each channel that are still being retried after `MANY_FAILURES` or more
     /// failures.
@@ -221,7 +221,7 @@ pub struct CanaryProblem {
 }
 
 impl CanaryProblem {
-    /// `None` if the last run succeeded and is recent.
+    /// Returns the problem to report, or `None` if the last run succeeded and is recent.
     pub fn of(status: &CanaryStatus, now: Timestamp) -> Option<CanaryProblem> {
         if !status.is_ok {
             let since = status.failing_since.unwrap_or(status.ended_at);
@@ -230,7 +230,7 @@ impl CanaryProblem {
         status.is_overdue(now).then_some(CanaryProblem { since: status.ended_at, failure: None })
     }
 
-    /// One sentence for operators.
+    /// Describes the problem in one sentence for operators.
     pub fn sentence(&self) -> String {
         let since = self.since;
         match &self.failure {

@@ -43,7 +43,7 @@ const DISTRUST: Duration = Duration::from_hours(1);
 /// Like [`MAX_RETRY_AFTER`], but for the first in a series of temporary refusals. Long enough for a receiver
 /// that accepts two messages a minute.
 const MAX_DEFERRED_RETRY_AFTER: Duration = Duration::from_secs(40);
-/// Like [`MAX_RETRY_AFTER`], but for failures that the content may have caused.
+/// Maximum delay from `Retry-After` after a failure that the content may have caused.
 const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +175,9 @@ impl Dispatcher {
 #[derive(Debug, Default)]
 pub struct ChannelHealth {
     concurrency: usize,
-    /// First attempts in progress.
+    /// Number of first attempts in progress.
     first_attempts: usize,
-    /// Retries in progress.
+    /// Number of retries in progress.
     retries: usize,
     /// Number of attempts that have started so far.
     begun: usize,
@@ -212,7 +212,7 @@ struct Pause {
     /// The length without `Retry-After`. If the next pause has the same cause, it is twice as long, up to a
     /// limit.
     length: Duration,
-    /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
+    /// One of [`Cause::Channel`], [`Cause::Unclear`] and [`Cause::Deferred`], which can pause a channel.
     cause: Cause,
     /// Number of attempts that may start before the next pause.
     probes: usize,
@@ -305,7 +305,7 @@ impl ChannelHealth {
         self.health == HealthState::Off
     }
 
-    /// Switches the channel on or off, and forgets failures, pause and gap.
+    /// Switches the channel on or off, and resets its failures, its pause and the delay after deferrals.
     pub fn set_enabled(&mut self, on: bool) {
         self.health = if on { HealthState::Well } else { HealthState::Off };
         self.failures = 0;
@@ -370,9 +370,9 @@ impl ChannelHealth {
                 self.failures += 1;
                 asked.is_some() || cause == Cause::Deferred || self.failures >= TRIP_AFTER
             }
-            // The content may be the cause: wait until all probes have failed.
+            // The content may be the cause, so the next pause begins only after all probes have failed.
             Some(last) if cause == Cause::Unclear => now >= last.until && last.probes == 0,
-            // Ignore attempts that started before the pause, unless the receiver asks for a delay.
+            // Ignore failures of attempts that started before the pause, unless the receiver requests a wait.
             Some(last) => {
                 asked.is_some() || now >= last.until && (last.probes == 0 || cause == Cause::Channel)
             }

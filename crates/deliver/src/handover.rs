@@ -9,7 +9,7 @@ tokio::task_local! {
     static HANDOVER: Handover;
 }
 
-/// Whether the receiver of an attempt may have the whole notification, and has not replied.
+/// Whether the receiver may already have the whole notification of an attempt but has not replied yet.
 #[derive(Clone, Debug, Default)]
 pub struct Handover(Arc<AtomicBool>);
 

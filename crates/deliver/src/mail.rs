@@ -86,7 +86,7 @@ impl MailAddresses {
             return Err(format!("`to`: entry {} is not an e-mail address.", at + 1));
         }
         let from_name = visible(from_name.trim());
-        // A server may refuse a repeated address, which would then count as one that does not have the mail.
+        // Skip duplicates: if a server refuses the second copy, the address would count as not delivered.
         let to = to.iter().enumerate().filter(|(at, address)| !to[..*at].contains(address));
         let to = to.map(|(_, address)| address.clone()).collect();
         Ok(MailAddresses { from: from.to_owned(), from_name, to, by_value: None })
@@ -115,13 +115,13 @@ impl MailAddresses {
         Cow::Owned(MailAddresses { to, by_value: None, ..self.clone() })
     }
 
-    /// The same sender with another display name.
+    /// The same addresses, but with another display name for the sender.
     #[must_use]
     pub(super) fn with_name(&self, name: &str) -> MailAddresses {
         MailAddresses { from_name: visible(name.trim()), ..self.clone() }
     }
 
-    /// The same sender, with one other recipient. The address must be a Mailbox (RFC 5321 §4.1.2).
+    /// The same sender, but with `email` as the only recipient. It must be a Mailbox (RFC 5321 §4.1.2).
     pub(super) fn for_recipient(&self, email: &str) -> MailAddresses {
         MailAddresses { to: vec![email.to_owned()], by_value: None, ..self.clone() }
     }

@@ -88,7 +88,7 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     }
     for folder in [&new, &cur].into_iter().filter(|_| look) {
         if contains_message(folder, name).map_err(describe_io_error("search the folder", folder))? {
-            // The attempt that delivered the message may have ended before it synced the folder.
+            // An earlier attempt may have delivered the message but ended before it synced the folder.
             sync_folder(folder).map_err(describe_io_error("sync", folder))?;
             return Ok(format!("{name} was already there"));
         }

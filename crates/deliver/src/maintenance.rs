@@ -33,7 +33,7 @@ const INTERVAL: Duration = Duration::from_mins(15);
 /// The delay between sealing a submission and truncating the write-ahead log, which still contains the
 /// submission's plaintext.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
-/// Maximum number of rows that one transaction seals or removes.
+/// Maximum number of rows that one transaction encrypts or removes.
 const BATCH: usize = 200;
 /// How many days, including today, the inbox keeps the counts of refused requests.
 const REFUSAL_DAYS: i32 = 30;
@@ -41,7 +41,7 @@ const REFUSAL_DAYS: i32 = 30;
 const VIEW_DAYS: i32 = 400;
 /// Test submissions of the canary that are older than this belong to a run that never ended.
 const CANARY_LIFETIME: Duration = Duration::from_hours(1);
-/// The key under which the inbox stores the due time of the last digest that is done.
+/// The key under which the inbox stores the due time of the last completed digest.
 const DIGEST_KEY: &str = "digest";
 /// The key under which the inbox stores the time of the last flood notification.
 const FLOOD_KEY: &str = "flood";
@@ -59,7 +59,7 @@ pub struct MaintenanceOptions {
     /// The retention of each form that has its own, by form name; it replaces `retention`. `None` keeps the
     /// form's submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
-    /// How long submissions are held before they are removed. `None` keeps them forever.
+    /// How long held submissions are kept before they are removed. `None` keeps them forever.
     pub retention_held: Option<Duration>,
     /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
     /// `retention_held` removes them.
@@ -87,7 +87,7 @@ pub fn undelivered_digest(
     Ok(last.is_some_and(|last| is_undelivered(last, due, now)).then_some(due))
 }
 
-/// Whether the digest that was due at `due` is late. `last` is the due time of the last one that is done.
+/// Whether the digest that was due at `due` is late. `last` is the due time of the last completed digest.
 fn is_undelivered(last: Timestamp, due: Timestamp, now: Timestamp) -> bool {
     last < due && now.duration_since(due) > SignedDuration::from_hours(1)
 }
@@ -97,7 +97,7 @@ pub(super) struct Maintenance {
     pub place: DatabaseUrl,
     pub store: Store,
     pub channels: Vec<(String, Rc<Channel>)>,
-    /// Notified when a submission has been sealed.
+    /// Notified when a submission has been encrypted.
     pub sealed: Rc<Notify>,
     /// The number of panics that digests have reported since the process started.
     pub reported_panics: Rc<Cell<u64>>,
@@ -108,7 +108,7 @@ impl Maintenance {
     /// the future. Errors are only logged.
     pub async fn run(&self) {
         let options = &self.options;
-        // Truncate the write-ahead log at startup: the previous process may have ended before it did so.
+        // Truncate the write-ahead log at startup, because the previous process may not have truncated it.
         let mut log_is_stale = [options.retention, options.retention_held, options.retention_unconfirmed]
             .iter()
             .chain(options.form_retention.values())
@@ -156,7 +156,7 @@ impl Maintenance {
                 mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
             }
             if is_limit_due {
-                // Each mail that the limit prevents wakes this loop: ask the database at most once a minute.
+                // Each mail that the limit blocks wakes this loop: check the database at most once a minute.
                 mail_limit_from = Instant::now() + NOTIFICATION_RETRY;
             }
             if is_time {
@@ -171,7 +171,7 @@ impl Maintenance {
                 () = self.store.events().mails_limited.notified(), if mail_limit_at.is_none() => mail_limit_at = Some(mail_limit_from.max(Instant::now())),
                 () = self.sealed.notified() => {
                     log_is_stale = true;
-                    // Wait, so that submissions sealed at about the same time need only one truncation.
+                    // Wait, so that submissions encrypted at about the same time need only one truncation.
                     tokio::time::sleep(TRUNCATE_DELAY).await;
                 }
             }
@@ -314,7 +314,7 @@ impl Maintenance {
         }
     }
 
-    /// Removes test submissions whose run has not ended, because its process did.
+    /// Removes the test submissions of canary runs that never ended because their process ended first.
     async fn remove_abandoned_canaries(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = now.saturating_sub(CANARY_LIFETIME).unwrap_or(Timestamp::MIN);
         self.store.change(move |tx| tx.remove_canaries(before)).await
@@ -347,7 +347,7 @@ impl Maintenance {
         let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
         match self.store.change(|tx| tx.stored_time(DIGEST_KEY)).await? {
             Some(last) if last >= due => return Ok(()),
-            // The clock was set back, or the inbox is new: start with the next digest.
+            // The inbox is new, or the clock was set back: skip this digest, and start with the next one.
             last if last.is_none_or(|last| last > now) => return done().await,
             _ => {}
         }
@@ -448,7 +448,11 @@ impl Maintenance {
         let notice = digest::flood_notification(&floods, now);
         let channel = send_through_first_working(&self.channels, &notice).await;
         if let Some(channel) = channel {
-            tracing::info!(channel, "notified the team that a form is being flooded");
+            tracing::info!(
+                channel,
+                forms = forms.join(", "),
+                "notified the team that forms are being flooded"
+            );
         }
         if channel.is_some() || self.channels.is_empty() {
             self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
@@ -457,7 +461,8 @@ impl Maintenance {
         }
         if outage.begin() {
             tracing::warn!(
-                "no channel accepted the notification that a form is being flooded; will retry every minute"
+                forms = forms.join(", "),
+                "no channel accepted the notification that forms are being flooded; will retry every minute"
             );
         }
         Ok(Some(NOTIFICATION_RETRY))
@@ -501,7 +506,7 @@ impl ClockCheck {
     }
 }
 
-/// [`INTERVAL`], or the time until the next digest if that is shorter.
+/// Returns [`INTERVAL`], or the time until the next digest if that is shorter.
 fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     let Some(at) = digest_at else { return INTERVAL };
     let next = last_due(now, at) + Duration::from_hours(24);

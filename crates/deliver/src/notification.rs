@@ -21,7 +21,7 @@ named_enum! {
         MailLimit = "mail-limit",
         /// A test of the channel by `frontdesk doctor`.
         Test = "test",
-        /// The message with which the canary checks a channel, automatically.
+        /// The message that the canary sends automatically to check a channel.
         Canary = "canary",
         /// The canary has found that submissions are lost or not delivered.
         CanaryFault = "canary-fault",
@@ -54,7 +54,7 @@ pub struct Notification {
     pub words: Vec<String>,
     /// The submission's field names and values, in the form's order. A value may have several lines.
     pub fields: Vec<(String, FieldValue)>,
-    /// Where the submission comes from; empty for other topics.
+    /// The source of the lead, such as a campaign; empty if the topic is not a submission.
     pub lead: LeadSource,
     /// Whether an earlier attempt may have succeeded. If so, the Maildir channel looks for an existing copy
     /// before it writes one.

@@ -42,7 +42,7 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
     chosen
 }
 
-/// The index of the delivery that the attempt with this number is for. `None` if no delivery may begin.
+/// The index of the delivery for attempt number `attempt`. `None` if no due delivery may begin.
 fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) -> bool) -> Option<usize> {
     let random = splitmix64(attempt as u64);
     let is_drawn = |every: u64| splitmix64(random ^ every).is_multiple_of(every);

@@ -20,12 +20,12 @@ const MAX_NAMED: usize = 20;
 const MAX_COUNTED: usize = 1000;
 /// Maximum length of the name of a sender, in characters.
 const MAX_NAME: usize = 80;
-/// How long after its time a mail is still sent, if the server was down or the mail server failed.
+/// How long after its due time a mail is still sent, if the server was down or the mail server failed.
 pub const MAX_DELAY: Duration = Duration::from_hours(4);
 
 #[derive(Clone, Debug)]
 pub struct ReminderOptions {
-    /// The time of day, in the time zone of this machine.
+    /// The time of day at which the mails are due, in the time zone of this machine.
     pub at: Time,
     /// The addresses of the users, which are also their names as assignees.
     pub users: Vec<String>,
@@ -103,7 +103,7 @@ impl Reminder {
         Ok(Reminder { follow_ups, has_more: found.len() > MAX_NAMED, new, counts })
     }
 
-    /// Whether there is nothing to say: no follow-up is due, and nothing is new.
+    /// Whether no mail is needed: no follow-up is due, and there are no new submissions.
     pub fn is_empty(&self) -> bool {
         self.follow_ups.is_empty() && self.new.is_empty()
     }
@@ -161,7 +161,7 @@ pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, du
     mail.send(&options.smtp).await.has_reached_anyone()
 }
 
-/// The time zone in which mails are due.
+/// Returns a time in the time zone in which mails are due.
 pub fn local(now: Timestamp) -> Zoned {
     now.to_zoned(TimeZone::system())
 }

@@ -73,15 +73,15 @@ pub struct SmtpLogin {
 /// shorter ones, a message is sent again although a slow server accepts it (RFC 1047).
 #[derive(Clone, Copy, Debug)]
 pub struct SmtpDeadlines {
-    /// Limit for the DNS lookup and the connection attempts to all addresses together.
+    /// Time limit for the DNS lookup and the connection attempts to all addresses together.
     pub connect: Duration,
     pub tls: Duration,
-    /// Limit for the greeting, for sending a command or 16 KiB of a message, and for the reply to a command.
+    /// Time limit for the greeting, for sending a command or 16 KiB of a message, and for a command's reply.
     pub command: Duration,
     /// Limit for the first command on a connection that was idle. Without a reply in this time, the message
     /// is sent over a new connection.
     pub reused: Duration,
-    /// Limit for the reply to the final dot.
+    /// Time limit for the reply to the final dot, which ends a message.
     pub message: Duration,
     pub quit: Duration,
     /// Limit for the whole attempt up to the final dot. The sum of this limit, `message` and `quit` is less
@@ -108,13 +108,13 @@ impl Default for SmtpDeadlines {
 
 pub struct Smtp {
     options: Box<SmtpOptions>,
-    /// The trusted roots, or the reason why TLS cannot be set up.
+    /// The TLS configuration with the trusted roots, or the reason why TLS cannot be set up.
     trust: Result<Arc<ClientConfig>, String>,
     idle: Mutex<Vec<SmtpSession>>,
 }
 
 impl Smtp {
-    /// If TLS cannot be set up, each attempt fails with the reason.
+    /// Creates the transport. If TLS cannot be set up, each attempt fails with the reason.
     pub fn new(options: SmtpOptions) -> Smtp {
         let trust = load_roots(&options);
         Smtp { options: Box::new(options), trust, idle: Mutex::default() }

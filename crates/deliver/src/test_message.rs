@@ -42,7 +42,7 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
     })
 }
 
-/// Describes where to find the test message. The error describes what to check.
+/// Returns a sentence about where to find the test message. The error describes what to check.
 pub fn describe(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> Result<String, String> {
     match outcome {
         Outcome::Delivered(answer) => {

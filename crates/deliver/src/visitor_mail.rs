@@ -18,9 +18,9 @@ use frontdesk_inbox::submission::visitor_mail::{VisitorMail, VisitorRule};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailText {
     pub subject: String,
-    /// The sender's display name; empty for the channel's.
+    /// The sender's display name. If empty, the mail has the display name of the channel's sender.
     pub from_name: String,
-    /// The address for replies; empty for the sender's.
+    /// The address for replies. If empty, replies go to the sender's address.
     pub reply_to: String,
     pub text: String,
     pub html: String,
@@ -29,7 +29,7 @@ pub struct MailText {
 #[derive(Clone, Debug)]
 pub struct VisitorMailOptions {
     pub rule: VisitorRule,
-    /// The name of each form, and its text.
+    /// The name of each form, and the text of the mails to its visitors.
     pub texts: Vec<(String, MailText)>,
     /// The mail server, and the sender. The recipients are not used.
     pub smtp: SmtpOptions,
@@ -39,14 +39,14 @@ pub struct VisitorMailOptions {
 
 pub struct VisitorMailer {
     rule: VisitorRule,
-    /// The name of each form, its text and its sender.
+    /// The name of each form, the text of the mails to its visitors, and their sender.
     texts: Vec<(String, MailText, MailAddresses)>,
     smtp: Smtp,
     link: String,
 }
 
 impl VisitorMailer {
-    /// Prepares the channel without connecting.
+    /// Creates the channel without connecting to the mail server.
     pub fn new(options: &VisitorMailOptions) -> VisitorMailer {
         let VisitorMailOptions { rule, texts, smtp, link } = options.clone();
         let with_sender = |(form, text): (String, MailText)| {
@@ -64,7 +64,7 @@ impl VisitorMailer {
     /// Refuses to send if the rule excludes the address, if a mail that asks for a confirmation has no token,
     /// or if the form has no text.
     pub async fn send(&self, submission: &Submission, token: Option<&str>) -> Outcome {
-        // The rule may have changed since the mail was queued.
+        // The rule may have changed since the mail was queued, so check the address again.
         let Some(email) = submission.email().filter(|email| self.rule.permits(email)) else {
             return Outcome::failed(Cause::Refused, "this address gets no mail");
         };

@@ -123,7 +123,9 @@ impl DeliveryWorker {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the delivery thread panicked before it was stopped");
+            tracing::error!(
+                "the delivery thread panicked before it was stopped; the next start repeats unfinished attempts"
+            );
         }
     }
 }
@@ -134,7 +136,7 @@ impl Drop for DeliveryWorker {
     }
 }
 
-/// Creates the parent folders of Maildirs of `channels` that no `earlier` channel uses. Only logs errors.
+/// Creates the parent folders of Maildirs in `channels` that are not in `earlier`. Errors are only logged.
 fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions]) {
     let path = |channel: &ChannelOptions| match &channel.kind {
         TransportOptions::Maildir(maildir) => Some(maildir.path.clone()),
@@ -151,7 +153,7 @@ fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions
     }
 }
 
-/// Requests that are waiting for a channel to confirm their submission.
+/// The requests whose responses wait until a channel has confirmed the submission.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmations {
     waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
@@ -230,7 +232,7 @@ struct FinishedAttempt {
     lease: Lease,
     is_retry: bool,
     outcome: Outcome,
-    /// Whether the inbox has the outcome. If it does not, the attempt is repeated.
+    /// Whether the inbox has stored the outcome. If it has not, the attempt is repeated.
     is_recorded: bool,
 }
 
@@ -276,7 +278,7 @@ enum StopReason {
 }
 
 impl WorkerLoop {
-    /// A loop with the latest options. `reported_panics` is the number of panics that digests have reported.
+    /// Creates a loop with the latest options. `reported_panics` is the number of panics in past digests.
     fn new(
         mut latest: watch::Receiver<WorkerOptions>,
         stopping: watch::Receiver<bool>,
@@ -358,13 +360,13 @@ impl WorkerLoop {
         }
     }
 
-    /// The channels to the team.
+    /// The open channels that deliver to the team, not to visitors.
     fn team_channels(&self) -> Vec<OpenChannel> {
         let channels = self.options.channels.iter().cloned().zip(self.channels.iter().cloned());
         channels.filter(|(options, _)| !is_visitor_channel(&options.name)).collect()
     }
 
-    /// The maintenance with the current options and channels.
+    /// Creates the maintenance with the current options and channels.
     fn maintenance(&self) -> Maintenance {
         // Maintenance sends the digest, which goes only to the team.
         let channels = self.team_channels().into_iter().map(|(options, channel)| (options.name, channel));
@@ -401,7 +403,7 @@ impl WorkerLoop {
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
             tracing::warn!(
-                "aborting the delivery attempts that are still in progress at shutdown; they will be repeated, or parked if an earlier attempt was uncertain too"
+                "aborting the delivery attempts that did not finish in time before a shutdown or a change of the configuration; they will be repeated, or parked if an earlier attempt was uncertain too"
             );
             self.attempts.shutdown().await;
             for started in std::mem::take(&mut self.started_attempts) {
@@ -416,13 +418,12 @@ impl WorkerLoop {
     /// is repeated like one that was interrupted earlier.
     async fn record_aborted(&self, started: StartedAttempt) {
         let StartedAttempt { lease, failures, uncertain, .. } = started;
-        let sentence =
-            "the server stopped before the reply to the message arrived; it may have been accepted";
+        let (id, channel, now) = (lease.submission, lease.channel.clone(), Timestamp::now());
+        let sentence = "the server stopped or changed its configuration before the reply to the message arrived; it may have been accepted";
         let outcome = Outcome::failed(Cause::Uncertain, sentence);
-        let now = Timestamp::now();
         let next = schedule::next_step(&outcome, lease.submission, failures, uncertain, now);
         if let Err(error) = self.store.change(move |tx| tx.record(&lease, &outcome, next, now)).await {
-            tracing::error!(%error, "could not record an aborted delivery attempt; it will be repeated, although the receiver may already have the message");
+            tracing::error!(%id, channel, %error, "could not record an aborted delivery attempt; it will be repeated, although the receiver may already have the message");
         }
     }
 
@@ -506,12 +507,12 @@ impl WorkerLoop {
         } else if self.paced.insert(index) {
             tracing::info!(
                 channel = self.dispatcher.target(index).name,
-                "submissions from high-volume networks are now limited to 6 recipients an hour; others are not delayed"
+                "deliveries of submissions from high-volume networks are now limited to 6 recipients an hour, to protect `daily_quota`; others are not delayed"
             );
         }
         let started = self.dispatcher.begin(index, claims, Timestamp::now(), self.started.elapsed());
         if let Some(on) = started.switched_on {
-            let now = if on { "switched on again" } else { "switched off" };
+            let now = if on { "switched on again" } else { "switched off; see `frontdesk inbox digest`" };
             tracing::warn!(channel = self.dispatcher.target(index).name, "the channel is {now}");
         }
         for claimed in started.claimed {
@@ -590,7 +591,7 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
             Ok(Ok(Some(lock))) => return lock,
             Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
             Ok(Err(error)) if !is_reported => {
-                tracing::error!(%error, "cannot take the inbox's lock; will retry every {} s", retry_interval.as_secs());
+                tracing::error!(%error, "cannot take the inbox's lock, so this process runs no maintenance and, with SQLite, delivers nothing; will retry every {} s", retry_interval.as_secs());
             }
             _ => {}
         }

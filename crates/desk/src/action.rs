@@ -34,7 +34,7 @@ const TEST_PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum number of responses that wait for a test message at a time, because each occupies a thread.
 const MAX_WAITING_TESTS: usize = 3;
 
-/// A change of one submission.
+/// A form that changes one submission.
 pub(super) struct SubmissionForm {
     pub(super) change: Change,
     /// The list whose page had the form; `None` if the submission's own page had it.
@@ -43,7 +43,7 @@ pub(super) struct SubmissionForm {
 
 pub(super) enum Change {
     Hold,
-    /// Releases a held submission; one that its visitor has not confirmed only with `even_unconfirmed`.
+    /// Releases a held submission. Releases an unconfirmed one only if `even_unconfirmed` is set.
     Release {
         even_unconfirmed: bool,
     },
@@ -60,7 +60,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The change with this name, if it needs no further values.
+    /// Returns the change with the name `action`. `None` if that is unknown or needs further values.
     pub(super) fn parse(action: &str) -> Option<Self> {
         Some(match action {
             "hold" => Self::Hold,
@@ -79,11 +79,11 @@ impl Change {
     }
 }
 
-/// The codes of changes that [`undoing`] does not name.
+/// The codes of changes for which [`undoing`] returns `None`.
 const OTHER_CHANGES: [&str; 7] =
     ["asks-visitor", "taught", "unread", "queued", "retried", "assigned", "unassigned"];
 
-/// The name of the change that undoes one with this result; `None` if nothing can be undone.
+/// Returns the name of the change that undoes the change with the result `code`; `None` if none does.
 fn undoing(code: &str) -> Option<&'static str> {
     Some(match code {
         "done" => "reopen",
@@ -98,7 +98,7 @@ fn undoing(code: &str) -> Option<&'static str> {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Removal {
-    /// Whether to remove everything from the submission's address, rather than the submission.
+    /// Whether to remove all data from the submission's address, instead of only this submission.
     pub(super) is_erasure: bool,
     /// Whether the operator has seen what is removed.
     pub(super) is_confirmed: bool,
@@ -180,7 +180,7 @@ fn apply_all(
     Ok((code, done.len(), format!("&undo={undo}")))
 }
 
-/// Makes a change of each submission that still exists. An error ends the loop; the changes before it stay.
+/// Applies `change` to each submission that still exists. An error ends the loop; earlier changes stay.
 fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Result<Applied, StoreError> {
     let inbox = request.inbox;
     inbox.readers.with(|reader| {
@@ -475,11 +475,11 @@ pub(super) fn test_channel(
             let mut tests = inbox.tests.lock().unwrap_or_else(PoisonError::into_inner);
             tests.insert(channel.name.clone(), ChannelTest { at, sentence, outcome });
             inbox.testing.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel.name);
-            // Ignore the error: the response may not be waiting any more.
+            // Ignore the error: the response may have stopped waiting for the result.
             let _ = done.send(());
         });
         if can_wait {
-            // After this time, the page says that the message is being sent.
+            // After `TEST_PATIENCE` without a result, the page says that the message is being sent.
             let _ = result.recv_timeout(TEST_PATIENCE);
         }
     }

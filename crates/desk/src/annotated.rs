@@ -7,7 +7,7 @@ use uuid::Uuid;
 use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
 use frontdesk_inbox::submission::Submission;
 
-/// How many submissions are read before their annotations. Limits the memory that their notes need.
+/// Number of submissions that are read at a time with their notes, to limit the memory for the notes.
 const GROUP: usize = 64;
 
 /// A submission with what operators added to it.

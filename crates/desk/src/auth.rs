@@ -133,7 +133,7 @@ fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
 pub(super) struct Cookies {
     /// Whether the browser uses HTTPS.
     is_secure: bool,
-    /// The port of the listener: cookies of one host are shared by all of its ports.
+    /// The listener's port, part of the cookies' names because a host's cookies are shared by all its ports.
     port: Option<u16>,
 }
 
@@ -162,7 +162,7 @@ impl Cookies {
         format!("{}-form", self.name())
     }
 
-    /// The name of the cookie of a browser that has asked for a link.
+    /// The name of the cookie that identifies a browser that has requested a login link.
     pub(super) fn login_name(&self) -> String {
         format!("{}-login", self.name())
     }
@@ -182,7 +182,7 @@ impl Cookies {
         self.header_for(&pair, "Lax")
     }
 
-    /// A `Set-Cookie` value that removes the cookie of a browser that has asked for a link.
+    /// A `Set-Cookie` value that removes the cookie of a browser that has requested a login link.
     pub(super) fn login_removal(&self) -> HeaderValue {
         self.header(&format!("{}=; Max-Age=0", self.login_name()))
     }

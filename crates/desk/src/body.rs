@@ -43,7 +43,7 @@ impl Body for DeskBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    /// The next chunk. Fails if a stream's sender is dropped before `StreamChunk::End`.
+    /// Polls the next chunk. Fails if a stream's sender is dropped before `StreamChunk::End`.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -75,12 +75,12 @@ pub(super) struct ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// Must be called on a blocking thread of the runtime (`spawn_blocking`), because sending blocks.
+    /// Call this on a blocking thread of the runtime (`spawn_blocking`), because the writer blocks.
     pub(super) fn new(sender: ChunkSender) -> Self {
         Self { sender, buffer: Vec::new(), runtime: Handle::current() }
     }
 
-    /// Sends the rest, and completes the response.
+    /// Sends the remaining bytes, and completes the response.
     pub(super) fn finish(mut self) -> io::Result<()> {
         io::Write::flush(&mut self)?;
         self.send(StreamChunk::End)
@@ -93,7 +93,7 @@ impl ChunkWriter {
 }
 
 impl io::Write for ChunkWriter {
-    /// Collects the bytes, and sends all collected ones once there are [`CHUNK`] of them.
+    /// Collects bytes. Sends all collected bytes once their number reaches [`CHUNK`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= CHUNK {

@@ -15,7 +15,7 @@ const MAX_LABELS: usize = 7;
 /// The number of series with a color of their own in the style sheet.
 pub(super) const MAX_SERIES: usize = 5;
 
-/// The counts of one kind: one part of each bar. The first series is at the bottom.
+/// The counts of one kind, drawn as one part of each bar. The first series is at the bottom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Series {
     pub(super) name: String,
@@ -33,7 +33,7 @@ pub(super) struct Chart<'a> {
     /// The prefix of the ids of the chart's elements; unique on the page.
     pub(super) id: &'a str,
     pub(super) title: &'a str,
-    /// The content in a sentence, for those who do not see the chart.
+    /// The content of the chart in one sentence, for readers who cannot see the chart.
     pub(super) summary: &'a str,
     /// The full names of the times.
     pub(super) times: &'a [String],
@@ -66,7 +66,7 @@ impl Chart<'_> {
                 line + 4
             );
         }
-        // Horizontal positions are in tenths.
+        // Horizontal positions are in tenths of a unit.
         let step = (WIDTH - LEFT - RIGHT) * 10 / self.times.len().max(1);
         let every = self.times.len().div_ceil(MAX_LABELS).max(1);
         for (at, sum) in sums.iter().enumerate() {

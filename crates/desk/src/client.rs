@@ -14,7 +14,7 @@ const BROWSERS: [(&str, &str); 9] = [
     ("Safari/", "Safari"),
 ];
 
-/// Operating systems by a part of the `User-Agent`. The first match counts.
+/// Operating systems, each with a text that identifies it in the `User-Agent`. The first match counts.
 const SYSTEMS: [(&str, &str); 7] = [
     ("iPhone", "an iPhone"),
     ("iPad", "an iPad"),
@@ -25,7 +25,7 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// A browser and its system, such as `Firefox on Linux`. Contains nothing of the header itself.
+/// Returns a browser and its system, such as `Firefox on Linux`. Never contains text from the header.
 pub(super) fn describe_client(agent: &str) -> String {
     let find =
         |names: &[(&str, &'static str)]| names.iter().find(|(part, _)| agent.contains(part)).map(|it| it.1);

@@ -13,7 +13,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// The day of a time, such as `28 November 2026`.
+    /// The date of a time, such as `28 November 2026`.
     pub(super) fn day(&self, time: Timestamp) -> String {
         time.to_zoned(self.zone.clone()).strftime("%-d %B %Y").to_string()
     }

@@ -32,7 +32,7 @@ pub fn write<E: From<std::io::Error>>(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> Result<usize, E> {
-    // Names of members of the JSON object. `_reasons` and `_notes` are lists there, and are joined here.
+    // Names of members in the JSON format. There `_reasons` and `_notes` are lists, which are joined here.
     const OTHERS: [&str; 12] = [
         "_repeats",
         "_source",

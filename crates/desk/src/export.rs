@@ -40,7 +40,7 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, 
         });
         let failure = match written {
             Ok(Ok(Ok(()))) => None,
-            // The client is gone, or too slow.
+            // The client has disconnected or reads too slowly, so do not log an error.
             Ok(Ok(Err(error))) if error.kind() == ErrorKind::BrokenPipe => None,
             Ok(Ok(Err(error))) => Some(error.to_string()),
             Ok(Err(error)) => Some(error.to_string()),

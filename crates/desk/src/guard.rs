@@ -59,7 +59,7 @@ impl GuardError {
         }
     }
 
-    /// The message for the operator.
+    /// The error in a sentence for the operator.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Host => {
@@ -117,7 +117,7 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'
     values.next().is_none().then_some(value)
 }
 
-/// Whether `Host`, with any port, and the authority of an absolute target, if any, are the domain.
+/// Whether `Host` (with any port) and the authority of an absolute target, if present, name the domain.
 fn is_for_domain(head: &Parts, host: &str, domain: Option<&HostName>) -> bool {
     let is_domain = |host: &str| {
         let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

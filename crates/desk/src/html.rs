@@ -49,7 +49,7 @@ static ASSETS: LazyLock<[Asset; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// Compresses an asset; empty if that fails.
+/// Compresses an asset. Returns an empty vector if that fails.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory does not fail.
@@ -127,8 +127,8 @@ impl Templates {
         });
         for (name, text) in TEMPLATES {
             if let Err(error) = environment.add_template(name, text) {
-                // Not expected, because a test renders each template.
-                tracing::error!(%error, template = name, "a template of the inbox is invalid");
+                // This error is not expected, because a test renders each template.
+                tracing::error!(%error, template = name, "a built-in template of the inbox is invalid; its pages respond with a 500");
             }
         }
         Self(environment)
@@ -141,7 +141,7 @@ impl Templates {
             Ok(html) => reply(status, "text/html; charset=utf-8", html),
             Err(error) => {
                 // Log only the kind of the error, because its details may quote a submission.
-                tracing::error!(kind = ?error.kind(), template = name, "cannot render a page of the inbox");
+                tracing::error!(kind = ?error.kind(), template = name, "cannot render a page of the inbox; the response is a 500");
                 reply(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "text/plain; charset=utf-8",
@@ -182,7 +182,7 @@ fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) ->
     response
 }
 
-/// 303 to one of our own paths (RFC 9110 §15.4.4); to `/` if the path is no valid header value.
+/// A 303 redirect to a path of the interface (RFC 9110 §15.4.4); to `/` if the path is no valid header value.
 pub(super) fn see_other(path: &str) -> Reply {
     let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     // Paths are composed of ids, fixed texts and encoded parameters, so they are valid values.

@@ -115,7 +115,7 @@ fn note_object(note: &Note) -> Value {
     json!({ "at": format_utc(note.at), "user": note.user, "text": note.text })
 }
 
-/// A delivery with all its attempts. `due_at` and `obstacle` are null if there is none.
+/// A delivery with all its attempts, as JSON. `due_at` and `obstacle` are null if they are absent.
 fn delivery_object(delivery: &Delivery) -> Value {
     json!({
         "channel": delivery.channel,
@@ -130,7 +130,7 @@ pub fn obstacle_object(obstacle: &Obstacle) -> Value {
     json!({ "off": obstacle.off, "since": format_utc(obstacle.since), "answer": obstacle.answer })
 }
 
-/// An attempt. `ended_at`, `delivered` and `answer` are null if it has not ended or was interrupted.
+/// An attempt. `ended_at`, `delivered` and `answer` are null until it ends, or if it was interrupted.
 fn attempt_object(attempt: &Attempt) -> Value {
     json!({
         "number": attempt.number,

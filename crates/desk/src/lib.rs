@@ -9,7 +9,7 @@
 )]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// Requests.
+// Modules for requests.
 mod auth;
 mod client;
 mod guard;
@@ -21,12 +21,12 @@ mod route;
 mod state;
 mod strangers;
 
-// Changes.
+// Modules for changes.
 mod action;
 mod notice;
 mod work;
 
-// Pages.
+// Modules for pages.
 mod annotated;
 mod body;
 mod chart;

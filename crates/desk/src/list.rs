@@ -22,7 +22,7 @@ use frontdesk_inbox::submission::{Status, Submission};
 const SEARCH_TIME: Duration = Duration::from_millis(25);
 const PAGE_SIZE: usize = 40;
 
-/// One page of a list in its parts, each with a heading if there are two.
+/// One page of a list. If it has two parts, such as leads and sign-ups, each has a heading.
 #[derive(Default)]
 struct ListPage {
     parts: Vec<(Option<&'static str>, Vec<Submission>)>,
@@ -36,7 +36,7 @@ struct ListPage {
 }
 
 impl PageRequest<'_> {
-    /// The list with its filters. If a search runs out of time, the page says how far it has got.
+    /// The page of a list with its filters. If a search runs out of time, the page shows where it stopped.
     pub(super) fn list(&self) -> Result<Reply, StoreError> {
         let query = &self.query;
         self.render("list.html", "list", |reader| {
@@ -80,12 +80,12 @@ impl PageRequest<'_> {
         })
     }
 
-    /// The filter of a list for the operator.
+    /// The filter for the list that `query` describes, with this operator as the user.
     pub(super) fn filter_of(&self, query: &ListQuery) -> Filter {
         query.filter(&self.operator.user)
     }
 
-    /// Held submissions, to be released or discarded.
+    /// The page of held submissions, where operators release or discard them.
     pub(super) fn review(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
         let query = ListQuery { status: Some(Status::Held), before, ..ListQuery::default() };
@@ -158,7 +158,7 @@ fn read_list(
         before = None;
     }
     let signup_query = ListQuery { is_in_signups: true, ..query.clone() };
-    // The leads fill the page exactly: only find out whether the list continues with sign-ups.
+    // The leads fill the page exactly, so only find out whether sign-ups follow on the next page.
     if size == 0 {
         let has_more = may_have_any(&read(Some(signups), None, 1)?);
         list.next = has_more.then_some(ListQuery { before: None, ..signup_query });
@@ -167,7 +167,7 @@ fn read_list(
     let page = read(Some(signups), before, size)?;
     list.add(Some("Sign-ups"), page, &signup_query);
     if list.parts.iter().filter(|(_, rows)| !rows.is_empty()).count() == 1 && !query.is_in_signups {
-        // A list of one kind needs no heading.
+        // A list with submissions of only one kind needs no heading.
         list.parts.iter_mut().for_each(|(heading, _)| *heading = None);
     }
     Ok(list)
@@ -195,7 +195,7 @@ impl ListPage {
 /// A saved view as a template value, with a link to it. It is current if the list shown, whose first page has
 /// the encoded query `own_query`, is the same; an empty query never is.
 fn view_value(view: &SavedView, own_query: &str) -> Value {
-    // Only known parameters are used, so a stored view cannot lead anywhere else.
+    // Only known parameters are used, so a stored view cannot link to another page.
     let pairs = form_urlencoded::parse(view.query.as_bytes()).collect::<Vec<_>>();
     let query = ListQuery::from_pairs(pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref())));
     let is_current = !own_query.is_empty() && query.first_page().encoded() == own_query;
@@ -245,7 +245,7 @@ fn order_links(query: &ListQuery) -> Vec<Value> {
     vec![of("leads first", false), of("newest first", true)]
 }
 
-/// The filters by form, with one for all forms: those of the site, then those of stored definitions.
+/// Links that filter the list by form: one for all forms, then the site's forms, then stored definitions.
 fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -> Vec<Value> {
     let mut names: Vec<&str> = Vec::new();
     for form in form_set.iter().chain(stored.iter().copied()) {

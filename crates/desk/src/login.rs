@@ -25,7 +25,7 @@ use frontdesk_inbox::store::{DatabaseUrl, LoginState, StoreError};
 use frontdesk_inbox::submission::outcome::Outcome;
 use frontdesk_limits::{Admission, Source};
 
-/// A link to be mailed to a user.
+/// A mail with a login link for a user.
 struct LoginMail {
     database: DatabaseUrl,
     smtp: SmtpOptions,
@@ -36,13 +36,13 @@ struct LoginMail {
     /// The page to open after the login.
     to: Option<String>,
     site: String,
-    /// The browser that asked, in words.
+    /// A description of the browser that requested the link, such as `Firefox on Linux`.
     client: String,
     at: Timestamp,
 }
 
 impl LoginMail {
-    /// Stores the link and sends the mail. A failure is only logged: the response has been sent.
+    /// Stores the link and sends the mail. Only logs a failure, because the response has already been sent.
     async fn send(self) {
         let Self { database, user, browser, at, .. } = &self;
         let created = {
@@ -79,7 +79,7 @@ impl LoginMail {
         }
     }
 
-    /// The text of the mail: the link, which client asked for it, and when.
+    /// The text of the mail: the link, which client requested it, and when.
     fn text(&self, token: &SecretToken) -> String {
         let to = self.to.as_ref().map(|path| format!("&to={}", encode(path))).unwrap_or_default();
         let at = self.at.to_zoned(TimeZone::system()).strftime("%-d %B %Y, %H:%M %Z");
@@ -140,7 +140,7 @@ impl Visit {
         self.inbox.readers.with(|reader| reader.login_state(&token.hash(), browser.as_ref(), now))
     }
 
-    /// The cookie of the browser that asked for a link.
+    /// The cookie that identifies the browser that requested a link.
     fn browser(&self) -> Option<SecretToken> {
         cookie(&self.head.headers, &self.cookies().login_name()).and_then(SecretToken::parse)
     }
@@ -193,7 +193,7 @@ impl Visit {
             reply.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("600"));
             return Ok(reply);
         }
-        // Keep the browser's cookie: a second request must not make the link of the first one useless.
+        // Keep the browser's cookie. With another one, the link of an earlier request would no longer work.
         let browser = self.browser().map_or_else(SecretToken::generate, Ok)?;
         let mut reply = self.login_page(StatusCode::OK, context! { is_sent => true });
         set_cookie(&mut reply, self.cookies().login(&browser));
@@ -221,7 +221,9 @@ impl Visit {
             return;
         };
         let Ok(permit) = self.inbox.login_mails.clone().try_acquire_owned() else {
-            tracing::warn!("too many login links are being mailed: no mail was sent");
+            tracing::warn!(
+                "too many login links are being mailed at once: no mail was sent for a further request"
+            );
             return;
         };
         let mail = LoginMail {
@@ -253,7 +255,7 @@ impl Visit {
         });
     }
 
-    /// The browser that sent the request, in words.
+    /// Describes the browser that sent the request, such as `Firefox on Linux`.
     fn client(&self) -> String {
         let agent = self.head.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
         describe_client(agent.unwrap_or_default())

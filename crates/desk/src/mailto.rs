@@ -4,7 +4,7 @@ use super::request::encode;
 use frontdesk_forms::text::{cut_by, visible};
 use frontdesk_inbox::submission::Submission;
 
-/// Maximum length of a link in bytes: some programs do nothing with longer ones.
+/// Maximum length of a link in bytes. Some mail programs ignore longer links.
 const MAX_LINK: usize = 1_999;
 /// Maximum length of the site's title in a subject, in bytes before encoding.
 const MAX_TITLE: usize = 200;
@@ -122,7 +122,7 @@ fn quote(message: &str, limit: usize) -> String {
     if lines.is_empty() { lines } else { space + &lines }
 }
 
-/// The message as a quotation, encoded. Cuts it like [`quote`].
+/// The message as a quotation, encoded. Truncates the message like [`quote`] if it is too long.
 fn quote_lines(message: &str, limit: usize) -> String {
     let quoted = |text: &str, end: &str| {
         let lines = text.lines().map(|line| format!("> {line}\r\n")).collect::<String>();
@@ -138,7 +138,7 @@ fn quote_lines(message: &str, limit: usize) -> String {
         '\n' => encode("\r\n> ").len(),
         c => encoded_length(c),
     };
-    // Reserve bytes for the mark and the break of the first line, and for the end.
+    // Reserve bytes for the `> ` and the line break of the first line, and for the text at the end.
     let fixed = quoted("", end).len() + encode("> \r\n").len();
     let shown = cut_by(message, limit.saturating_sub(fixed), encoded_length);
     if shown.is_empty() { String::new() } else { quoted(shown, end) }

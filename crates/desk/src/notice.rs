@@ -22,7 +22,7 @@ impl Notice {
         Some(Self { text, count, undo: pairs.get("undo").and_then(|id| Uuid::try_parse(id).ok()) })
     }
 
-    /// The text, after the number of changed submissions if several were selected.
+    /// The text of the notice. Begins with the number of changed submissions if several were selected.
     pub(super) fn text(&self) -> String {
         match self.count {
             Some(1) => format!("1 submission: {}", self.text),

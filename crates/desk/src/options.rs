@@ -16,7 +16,7 @@ use frontdesk_screening::Lexicon;
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 128;
-/// Maximum number of threads for queries and changes. Exports have further ones.
+/// Maximum number of threads for queries and changes. Exports use additional threads.
 const MAX_THREADS: usize = 8;
 /// Maximum number of exports at a time. Each one occupies a thread while its client reads it.
 pub(super) const MAX_EXPORTS: usize = 4;
@@ -29,13 +29,13 @@ const MAX_CONNECTION_TIME: Duration = Duration::from_mins(15);
 pub struct DeskOptions {
     /// The name of the site, for titles and replies.
     pub title: String,
-    /// The name under which the interface is reached over TLS, and the only one there.
+    /// The host name of the interface over TLS. Over TLS, requests for other hosts are refused.
     pub domain: Option<HostName>,
     /// The public port of the site's TLS, for links to `domain` if the interface has no address of its own.
     pub tls_port: u16,
     /// The `Strict-Transport-Security` header of responses over TLS.
     pub hsts: Option<Hsts>,
-    /// Names under which the interface is reached, besides its address and `localhost`.
+    /// Host names at which the interface is reached, in addition to its address and `localhost`.
     pub hosts: Vec<HostName>,
     /// The request header, in lower case, in which trusted proxies name the user.
     pub user_header: Option<http::HeaderName>,
@@ -54,9 +54,9 @@ pub struct DeskOptions {
     pub confirms_addresses: bool,
     /// The texts of replies, by form, for the forms that configure one.
     pub replies: BTreeMap<String, ReplyTemplate>,
-    /// The phrases of the site, with which decisions teach screening; `None` for the built-in ones.
+    /// The site's phrases for screening, which learns from decisions; `None` for the built-in phrases.
     pub lexicon: Option<Arc<Lexicon>>,
-    /// The forms of the site, by which lists can be filtered, besides those of stored submissions.
+    /// The forms of the site. Lists can be filtered by these forms and by those of stored submissions.
     pub form_set: FormSet,
     /// The percent-encoded paths of pages that show a form.
     pub form_pages: Vec<String>,
@@ -68,12 +68,12 @@ pub struct DeskOptions {
 }
 
 impl DeskOptions {
-    /// The phrases with which decisions teach screening.
+    /// The phrases for screening, which learns from decisions about submissions.
     pub(super) fn lexicon(&self) -> Arc<Lexicon> {
         self.lexicon.clone().unwrap_or_else(Lexicon::built_in)
     }
 
-    /// The users, if there can be no others. Empty if a proxy names users, or if none are configured.
+    /// The configured users, if there cannot be other users. Empty if a proxy names users.
     pub fn only_users(&self) -> &[User] {
         if self.user_header.is_some() { &[] } else { &self.users }
     }
@@ -84,7 +84,7 @@ impl DeskOptions {
 pub enum ViewCounting {
     #[default]
     On,
-    /// Switched off in the configuration.
+    /// The configuration switches the counts off.
     Off,
     /// Page views are not counted, because the server runs for an author of pages (`serve --watch`).
     Watching,

@@ -37,13 +37,13 @@ pub(super) struct PageRequest<'a> {
     pub(super) inbox: &'a DeskState,
     pub(super) options: &'a DeskOptions,
     pub(super) operator: &'a InboxUser,
-    /// The list and the position that the URL names.
+    /// The list and the position in it that the URL specifies.
     pub(super) query: ListQuery,
     /// The notice of the change that redirected to this page.
     notice: Option<Notice>,
     /// The channel whose test has just been requested.
     pub(super) tested: Option<String>,
-    /// The number of days in the URL that statistics cover.
+    /// The number of days that statistics cover, as the URL specifies it.
     pub(super) days: Option<u16>,
     pub(super) clock: Clock,
 }
@@ -72,7 +72,7 @@ impl<'a> PageRequest<'a> {
         }
     }
 
-    /// Values that every page needs.
+    /// Returns the template values that every page needs.
     pub(super) fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
         let count = |status| reader.count_up_to(status, MAX_COUNTED).map(count_text);
         let [open, unread] = reader.count_open(MAX_COUNTED)?.map(count_text);
@@ -111,7 +111,7 @@ impl<'a> PageRequest<'a> {
         Ok(self.inbox.templates.page(StatusCode::OK, template, values))
     }
 
-    /// The values of a list's rows, which are numbered from `first` on.
+    /// Returns the template values of a list's rows. The number of the first row is `first`.
     pub(super) fn rows(
         &self,
         reader: &InboxReader,
@@ -133,7 +133,7 @@ impl<'a> PageRequest<'a> {
         let found = self.inbox.readers.with(|reader| {
             let Some(submission) = reader.get(id)? else { return Ok(None) };
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
-            // The page that follows a change, such as "mark as unread", does not mark as read.
+            // A page that follows a change, such as "mark as unread", must not mark the submission as read.
             if annotation.seen_at.is_none() && self.notice.is_none() && self.operator.role >= Role::Edit {
                 let marked = Editor::open(self.inbox.readers.database())
                     .and_then(|mut editor| editor.set_seen(id, true, self.clock.now));
@@ -170,7 +170,7 @@ impl<'a> PageRequest<'a> {
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "submission.html", values)))
     }
 
-    /// The configured channels, and others with a backlog.
+    /// The page of the configured channels, and of other channels that have a backlog.
     pub(super) fn channels(&self) -> Result<Reply, StoreError> {
         self.render("channels.html", "channels", |reader| {
             let queue = reader.queue()?;
@@ -281,7 +281,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// A page that asks before submissions are removed. Its form repeats the action and the ids in `values`.
+    /// A page on which the operator confirms a removal. Its form repeats the action and the ids in `values`.
     pub(super) fn confirm(&self, values: &Value) -> Result<Reply, StoreError> {
         self.render("confirm.html", "list", |_| Ok(values.clone()))
     }

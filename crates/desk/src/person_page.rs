@@ -15,7 +15,7 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Editor, Hash, InboxReader, PersonSummary, StoreError};
 use frontdesk_inbox::submission::Submission;
 
-/// How many submissions a page shows.
+/// Maximum number of submissions on one page.
 const PAGE_SIZE: usize = 50;
 
 impl PageRequest<'_> {
@@ -44,7 +44,7 @@ impl PageRequest<'_> {
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "person.html", values)))
     }
 
-    /// `Ada Lovelace wrote three times since March 2026`, or `… wrote once, in March 2026`.
+    /// A heading such as `Ada Lovelace wrote three times since March 2026`.
     fn heading(&self, name: Option<&str>, summary: PersonSummary) -> String {
         let name = name.map_or_else(|| "The sender of encrypted submissions".to_owned(), visible);
         let month = summary.first_at.to_zoned(self.clock.zone.clone()).strftime("%B %Y").to_string();
@@ -52,7 +52,7 @@ impl PageRequest<'_> {
         format!("{name} wrote {}{since} {month}", times(summary.submissions))
     }
 
-    /// Rows as in the list, with the notes of each submission.
+    /// The template values of rows as in a list, with the notes of each submission.
     fn person_rows(
         &self,
         reader: &InboxReader,

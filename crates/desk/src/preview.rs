@@ -8,13 +8,13 @@ use frontdesk_forms::text::{cut, fold};
 const MAX_PREVIEW: usize = 120;
 /// Maximum number of characters of a line that are examined; the rest of the line is left out.
 const MAX_LINE: usize = 300;
-/// Maximum length of a greeting with a name, in characters, and in words.
+/// Maximum length in characters of a greeting with a name; below, the maximum in words.
 const MAX_GREETING: usize = 60;
 const MAX_GREETING_WORDS: usize = 5;
 /// Maximum length of a closing line such as `Best regards`, in characters.
 const MAX_CLOSING: usize = 40;
 
-/// How messages begin, in the languages of the interface's words and some of their neighbors.
+/// The words with which greetings begin, in the languages of the interface and some other languages.
 static GREETINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     folded_all(&[
         "hello",
@@ -199,7 +199,7 @@ pub(super) fn preview(message: &str) -> String {
     let mut text = String::new();
     let mut is_start = true;
     for line in message.lines().map(|line| cut(line.trim(), MAX_LINE)) {
-        // `line` is cut already, because folding a long line takes long for some letters.
+        // `line` is already truncated, because folding a long line is slow for some letters.
         let folded = fold(line);
         if is_end(line, &folded, is_start) {
             break;

@@ -12,7 +12,7 @@ use frontdesk_inbox::submission::Status;
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// How far operators are with the submissions of a list.
+/// The stage of work of the submissions in a list, such as open or done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListState {
     /// Neither done nor held nor spam.
@@ -45,7 +45,7 @@ impl ListState {
 /// Which submissions a list shows, and in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListQuery {
-    /// The form's name, which need not be configured.
+    /// The name of a form, which may also be a form that is no longer configured.
     pub(super) form: Option<String>,
     pub(super) status: Option<Status>,
     pub(super) state: Option<ListState>,
@@ -96,7 +96,7 @@ impl ListQuery {
         .collect()
     }
 
-    /// The parameters of the list's URL; empty for the list of all.
+    /// The parameters of the list's URL; empty for the list without filters.
     pub(super) fn encoded(&self) -> String {
         let pairs = self.to_pairs();
         encode_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())))
@@ -110,7 +110,7 @@ impl ListQuery {
         }
     }
 
-    /// The same list from its beginning.
+    /// The same list, but from its beginning.
     #[must_use]
     pub(super) fn first_page(&self) -> ListQuery {
         ListQuery { before: None, is_in_signups: false, ..self.clone() }
@@ -135,7 +135,7 @@ impl ListQuery {
         match self.state {
             Some(ListState::Open | ListState::Unread | ListState::Mine) => Filter {
                 is_done: Some(false),
-                // Held submissions wait for a review, and are not yet work to be done.
+                // Held submissions wait for a review, so a list of open work leaves them out.
                 is_held: self.status.is_none().then_some(false),
                 is_spam: Some(false),
                 is_unread: self.state == Some(ListState::Unread),

@@ -15,10 +15,10 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of parameters; further ones are ignored.
 const MAX_PAIRS: usize = 2000;
 
-/// Everything except unreserved characters (RFC 3986 §2.3).
+/// The characters to percent-encode: all except unreserved characters (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Decoded parameters in their order.
+/// Decoded parameters in their original order.
 #[derive(Debug, Default)]
 pub(super) struct Pairs(Vec<(String, String)>);
 
@@ -67,7 +67,7 @@ pub(super) async fn read_form(headers: &HeaderMap, body: &mut RequestBody) -> Op
 
 /// The value of a cookie. `None` if it is missing or occurs twice.
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    // Cookies of other sites of the domain may have any bytes.
+    // Cookies of other sites in the domain may contain any bytes, so compare bytes instead of text.
     let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
     let mut values = pairs.filter_map(|pair| {
         let pair = pair.trim_ascii();

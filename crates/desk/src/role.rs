@@ -5,11 +5,11 @@ use std::fmt;
 /// A user's permissions. Each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Reads, searches and exports submissions.
+    /// May read, search and export submissions.
     Read,
-    /// Also changes, discards and erases submissions.
+    /// May also change, discard and erase submissions.
     Edit,
-    /// Also sends test messages through channels, and sees and ends the sessions of other users.
+    /// May also send test messages through channels, and see and end the sessions of other users.
     Admin,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A user who logs in with a link in a mail, or whose role behind a proxy is not the usual one.
+/// A user who logs in with a link in a mail, or whose role behind a proxy is not the default role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// The e-mail address in lower case, which is also the user's name in the log.
@@ -55,7 +55,7 @@ pub(super) fn proxy_role(users: &[User], name: &str) -> Role {
     }
 }
 
-/// The user with this address, in any case.
+/// The user with this address, regardless of upper and lower case.
 pub(super) fn find_user<'a>(users: &'a [User], address: &str) -> Option<&'a User> {
     users.iter().find(|user| user.address.eq_ignore_ascii_case(address))
 }

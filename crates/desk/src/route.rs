@@ -34,7 +34,7 @@ pub(super) const HOME: &str = "/?state=open";
 /// Maximum number of submissions that one form may change; further ones are ignored.
 const MAX_IDS: usize = 500;
 
-/// A page, by its path.
+/// A page of the interface, selected by the path of the URL.
 pub(super) enum Page {
     List,
     Review,
@@ -52,7 +52,7 @@ pub(super) enum Page {
 }
 
 impl Page {
-    /// `None` if there is no page at this path.
+    /// Returns the page at `path`; `None` if there is none.
     pub(super) fn parse(path: &str) -> Option<Self> {
         Some(match path {
             "/" => Self::List,
@@ -72,9 +72,9 @@ impl Page {
     }
 }
 
-/// A form, by its path and its fields.
+/// A form that was sent, with the values from its path and its fields.
 enum Form {
-    /// Submissions that were selected in a list, and the path of the list.
+    /// A change of the submissions that were selected in a list, and the path of that list.
     Selected(Vec<Uuid>, Change, String),
     Submission(Uuid, SubmissionForm),
     /// The change to undo, and the path to return to.
@@ -155,7 +155,7 @@ impl Form {
     }
 }
 
-/// A change of a submission that is not a removal.
+/// Returns the change of a submission that `action` names; `None` for a removal or an unknown name.
 fn change_in(action: &str, fields: &Pairs) -> Option<Change> {
     Change::parse(action).or_else(|| Some(Change::Work(WorkChange::parse(action, fields)?)))
 }
@@ -211,7 +211,7 @@ fn needed_role(wanted: Wanted<'_>) -> Role {
     }
 }
 
-/// The submission in the path `/submissions/ID`.
+/// The id of the submission in a path such as `/submissions/ID`.
 fn submission_in(path: &str) -> Option<Uuid> {
     Uuid::try_parse(path.strip_prefix("/submissions/")?).ok()
 }
@@ -294,7 +294,7 @@ impl Handler for Desk {
                 reply
             }
             Ok(Ok(Err(panic))) => {
-                tracing::error!("{panic}: a page of the inbox cannot be shown");
+                tracing::error!(path = head.uri.path(), "{panic}: a page of the inbox cannot be shown");
                 plain(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "This page cannot be shown. The server's log has the reason.",
@@ -376,7 +376,7 @@ impl Visit {
             },
         };
         answered.unwrap_or_else(|error| {
-            tracing::warn!(%error, "a page of the inbox could not be shown");
+            tracing::warn!(path = self.head.uri.path(), %error, "a page of the inbox could not be shown");
             let sentence = format!("The inbox cannot be used at the moment: {error}.");
             inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "The inbox is not available", &sentence)
         })
@@ -486,7 +486,7 @@ impl Visit {
     }
 }
 
-/// Whether the path is that of a file for all pages, which needs no login and is in memory.
+/// Whether the path is that of an asset, such as the style sheet, which needs no login and is in memory.
 fn is_asset(path: &str) -> bool {
     ["/inbox.css", "/inbox.js", "/icon.svg", "/favicon.ico"].contains(&path)
 }

@@ -15,7 +15,7 @@ use frontdesk_http::Address;
 use frontdesk_inbox::store::{DatabaseUrl, Store};
 use frontdesk_limits::{LimitOptions, LocalLimiter, Quota};
 
-/// Maximum number of open streams of events; further pages are not live.
+/// Maximum number of open streams of events. Further pages are not updated live.
 const MAX_STREAMS: usize = 32;
 
 /// Requests for mails with login links that a client's address and its network may send. The quota `form` is
@@ -31,7 +31,7 @@ const MAX_MAILS: usize = 8;
 
 pub(super) struct DeskState {
     pub(super) store: Store,
-    /// The address of the listener, with its actual port. `None` if it has none of its own.
+    /// The address of the listener, with its actual port. `None` if the interface has no listener of its own.
     pub(super) address: Option<Address>,
     /// Limits requests without a login.
     pub(super) strangers: StrangerLimiter,
@@ -41,7 +41,7 @@ pub(super) struct DeskState {
     pub(super) login_sources: LoginSources,
     /// Limits the mails that are sent at a time.
     pub(super) login_mails: Arc<Semaphore>,
-    /// The options for which the sessions of removed users are being or have been ended.
+    /// The options for which the sessions of removed users have been ended or are being ended.
     pub(super) known_options: Mutex<Option<Weak<DeskOptions>>>,
     pub(super) readers: Readers,
     pub(super) templates: Templates,
@@ -53,9 +53,9 @@ pub(super) struct DeskState {
     pub(super) testing: Mutex<HashSet<String>>,
 }
 
-/// The streams of events, and the version of the list that they announce.
+/// The streams of events to browsers, and the version of the list, which the events announce.
 pub(super) struct LiveList {
-    /// Grows with each announced change of the list.
+    /// Increases with each announced change of the list.
     pub(super) version: watch::Sender<u64>,
     pub(super) streams: Arc<Semaphore>,
 }

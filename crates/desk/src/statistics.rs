@@ -25,7 +25,7 @@ const MAX_PAGES: usize = 1000;
 const MAX_VIEW_COUNTS: usize = 25_000;
 /// For how many days, including today, counts of page views are kept.
 const VIEW_DAYS: i64 = 400;
-/// From this number of views on, a page has a conversion rate: a rate of fewer says nothing.
+/// Minimum number of views for the conversion rate of a page: from fewer views, a rate means little.
 const MIN_VIEWS: usize = 100;
 /// Waiting, held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
@@ -33,11 +33,11 @@ const MAX_COUNTED: usize = 1000;
 const DEFAULT_DAYS: u16 = 30;
 /// The value of `days` that stands for the current month and the eleven before it.
 const YEAR: u16 = 365;
-/// Longer periods are shown by week, and the year by month.
+/// Maximum length of a period that is shown by day. Longer periods are shown by week, and a year by month.
 const MAX_DAYS_SHOWN: u16 = 31;
 const PERIODS: [u16; 4] = [7, DEFAULT_DAYS, 90, YEAR];
 
-/// The number of days that a URL asks for; [`DEFAULT_DAYS`] if that is not one of [`PERIODS`].
+/// The number of days that a URL requests; [`DEFAULT_DAYS`] if that is not one of [`PERIODS`].
 fn offered(days: Option<u16>) -> u16 {
     days.filter(|days| PERIODS.contains(days)).unwrap_or(DEFAULT_DAYS)
 }
@@ -46,12 +46,12 @@ fn name_of(days: u16) -> String {
     if days == YEAR { "12 months".to_owned() } else { format!("{days} days") }
 }
 
-/// A period that ends today, as days, weeks or months, and the equally long one before.
+/// A period that ends today, divided into days, weeks or months. Also covers the equally long one before.
 struct Period {
     days: u16,
     /// The first days of the intervals, and the day after the last one.
     bounds: Vec<Date>,
-    /// The first day of the period before.
+    /// The first day of the preceding period, with which this period is compared.
     before: Date,
 }
 
@@ -75,13 +75,13 @@ impl Period {
         self.bounds[0]
     }
 
-    /// The interval that contains a day of the period.
+    /// The index of the interval that contains `day`; `None` if the period does not contain it.
     fn index_of(&self, day: Date) -> Option<usize> {
         let index = self.bounds.partition_point(|bound| *bound <= day).checked_sub(1)?;
         (index + 1 < self.bounds.len()).then_some(index)
     }
 
-    /// The name of an interval, and the words before it in a sentence.
+    /// The name of an interval, such as `Day`, and the preposition before it in a sentence, such as `on`.
     fn unit(&self) -> (&'static str, &'static str) {
         match self.days {
             YEAR => ("Month", "in"),
@@ -123,11 +123,11 @@ fn start_of(day: Date, zone: &TimeZone) -> Timestamp {
     day.to_zoned(zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp())
 }
 
-/// The leads of a period.
+/// The leads of a period, and of the period before.
 struct Leads {
-    /// The number in each interval, by form; the form with the most leads first.
+    /// The number of leads in each interval, by form; the form with the most leads first.
     series: Vec<Series>,
-    /// The number of each of these forms in the period before.
+    /// The number of leads of each form in `series` in the period before.
     before: Vec<usize>,
 }
 
@@ -163,12 +163,12 @@ impl Leads {
 struct PageViews {
     /// The views by people, by agents and by others, in this order.
     series: [Series; 3],
-    /// The views of the period before; `None` if its counts are not kept, or too many to be added up.
+    /// The views of the period before; `None` if its counts are no longer kept or too many to add up.
     before: Option<Views>,
     total: Views,
     pages: Vec<(String, Views)>,
     referrers: Vec<(String, usize)>,
-    /// The first day that is counted, if that is not the first one of the period.
+    /// The first day with counts, if that is later than the first day of the period.
     cut_to: Option<Date>,
 }
 
@@ -230,7 +230,7 @@ impl PageViews {
 }
 
 impl PageRequest<'_> {
-    /// Leads and page views of the period that the URL names.
+    /// The page with the leads and page views of the period that the URL specifies.
     pub(super) fn statistics(&self) -> Result<Reply, StoreError> {
         self.render("statistics.html", "statistics", |reader| {
             let zone = &self.clock.zone;
@@ -277,7 +277,7 @@ impl PageRequest<'_> {
     }
 }
 
-/// The numbers of the period, each with a comparison.
+/// The key figures of the period, each compared with the period before.
 fn figures(period: &Period, leads: &Leads, views: &PageViews) -> Vec<Value> {
     let count: usize = leads.series.iter().map(Series::total).sum();
     let before: usize = leads.before.iter().sum();
@@ -347,7 +347,7 @@ fn source_tables(counts: &LeadCounts) -> Vec<Value> {
         .collect()
 }
 
-/// The name of a page or a host. An empty one stands for all that are not counted separately.
+/// The name of a page or a host. An empty name stands for all that are not counted separately.
 fn shown_name(name: &str) -> String {
     if name.is_empty() { "(others)".to_owned() } else { visible(name) }
 }

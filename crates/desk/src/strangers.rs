@@ -6,7 +6,7 @@ use http::StatusCode;
 use frontdesk_http::{Network, RequestContext, Scheme, is_trusted};
 use frontdesk_limits::{LimitOptions, LocalLimiter, Quota, Source};
 
-/// Requests without a valid login that a source and its network may send. The quota `form` is not used.
+/// Limits of requests without a valid login, per source and per network. The quota `form` is not used.
 const LIMITS: LimitOptions = LimitOptions {
     enabled: true,
     source: Quota { per_minute: 60, per_hour: 600 },

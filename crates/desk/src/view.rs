@@ -40,7 +40,7 @@ fn first_line(submission: &Submission) -> String {
     submission.email().filter(|email| *email != sender(submission)).map(visible).unwrap_or_default()
 }
 
-/// One row of a list.
+/// Returns the template values of one row of a list.
 pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, clock: &Clock) -> Value {
     let reasons = submission.screening.iter().flat_map(|screening| &screening.reasons);
     let reasons: Vec<Value> = reasons
@@ -79,7 +79,7 @@ pub(super) fn status_text(status: Status) -> &'static str {
     }
 }
 
-/// The values of a submission's page, including those of [`row`].
+/// Returns the template values of a submission's page, including those of [`row`].
 pub(super) fn details(
     submission: &Submission,
     annotation: &Annotation,

@@ -5,7 +5,7 @@ use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 use frontdesk_screening::verdict::Signal;
 
-/// The kind of the other end of a channel.
+/// The kind of receiver to which a channel delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Receiver {
     MailServer,
@@ -111,7 +111,8 @@ pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     if has(&["needs no confirmation", "no such mail any more"]) {
         return "This mail is not needed any more.".to_owned();
     }
-    if has(&["is sealed"]) {
+    // Earlier versions have stored the second text.
+    if has(&["submission is encrypted", "submission is sealed"]) {
         return "It is encrypted, so this server cannot send it any more.".to_owned();
     }
     "It could not be sent.".to_owned()
@@ -362,7 +363,7 @@ mod tests {
             (MailServer, "the address needs no confirmation any more", "This mail is not needed any more."),
             (
                 Unknown,
-                "the submission is sealed, so only its recipient can read it",
+                "the submission is encrypted, so only its recipient can read it",
                 "It is encrypted, so this server cannot send it any more.",
             ),
             (Unknown, "554 5.7.1 spam (the message, mail.example.com:25)", "The mail server refused it."),

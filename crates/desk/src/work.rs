@@ -18,7 +18,7 @@ const MAX_PEOPLE: usize = 50;
 
 pub(super) enum WorkChange {
     AddNote(String),
-    /// Replaces the text of a note; an empty one removes it.
+    /// Replaces the text of a note. An empty text removes the note.
     EditNote(Uuid, String),
     /// Assigns the submission to a user that the page offered; `None` removes the assignee.
     Assign(Option<String>),
@@ -41,7 +41,7 @@ pub(super) enum FollowUp {
 }
 
 impl WorkChange {
-    /// `None` if the action is not known, or if a field that it needs is missing.
+    /// Returns the change named `action`; `None` if that is unknown, or if a field that it needs is missing.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
         // Browsers send line breaks as CR LF; notes have LF.
         let text = || fields.get("note").unwrap_or_default().replace("\r\n", "\n");
@@ -114,7 +114,7 @@ impl WorkChange {
     }
 }
 
-/// The day of a follow-up, or the notice of what is wrong with it. Days of other centuries are typing errors.
+/// Returns the day of a follow-up, or the code of an error. A day outside of 2000 to 2099 is an error.
 fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     let today = now.date();
     let day = match when {
@@ -168,7 +168,7 @@ pub(super) fn annotation_values(annotation: Option<&Annotation>, clock: &Clock) 
     }
 }
 
-/// The values of notes, oldest first. `text` is as it was written, for editing.
+/// The template values of notes, oldest first. `text` is unchanged, so that the note can be edited.
 pub(super) fn note_values(notes: &[Note], operator: &str, clock: &Clock) -> Vec<Value> {
     let value = |note: &Note| {
         context! {
@@ -183,7 +183,7 @@ pub(super) fn note_values(notes: &[Note], operator: &str, clock: &Clock) -> Vec<
     notes.iter().map(value).collect()
 }
 
-/// The values of the part of a submission's page on which the team works.
+/// The template values of the notes, the assignee and the follow-up on a submission's page.
 pub(super) fn work_values(
     annotation: &Annotation,
     notes: &[Note],

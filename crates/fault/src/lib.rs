@@ -90,7 +90,7 @@ impl Fault {
     }
 }
 
-/// A configured value and the place where it is set, which faults name.
+/// A configured value and the place where it is set. Faults in the value name this place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed<T> {
     pub value: T,
@@ -122,7 +122,7 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let close = known.into_iter().filter_map(|candidate| {
         let its = candidate.chars().count();
         let most = 1 + its / 4;
-        // The distance is at least the difference in length, which is cheap to compare.
+        // The distance is at least the difference in length, so compare the lengths first, which is fast.
         let distance = (its.abs_diff(length) <= most).then(|| osa_distance(word, candidate))?;
         (distance <= most).then_some((distance, candidate))
     });

@@ -38,12 +38,12 @@ const MAX_ADDRESSES: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchTimeouts {
     pub resolve: Duration,
-    /// For all connection attempts together.
+    /// Time limit for all connection attempts together.
     pub connect: Duration,
     pub tls: Duration,
-    /// From sending the request to the end of the response header.
+    /// Time limit from sending the request to the end of the response header.
     pub answer: Duration,
-    /// For reading the response's body, up to the client's limit of bytes.
+    /// Time limit for reading the response's body, up to the client's limit of bytes.
     pub body: Duration,
 }
 
@@ -76,7 +76,7 @@ impl ExtraRoots {
     }
 }
 
-/// Returns the addresses of a name.
+/// A function that returns the IP addresses of a host name.
 pub type Resolve = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
 /// The source of addresses. All addresses of a name are checked before the client connects to one of them.
@@ -157,7 +157,7 @@ impl FetchError {
 pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
-    /// An error fails each request to an `https` URL.
+    /// The TLS settings. If this is an error, each request to an `https` URL fails with it.
     tls: Result<Arc<ClientConfig>, String>,
     timeouts: FetchTimeouts,
     user_agent: HeaderValue,
@@ -181,13 +181,13 @@ impl FetchClient {
         FetchClient { resolver, allow_private, tls, timeouts, user_agent, max_body_bytes: MAX_BODY_BYTES }
     }
 
-    /// Sends this `User-Agent` instead of `frontdesk/VERSION`.
+    /// Sets the `User-Agent` to send instead of `frontdesk/VERSION`.
     #[must_use]
     pub fn with_user_agent(self, user_agent: HeaderValue) -> FetchClient {
         FetchClient { user_agent, ..self }
     }
 
-    /// Reads up to this many bytes of a response's body, instead of 64 KiB.
+    /// Sets the maximum number of bytes of a response's body that are read, instead of 64 KiB.
     #[must_use]
     pub fn with_max_body(self, max_body_bytes: usize) -> FetchClient {
         FetchClient { max_body_bytes, ..self }

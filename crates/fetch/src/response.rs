@@ -50,7 +50,7 @@ pub struct ResponseRecorder<S> {
 pub struct Received(Arc<Mutex<Vec<u8>>>);
 
 impl Received {
-    /// The response that [`read_response`] finds in the bytes so far.
+    /// The response that [`read_response`] parses from the bytes received so far.
     pub fn response(&self) -> Option<FetchResponse> {
         read_response(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -69,7 +69,7 @@ impl<S> ResponseRecorder<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for ResponseRecorder<S> {
-    /// Also keeps a copy of the first 64 KiB. Fails once earlier reads have exceeded the maximum length.
+    /// Reads bytes, and copies the first 64 KiB. Fails if earlier reads have exceeded the maximum length.
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let recorder = self.get_mut();
         if recorder.length > recorder.max_bytes {
@@ -160,7 +160,7 @@ fn add_field(headers: &mut HeaderMap, field: &[u8]) {
     let name = HeaderName::from_bytes(field[..colon].trim_ascii());
     let value = HeaderValue::from_bytes(field[colon + 1..].trim_ascii());
     if let (Ok(name), Ok(value)) = (name, value) {
-        // Fails if the map has its maximum size.
+        // Appending fails if the map has its maximum size. The field is then omitted.
         let _ = headers.try_append(name, value);
     }
 }

@@ -94,7 +94,7 @@ pub struct Field {
     /// Whether a number may have decimal places.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_decimal: bool,
-    /// The first and the last day of a [`FieldKind::Date`]; empty if there is none.
+    /// The first and the last day that a [`FieldKind::Date`] accepts. An empty text means no limit.
     #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned_pair")]
     pub days: [&'static str; 2],
     #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned_list")]
@@ -137,7 +137,7 @@ pub enum DedupKey {
 /// The definition of a form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
-    /// Lowercase letters, digits and `-`, such as `contact`.
+    /// The form's name: lowercase letters, digits and `-`, such as `contact`.
     #[serde(deserialize_with = "interned")]
     pub name: Interned,
     /// The path of the form's endpoint: `/api/` and the form's name.
@@ -159,7 +159,7 @@ pub struct Form {
     /// The text of the button.
     #[serde(deserialize_with = "interned")]
     pub submit: Interned,
-    /// The sentence that thanks the visitor; empty for the site's own.
+    /// The sentence that thanks the visitor. If empty, the site's own sentence is used.
     #[serde(deserialize_with = "interned")]
     pub thanks: Interned,
     pub fields: Vec<Field>,
@@ -167,10 +167,10 @@ pub struct Form {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<Vec<Field>>,
     pub dedup_key: DedupKey,
-    /// The field that lists of submissions show as a heading; empty for the first e-mail address.
+    /// The field that lists of submissions show as a heading. If empty, they show the first e-mail address.
     #[serde(deserialize_with = "interned")]
     pub heading: Interned,
-    /// The field that lists of submissions show the beginning of; empty for the first long text.
+    /// The field whose beginning lists of submissions show. If empty, they show the first long text.
     #[serde(deserialize_with = "interned")]
     pub preview: Interned,
 }
@@ -184,17 +184,17 @@ static DEFINITIONS: LazyLock<Mutex<HashMap<DefinitionId, &'static Form>>> = Lazy
 static TEXTS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 
 impl Form {
-    /// The fields of both shapes.
+    /// The fields of the form, followed by those of its alternative.
     pub fn all_fields(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().chain(self.alternative.iter().flatten())
     }
 
-    /// The first field of either shape with this name.
+    /// The first field with this name, in the form or its alternative.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.all_fields().find(|field| field.name == name)
     }
 
-    /// Whether each shape has an e-mail address.
+    /// Whether the form, and its alternative if there is one, has an e-mail address.
     pub fn has_address(&self) -> bool {
         let has = |fields: &Vec<Field>| fields.iter().any(|field| field.kind == FieldKind::Email);
         has(&self.fields) && self.alternative.as_ref().is_none_or(has)
@@ -227,14 +227,14 @@ impl Form {
         serde_json::from_str(json).ok().map(Form::interned)
     }
 
-    /// The value that equals `form` and lives as long as the process.
+    /// Returns a definition that equals `form` and lives as long as the process.
     fn interned(form: Form) -> &'static Form {
         let mut known = DEFINITIONS.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(form.id()).or_insert_with(|| Box::leak(Box::new(form)))
     }
 }
 
-/// The equal text that lives as long as the process.
+/// Returns an equal text that lives as long as the process.
 fn intern(text: &str) -> &'static str {
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = texts.get(text) {
@@ -277,7 +277,7 @@ fn built_in(name: &str, text: &str) -> &'static Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormSet {
     forms: Vec<&'static Form>,
-    /// The names of forms whose files have faults, and are therefore not in the set, or not as written.
+    /// The names of forms whose files have faults, and which are therefore missing or not as written.
     faulty: Vec<String>,
 }
 
@@ -292,13 +292,13 @@ impl Default for FormSet {
 pub const MAX_FORMS: usize = 32;
 
 impl FormSet {
-    /// The two forms of a site without files of its own.
+    /// The two built-in forms, for a site without form files of its own.
     pub fn built_in() -> &'static FormSet {
         static BUILT_IN: LazyLock<FormSet> = LazyLock::new(|| FormSet::new([*WAITLIST, *CONTACT]));
         &BUILT_IN
     }
 
-    /// A set of these forms in this order. Drops those after the first [`MAX_FORMS`].
+    /// Creates a set of `forms` in the given order. Drops all forms after the first [`MAX_FORMS`].
     pub fn new(forms: impl IntoIterator<Item = &'static Form>) -> FormSet {
         FormSet { forms: forms.into_iter().take(MAX_FORMS).collect(), faulty: Vec::new() }
     }

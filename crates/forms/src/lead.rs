@@ -27,7 +27,7 @@ pub const LEAD_COLUMNS: [&str; LEAD_MEMBERS.len()] = [
     "lead_ref",
 ];
 
-/// The maximum length of a member, in characters.
+/// Maximum length in characters of a member of [`LeadSource`], such as `utm_source`.
 pub const MAX_LEAD_CHARS: usize = 255;
 
 /// The beginning of a member's name in a request body, such as `desk_utm_source`.

@@ -89,7 +89,7 @@ impl BodyEncoding {
                         digits.and_then(|digits| u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
                     let decoded = match unit {
                         Some(..0x80) => Some(1),
-                        // Each half of a surrogate pair counts as two of four bytes.
+                        // A surrogate pair becomes 4 bytes of UTF-8, so each of its halves counts as 2 bytes.
                         Some(0x80..0x800 | 0xd800..0xe000) => Some(2),
                         Some(_) => Some(3),
                         None => None,

@@ -97,7 +97,7 @@ const REGISTRY_LABELS: [&str; 19] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Provider {
     domains: Vec<&'static str>,
-    /// Whether the same name at each of the domains is the same mailbox.
+    /// Whether the same name at each of the provider's domains belongs to the same mailbox.
     is_one_account: bool,
     /// Characters that the provider ignores in the name.
     ignored: &'static str,
@@ -109,7 +109,7 @@ struct Provider {
     has_subdomains: bool,
 }
 
-/// The providers, and the index of the one that each domain belongs to.
+/// The providers, and for each domain, the index of its provider.
 struct Providers {
     all: Vec<Provider>,
     by_domain: HashMap<&'static str, usize>,
@@ -150,7 +150,7 @@ impl Provider {
         if let Some(provider) = find(domain) {
             return Some((provider, None));
         }
-        // No provider's domain has more than three labels.
+        // A provider's domain has at most three labels, so search only the last three.
         let (at, provider) =
             domain.rmatch_indices('.').take(3).find_map(|(at, _)| Some((at, find(&domain[at + 1..])?)))?;
         let name = domain[..at].rsplit('.').next().unwrap_or_default();
@@ -171,7 +171,7 @@ impl Provider {
     }
 }
 
-/// The text before the first `end`; the whole text if that is empty.
+/// The text before the first `end`; the whole text if the part before is empty.
 fn before(text: &str, end: char) -> &str {
     text.split(end).next().filter(|name| !name.is_empty()).unwrap_or(text)
 }

@@ -95,7 +95,7 @@ pub struct Extras {
     pub time_to_fill: Option<Duration>,
 }
 
-/// A valid entry, what screening reads besides, and the source of the lead.
+/// A valid entry, the additional members for screening, and the source of the lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedForm {
     pub entry: Entry,
@@ -154,7 +154,7 @@ pub(super) fn parse_texts(
 ) -> Result<Entry, Rejection> {
     let mut members = Members::new();
     for (field, value) in values {
-        // A menu without a selection sends an empty value.
+        // A menu without a selection sends an empty value, which is not one of the choices.
         if field.kind == FieldKind::Choices && value.chars().all(is_blank) {
             continue;
         }
@@ -257,7 +257,7 @@ fn check_field(field: &Field, given: Option<MemberValue>) -> Result<Option<Field
         (_, Some(MemberValue::Malformed)) => Err(vec![Problem::HalfCharacter]),
         (_, Some(MemberValue::Posted(text))) => check_text(field, &text),
         (FieldKind::Number, Some(MemberValue::Number(Some(number)))) => check_number(field, &number),
-        // A number out of range, or an array with an item that is no string.
+        // These have the right type, but are out of range or have an item that is no string.
         (FieldKind::Number, Some(MemberValue::Number(None)))
         | (FieldKind::Choices, Some(MemberValue::Other("an array"))) => Err(vec![Problem::NotAccepted]),
         (FieldKind::Consent, Some(MemberValue::Flag(true))) => Ok(Some(FieldValue::Flag(true))),
@@ -393,7 +393,7 @@ impl fmt::Display for InvalidField {
     }
 }
 
-/// The values that a field accepts: "an e-mail address such as ada@example.com".
+/// Describes the values that a field accepts, for example "a whole number from 1 to 10".
 fn expected(field: &Field) -> String {
     let example = field.example;
     let [least, most] = field.bounds;
@@ -421,20 +421,20 @@ fn expected(field: &Field) -> String {
     }
 }
 
-/// The options in quotation marks: `"A", "B" and "C"`.
+/// Lists the options in quotation marks: `"A", "B" and "C"`.
 fn list_options(field: &Field) -> String {
     let options: Vec<String> = field.options.iter().map(|option| format!("\"{option}\"")).collect();
     join_with_and(&options)
 }
 
-/// The required fields: " with `name`, `email` and `message`"; empty if there are none.
+/// Lists the required fields: " with `name`, `email` and `message`"; empty if there are none.
 fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
     let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
     if names.is_empty() { String::new() } else { format!(" with {}", join_with_and(&names)) }
 }
 
-/// Joins texts with commas, and the last one with "and".
+/// Joins texts with commas, with "and" before the last one.
 fn join_with_and(texts: &[String]) -> String {
     match texts.split_last() {
         Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),

@@ -4,7 +4,7 @@ use std::string::FromUtf8Error;
 
 use percent_encoding::percent_decode;
 
-/// A name or a value, still encoded.
+/// A name or a value from a form body or query, still percent-encoded.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a>(&'a [u8]);
 

@@ -140,7 +140,7 @@ impl Field {
         }
     }
 
-    /// The description, or else the label, and the first and the last day of a date.
+    /// The field's description, or its label if there is none, followed by the limits of a date.
     fn schema_description(&self) -> String {
         let text = if self.description.is_empty() { self.label } else { self.description };
         let days = match self.days {

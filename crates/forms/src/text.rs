@@ -36,7 +36,7 @@ fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     shown
 }
 
-/// Replaces unsafe characters in a JSON text without line breaks with `\uXXXX`.
+/// Escapes unsafe characters as `\uXXXX` in a JSON text, which must not contain line breaks.
 pub fn escape_unsafe_in_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for (c, is_unsafe) in unsafe_marked(json) {
@@ -82,7 +82,7 @@ pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     &text[..end]
 }
 
-/// The text if it has at most `limit` characters, otherwise its beginning with `…` as the last of them.
+/// The text, cut to `limit` characters with `…` as the last character if it is longer.
 pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit || text.chars().nth(limit).is_none() {
         return text.into();
@@ -98,7 +98,7 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 pub fn fold(text: &str) -> String {
     let mut folded_text = String::with_capacity(text.len());
     let mut rest = text;
-    // No diacritic changes an ASCII character, so that runs of them are folded at once.
+    // ASCII characters have no diacritics, so a run of them only needs lowercasing.
     while let Some(at) = rest.find(|c: char| !c.is_ascii()) {
         let (ascii, other) = rest.split_at(at);
         folded_text.extend(ascii.chars().map(|c| c.to_ascii_lowercase()));
@@ -110,14 +110,14 @@ pub fn fold(text: &str) -> String {
     folded_text
 }
 
-/// The characters of [`fold`], computed as they are needed.
+/// Like [`fold`], but returns an iterator over the folded characters instead of a string.
 pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     let is_letter = |c: &char| !matches!(c, '\u{300}'..='\u{36f}');
     let plain = text.chars().filter(|c| !is_invisible(*c)).nfkd().filter(is_letter);
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
 }
 
-/// A folded letter, or the letters that replace it.
+/// Replaces special letters by plain ones, such as `æ` by `ae`. Returns other characters unchanged.
 fn plain_letters(c: char) -> impl Iterator<Item = char> {
     let (first, second) = match c {
         'æ' => ('a', Some('e')),
@@ -160,7 +160,7 @@ pub fn escape_html(text: &str) -> String {
 /// emoji need, variants of ideographs (UTS #37), and flags such as that of Scotland (UTS #51, ED-14a).
 pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = None;
-    // How many of the next characters are part of a flag.
+    // The number of next characters that are part of a flag emoji.
     let mut in_flag = 0;
     text.char_indices().map(move |(at, c)| {
         let is_part = in_flag > 0 || (is_ideographic_variation(c) && before.is_some_and(is_ideograph));
@@ -187,13 +187,13 @@ fn is_ideographic_variation(c: char) -> bool {
     matches!(c, '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Whether a character is an ideograph, by the blocks that have the property `Ideographic`.
+/// Whether a character is an ideograph: in one of the blocks that have the property `Ideographic`.
 fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Whether a character is unsafe, apart from the text around it. See [`unsafe_marked`].
+/// Whether a character is unsafe, regardless of the text around it. See [`unsafe_marked`].
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = matches!(c,
         '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');

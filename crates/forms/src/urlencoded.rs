@@ -31,7 +31,7 @@ impl PostedForm {
                 let value = decode(value)?.replace("\r\n", "\n");
                 let value = if field.kind == FieldKind::Email { value.trim().to_owned() } else { value };
                 let is_list = field.kind == FieldKind::Choices;
-                // More values than options are a fault already; do not keep them all.
+                // A list with more values than options is invalid, so stop storing further values.
                 let is_full = posted.values.iter().filter(|(known, _)| known.name == field.name).count()
                     > field.options.len();
                 match posted.values.iter_mut().find(|(known, _)| known.name == field.name) {
@@ -61,12 +61,12 @@ impl PostedForm {
         }
     }
 
-    /// The decoded value of a field, the first one of a list; empty if it was not sent.
+    /// The decoded value of a field; for a list, the first value. Empty if the field was not sent.
     pub fn value(&self, name: &str) -> &str {
         self.all_values(name).next().unwrap_or_default()
     }
 
-    /// The decoded values of a field of which several may be sent.
+    /// All decoded values of a field, such as the selected options of a list; none if it was not sent.
     pub fn all_values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.values.iter().filter(move |(field, _)| field.name == name).map(|(_, value)| &**value)
     }

@@ -25,7 +25,7 @@ pub enum FieldValue {
 }
 
 impl FieldValue {
-    /// The text of a written value, a day or an option; `None` for numbers, flags and lists.
+    /// The text of a string value; `None` for numbers, flags and lists.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             FieldValue::Text(text) => Some(text),
@@ -42,7 +42,7 @@ impl FieldValue {
         }
     }
 
-    /// The value for people: an integer without decimal places, `yes` for a consent, options with commas.
+    /// Formats the value for people: integers without decimals, `yes` for a consent, options with commas.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
             FieldValue::Text(text) => Cow::Borrowed(text),
@@ -85,22 +85,22 @@ impl Field {
     }
 }
 
-/// Why a field is invalid. The field says what would be right.
+/// Why a field's value is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     Missing,
     /// The field is required and has no visible characters.
     Empty,
-    /// The JSON type of the value, which is not that of the field.
+    /// The value has this JSON type, which is not the field's type.
     WrongType(&'static str),
-    /// The number of characters in the text, which exceeds the field's maximum.
+    /// The text has this many characters, more than the field's maximum.
     TooLong(usize),
     NotAnAddress,
     ControlCharacter,
     Nul,
     /// The string has half of a surrogate pair.
     HalfCharacter,
-    /// The value has the right JSON type, but is none that the field accepts.
+    /// The value has the right JSON type, but is not one of the values that the field accepts.
     NotAccepted,
 }
 
@@ -263,7 +263,7 @@ pub fn telephone_number(text: &str) -> Option<String> {
     }
     let digits = |number: &str| number.chars().filter(char::is_ascii_digit).collect::<String>();
     let without_zero = digits(&number.replacen("(0)", "", 1));
-    // Without at least five digits, the normal form would not be a telephone number.
+    // Drop `(0)` only after a country code, and only if at least five digits remain.
     let digits = if plus.is_empty() || without_zero.len() < 5 { digits(number) } else { without_zero };
     let mut normal = format!("{plus}{digits}");
     if !extension.is_empty() {
@@ -295,7 +295,7 @@ pub fn web_address(text: &str) -> Option<String> {
         return None;
     }
     let url = url::Url::parse(&whole).ok()?;
-    // The normal form of a character can be one that is not accepted, such as a parenthesis.
+    // Check the host again: normalization can produce forbidden characters, such as a parenthesis.
     url.host_str().is_some_and(is_authority).then(|| url.to_string())
 }
 

@@ -83,7 +83,7 @@ fn is_valid_authority(value: &[u8]) -> bool {
     match text.strip_prefix(host) {
         Some("") => true,
         Some(port) => port.strip_prefix(':').is_some_and(is_port),
-        // User information, which is not permitted, precedes the host.
+        // The value has user information before the host, which is not permitted.
         None => false,
     }
 }

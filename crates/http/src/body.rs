@@ -22,9 +22,9 @@ const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 pub struct RequestBody {
     body: Incoming,
     slot: Arc<Slot>,
-    /// The connection, if it is a private listener's.
+    /// The connection, if a private listener accepted it; otherwise `None`.
     private: Option<Arc<PrivateConn>>,
-    /// Protects a private connection from being closed at a limit, once the request is complete.
+    /// Keeps a private connection open when a connection limit is reached, once its request is complete.
     pub(super) answering: Option<Answering>,
 }
 
@@ -82,7 +82,7 @@ impl RequestBody {
         Ok(read)
     }
 
-    /// A response body that is charged to the connection until all of it is sent.
+    /// A response body whose memory is charged to the connection until all of it is sent.
     pub fn charged_response(&self, text: String) -> Bytes {
         charged(&self.slot, text)
     }
@@ -105,7 +105,7 @@ impl RequestBody {
     }
 }
 
-/// Text that is charged until its last reference is dropped.
+/// Text whose memory is charged to a connection until the last reference to it is dropped.
 struct ChargedText {
     text: String,
     _charge: Charge,

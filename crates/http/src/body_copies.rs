@@ -37,14 +37,14 @@ const REQUESTS_BEFORE_COPY: u32 = 2;
 /// Once this many bodies are remembered, those without a copy are forgotten.
 const MAX_REMEMBERED: usize = 1024;
 
-/// The kernel sends whole pages with fewer instructions, so each copy begins on one.
+/// Copies begin at multiples of this size, because the kernel sends whole pages with fewer instructions.
 const PAGE: u64 = 4096;
 
 /// The copies that all workers share.
 #[derive(Debug, Default)]
 pub(super) struct BodyCopies {
     state: Mutex<State>,
-    /// The folder of the files; `None` for memory files.
+    /// The folder in which the files are created; `None` for files in memory.
     folder: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ struct State {
     bodies: HashMap<usize, CopiedBody>,
     segment: Option<Segment>,
     full: Option<Segment>,
-    /// The address of the snapshot of the last request.
+    /// The address of the last request's snapshot. A new address shows that the site was reloaded.
     snapshot: usize,
     /// Whether the system has refused to create or extend a file, so that there are no more copies.
     is_unavailable: bool,
@@ -64,7 +64,7 @@ struct State {
 
 #[derive(Debug)]
 struct CopiedBody {
-    /// Keeps the memory in use, so that no other body gets this address.
+    /// Keeps the body's memory allocated, so that no other body gets the same address.
     body: Bytes,
     requests: u32,
     copy: Option<FileBody>,
@@ -88,7 +88,7 @@ impl BodyCopies {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.snapshot != snapshot {
             state.snapshot = snapshot;
-            // Forget the bodies that no site has any more.
+            // Forget the bodies that only this map still refers to: no snapshot of the site has them.
             state.bodies.retain(|_, known| !known.body.is_unique());
         }
         let address = body.as_ptr().addr();
@@ -106,7 +106,7 @@ impl BodyCopies {
         None
     }
 
-    /// The memory of all copies, in bytes. Those on a disk are part of the system's cache.
+    /// The memory of all copies in bytes. For files on a disk, this memory is part of the page cache.
     pub(super) fn bytes(&self) -> u64 {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.segment.iter().chain(&state.full).map(|segment| segment.used).sum()
@@ -161,7 +161,7 @@ impl State {
         Ok(FileBody::new(segment.file.clone(), offset, length))
     }
 
-    /// Starts a new file, and drops the copies in the one before the current one.
+    /// Starts a new file. Keeps the copies in the current file, and drops those in the file before that.
     fn start_next(&mut self) {
         let full = self.segment.take();
         let Some(old) = std::mem::replace(&mut self.full, full) else { return };
@@ -202,7 +202,7 @@ mod tests {
         vec![number; length].into()
     }
 
-    /// Requests `body` until it should have a copy, checks the copy's content, and returns it.
+    /// Requests `body` often enough to have it copied, checks the copy's content, and returns the copy.
     fn copy_of(copies: &BodyCopies, body: &Bytes, max_memory: u64) -> Option<FileBody> {
         let copies: Vec<_> =
             (0..REQUESTS_BEFORE_COPY).map(|_| copies.find(body, 1, Some(max_memory))).collect();

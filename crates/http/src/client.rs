@@ -40,7 +40,7 @@ impl ForwardedHeader {
                 b',' if !quoted => return at + 1,
                 b'"' if self == Self::Forwarded => {
                     let escapes = list[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-                    // An escaped quote is inside the string. The opening quote follows `=`, not a backslash.
+                    // An escaped quote does not end a string. A quote that begins one follows `=`.
                     quoted = !quoted || escapes % 2 == 1;
                 }
                 _ => {}
@@ -117,7 +117,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
             [b';', after @ ..] => after,
             _ => return None,
         };
-        // RFC 7239 permits one `for` in an element. If there are two, the client may have forged either.
+        // RFC 7239 permits one `for` per element. Reject two, because the client may have forged one of them.
         if name.eq_ignore_ascii_case(b"for") && found.replace(value).is_some() {
             return None;
         }
@@ -140,7 +140,7 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     None
 }
 
-/// Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1`, as many proxies write it.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1` without brackets.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port): (IpAddr, &str) = if let Some(rest) = text.strip_prefix('[') {

@@ -32,13 +32,13 @@ struct OpenConns {
 /// The reserve is a sixteenth of `max_connections`. Once only the reserve is left, idle connections are
 /// evicted, up to a sixteenth of `max_connections` at a time.
 const RESERVE: usize = 16;
-/// While only the reserve is left, networks that have this many connections cannot open further ones.
+/// Networks with this many connections cannot open further ones while only the reserve is free.
 const MAX_IN_RESERVE: usize = 4;
 /// The minimum time between two evictions. Evicted connections take a moment to close.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 impl OpenConns {
-    /// Whether only the reserve is left.
+    /// Whether only the reserve of a sixteenth of `max_connections`, or less, is free.
     fn is_nearly_full(&self, options: &Options) -> bool {
         self.all + options.max_connections / RESERVE >= options.max_connections
     }
@@ -54,7 +54,7 @@ impl OpenConns {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        // Always evict at least one more: a slow request can keep an evicted connection open for a long time.
+        // Evict at least one connection per call: connections that are already closing may take long.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
         let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());

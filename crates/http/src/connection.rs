@@ -23,13 +23,13 @@ pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 /// Minimum rate at which a client must read a response, in bytes per second.
 pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 
-/// How much of the responses has been sent. Both lengths are totals over all responses since `began`.
+/// How much of the responses since `began` has been sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
-    /// Length of the bodies in bytes.
+    /// Total length of the response bodies in bytes.
     pub(super) length: u64,
-    /// Bytes written to the stream, including headers.
+    /// Total number of bytes written to the stream, including headers.
     pub(super) written: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>
     tokio::time::sleep(LAST_REQUEST_GRACE).await;
 }
 
-/// The waker of the last poll. A future that already has it need not be polled just to register it.
+/// The waker of the last poll. It stays registered, so a poll only to register the same waker is needless.
 #[derive(Debug, Default)]
 struct LastWaker(Option<Waker>);
 

@@ -48,7 +48,7 @@ const CLOSE_REASONS: [&str; 12] = [
     "glitches",
 ];
 
-/// The counters of a server, since its start.
+/// Counts the connections of a server since its start.
 #[derive(Debug, Default)]
 pub struct Counters {
     opened: AtomicU64,
@@ -70,7 +70,7 @@ impl Counters {
         self.opened().saturating_sub(closed)
     }
 
-    /// How many connections the server closed or refused, by reason. Each name is fit for a metric's label.
+    /// How many connections the server closed or refused, by reason. The names are used as metric labels.
     pub fn closed_by_server(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CLOSE_REASONS.into_iter().zip(self.close_reasons.iter().map(|count| count.load(Relaxed)))
     }

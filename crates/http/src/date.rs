@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::time::Instant;
 
-/// The value of `Date` (RFC 9110 §6.6.1), and until when it is current.
+/// The value of `Date` (RFC 9110 §6.6.1), and the time at which it must be updated.
 #[derive(Debug)]
 pub struct CurrentDate {
     value: HeaderValue,
@@ -29,19 +29,19 @@ impl CurrentDate {
         Self { value: HeaderValue::from_static(""), line: String::new(), until: None }
     }
 
-    /// The value at `now`, which must be the present.
+    /// The value of `Date`. `now` must be the current time.
     pub fn value_at(&mut self, now: Instant) -> &HeaderValue {
         self.update(now);
         &self.value
     }
 
-    /// The header line at `now`, which must be the present.
+    /// The header line with the date. `now` must be the current time.
     pub(super) fn line_at(&mut self, now: Instant) -> &str {
         self.update(now);
         &self.line
     }
 
-    /// Reads the system clock and formats the date, once the second of the current value has passed.
+    /// Reads the system clock and formats the date, unless the current value is still from this second.
     fn update(&mut self, now: Instant) {
         if self.until.is_some_and(|until| now < until) {
             return;

@@ -227,7 +227,7 @@ impl UnsentResponse {
         self.head.len() as u64 + self.body.len()
     }
 
-    /// Writes as much as the stream accepts, removes that from this part, and returns how many bytes it was.
+    /// Writes as many bytes as the stream accepts, removes them from `self`, and returns their number.
     fn poll_write<S: ResponseStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -270,7 +270,7 @@ fn poll_write_response<S: ResponseStream>(
 /// Markdown of pages, a few kilobytes each, and separators.
 const SLICES: usize = 32;
 
-/// Writes bytes of `head`, or of `body` behind it, once. Returns how many; at least one.
+/// Calls the stream's write once with `head`, followed by `body`. Returns the number of bytes, at least 1.
 fn poll_write_once<S: ResponseStream>(
     cx: &mut Context<'_>,
     stream: &mut S,

@@ -59,7 +59,7 @@ pub(super) async fn serve<H: PublicHandler>(
                 return;
             }
         } else {
-            // The proxy opened the connection for itself, for example for a health check.
+            // The PROXY header names no client, for example for a health check, so ignore forwarding headers.
             peer.trust = Trust::Never;
         }
     }

@@ -34,7 +34,7 @@ pub(super) async fn serve<H: PublicHandler, S: ResponseStream>(
     mut stream: S,
     timer: Rc<ConnTimer>,
 ) {
-    // Skip the fast path during shutdown: only hyper's responses announce that the connection will close.
+    // The fast path is not used during shutdown: only hyper announces that the connection will close.
     let fast_path = (**conn.worker.server.snapshot.load()).as_ref().fast_path;
     if fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
         match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
@@ -112,7 +112,7 @@ async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
         .max_headers(MAX_FIELDS)
         // A client that has closed its sending side may still read the response.
         .half_close(true)
-        // The timer has a deadline for every phase, including reading the header.
+        // hyper's own timeout is not needed: the timer has a deadline for every phase, including the header.
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -129,7 +129,7 @@ async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
         connection.as_mut().graceful_shutdown();
         run_until_deadline(|| timer.deadline(), connection).await
     };
-    // Ignore errors: the client has disconnected, or hyper has responded to invalid HTTP if possible.
+    // Only count a missed deadline: a connection error means that the client has left or sent invalid HTTP.
     if watched.is_none() {
         worker.server.counters.record_close(timer.close_reason());
     }

@@ -88,7 +88,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // A connection opened while draining stays open until the server stops: its client would only reconnect.
+    // Keep a connection that was opened while draining until the server stops: its client would reconnect.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
     let (is_over, is_overdue) = tokio::select! {
@@ -132,7 +132,7 @@ async fn respond<H: PublicHandler>(
     let (mut head, mut body) =
         service::respond(&worker, scheme, peer, request, &active_request.conn.slot).await.into_parts();
     if is_head {
-        // Keep the headers of the GET response, but not its body (RFC 9110 §9.3.2).
+        // A response to HEAD has the headers of the GET response, but no body (RFC 9110 §9.3.2).
         if !body.is_empty() {
             head.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
         }
@@ -222,7 +222,7 @@ impl Http2Conn {
 }
 
 impl Observer for Rc<Http2Conn> {
-    /// Fails if the client has sent too many abusive frames.
+    /// Updates the deadlines and the memory charge. Fails if the client has sent too many abusive frames.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         self.first_byte.set(None);
@@ -276,7 +276,7 @@ struct ChunkedBody {
 
 impl Body for ChunkedBody {
     type Data = Bytes;
-    /// A file has become too short or was modified. hyper then resets the stream.
+    /// The file was truncated or modified while being sent. hyper then resets the stream.
     type Error = io::Error;
 
     /// The next piece of at most [`CHUNK`] bytes. Never waits.

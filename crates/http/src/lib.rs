@@ -7,7 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// The interface.
+// Modules of the public interface.
 mod counters;
 mod handler;
 mod options;
@@ -15,7 +15,7 @@ mod run;
 mod server;
 mod shutdown;
 
-// Connections, from the socket to the protocol.
+// Modules for connections, from the socket to the detected protocol.
 mod balance;
 mod conn_limits;
 mod connection;
@@ -32,7 +32,7 @@ mod socket;
 pub mod tls;
 mod worker;
 
-// Requests.
+// Modules for requests and responses.
 mod ambiguity;
 mod body;
 mod body_copies;

@@ -144,20 +144,20 @@ async fn accept<H: PublicHandler>(
             }
         }
     }
-    // Closing the socket would reset the connections in its queue, even those that have sent a request.
+    // Accept the queued connections before the socket closes, which would reset them.
     for (stream, peer) in std::iter::from_fn(|| listener.accept_waiting()).take(MAX_QUEUED) {
         admit(stream, peer);
     }
 }
 
-/// Logs the first of several errors of accepting connections on a listener, and their end.
+/// Logs when accepting connections on a listener begins to fail, and when it works again.
 #[derive(Default)]
 pub(super) struct AcceptOutage {
     is_failing: bool,
 }
 
 impl AcceptOutage {
-    /// Records an error. Logs it with the address unless the outage has begun earlier.
+    /// Records an error. Logs it with the address if it is the first of an outage.
     pub(super) fn begin(&mut self, listener: &Listener, error: &io::Error) {
         if !std::mem::replace(&mut self.is_failing, true) {
             let address = listener.address().map(|address| address.to_string()).unwrap_or_default();
@@ -199,7 +199,7 @@ impl Reserve {
         self.reopen();
     }
 
-    /// Reopens the spare descriptor. An earlier attempt may have failed because none was free.
+    /// Reopens the spare descriptor if an earlier attempt failed because no descriptor was free.
     fn reopen(&mut self) {
         if self.0.is_none() {
             *self = Self::new();

@@ -10,16 +10,16 @@ use super::trusted_proxies::Network;
 /// Time limits for a connection and its requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// From accepting a connection to its first byte.
+    /// Time limit from accepting a connection to its first byte.
     pub first_byte: Duration,
-    /// From the first byte of a request to the end of its header.
+    /// Time limit from the first byte of a request to the end of its header.
     pub header: Duration,
-    /// For reading the body of a form.
+    /// Time limit for reading the body of a form.
     pub body: Duration,
     /// Between two requests on a connection, and between two reads of a response; on average, a client must
     /// read 16 KiB per second. Connections from trusted proxies may be idle for longer.
     pub idle: Duration,
-    /// From the end of a request's header to the beginning of the response.
+    /// Time limit from the end of a request's header to the beginning of the response.
     pub exchange: Duration,
 }
 

@@ -100,7 +100,7 @@ pub(super) fn parse<'h, 'b>(
             (7, Some(b'p')) if is("purpose") => is_prefetched |= is_prefetch(value),
             (7, Some(b'r')) if is("referer") => referer = referer.or(Some(*value)),
             (7, Some(b'u')) if is("upgrade") => return None,
-            // `If-Match` is rare with GET, and could lead to a response that is not in memory.
+            // `If-Match` is rare with GET and may need a response that is not in memory, so hyper serves it.
             (8, Some(b'i')) if is("if-match") => return None,
             (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
                 return None;

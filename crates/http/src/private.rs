@@ -32,13 +32,13 @@ use super::socket::{Address, Listener, Peer, Scheme, Socket};
 use super::tls::{self, Accepted, Hsts};
 use super::trusted_proxies::Network;
 
-/// How a private listener limits its clients.
+/// The options of a private listener, for its limits and its responses.
 #[derive(Debug, Clone)]
 pub struct PrivateOptions {
     /// Maximum number of open connections; a source may have half of them. At a limit, the connection that
     /// has waited longest for a complete request is closed. Read at the start only.
     pub max_connections: usize,
-    /// Peers whose connections belong to many clients, so that only the total applies to them.
+    /// Peers that carry many clients' connections, so that only `max_connections` limits them.
     pub trusted_proxies: Vec<Network>,
     /// The `Strict-Transport-Security` header of responses over TLS.
     pub hsts: Option<Hsts>,
@@ -62,7 +62,7 @@ pub enum PrivateSource {
     PublicSockets(Arc<PrivateName>),
 }
 
-/// An accepted connection.
+/// An accepted connection: a new one, or one that a public socket has passed on.
 enum Incoming {
     New(std::net::TcpStream, Peer),
     /// From a public socket, after the handshake.
@@ -70,7 +70,7 @@ enum Incoming {
 }
 
 impl PrivateSource {
-    /// The address of the own socket, if there is one.
+    /// The address of the listener's own socket; `None` if it shares the public sockets.
     pub fn address(&self) -> io::Result<Option<Address>> {
         match self {
             Self::Socket(socket) | Self::TlsSocket(socket, _) => socket.address().map(Some),
@@ -90,10 +90,10 @@ impl PrivateSource {
     }
 }
 
-/// A source in the runtime that serves its connections.
+/// A private listener's source of connections, registered with the runtime that serves them.
 struct OpenSource {
     listener: Option<Listener>,
-    /// The name for TLS on the listener.
+    /// The host name that clients of `listener` must request over TLS; `None` if `listener` has no TLS.
     name: Option<Arc<PrivateName>>,
     /// The connections from public sockets.
     shared: Option<mpsc::Receiver<SharedConn>>,
@@ -166,7 +166,7 @@ async fn accept(listener: Option<&Listener>, outage: &mut AcceptOutage) -> (std:
     }
 }
 
-/// The next connection from the public sockets. Waits forever if there are none, or will be no more.
+/// The next connection from the public sockets. Waits forever if there can be none.
 async fn receive(shared: Option<&mut mpsc::Receiver<SharedConn>>) -> SharedConn {
     let next = match shared {
         Some(shared) => shared.recv().await,
@@ -178,7 +178,7 @@ async fn receive(shared: Option<&mut mpsc::Receiver<SharedConn>>) -> SharedConn 
     }
 }
 
-/// An admitted connection, and what serving it needs.
+/// An admitted connection of a private listener, with its handler and options.
 struct Private<H: Handler> {
     handler: Arc<H>,
     snapshot: Arc<ArcSwap<H::Snapshot>>,
@@ -207,7 +207,7 @@ impl<H: Handler> Private<H> {
             (Incoming::Shared(SharedConn { stream, peer, mut admitted, evicted }), _) => {
                 let evicted = async {
                     if evicted.await.is_err() {
-                        // The handle is gone, so the connection closes anyway.
+                        // The public side dropped its handle, so the connection closes anyway.
                         pending::<()>().await;
                     }
                 };

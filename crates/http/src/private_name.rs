@@ -27,7 +27,7 @@ pub struct PrivateName {
     pub tls: Arc<Tls>,
     /// Passes connections to the private listener; `None` if the name has a socket of its own.
     conns: Option<mpsc::Sender<SharedConn>>,
-    /// The other end of `conns`, until the private listener takes it.
+    /// The receiver of `conns`, until the private listener takes it.
     received: Mutex<Option<mpsc::Receiver<SharedConn>>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct SharedConn {
     pub(super) evicted: oneshot::Receiver<()>,
 }
 
-/// The end of a connection that stays with the public socket.
+/// The public socket's handle on a connection that it has passed to the private listener.
 pub(super) struct SharedConnHandle {
     /// Completes when the connection has ended.
     pub(super) ended: oneshot::Receiver<()>,
@@ -64,17 +64,17 @@ impl PrivateName {
         Self { domain, authority, tls, conns: Some(conns), received: Mutex::new(Some(received)) }
     }
 
-    /// The expiry time of the certificate, and the domain.
+    /// The domain and the expiry time of its certificate; `None` without a certificate.
     pub fn certificate_expiry(&self) -> Option<(&str, jiff::Timestamp)> {
         self.tls.not_after().map(|not_after| (&*self.domain, not_after))
     }
 
-    /// The connections that the public sockets accept. `None` with an own socket, and after the first call.
+    /// Takes the receiver of the public sockets' connections. `None` if none exists or it was already taken.
     pub(super) fn take_conns(&self) -> Option<mpsc::Receiver<SharedConn>> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Where the public sockets route a TLS connection for this name; `None` for another name, or none.
+    /// Where the public sockets route a TLS connection; `None` unless the client requested this name.
     pub(super) fn route_on_public_sockets(&self, requested: Option<&str>) -> Option<ServerName<'_>> {
         let is_own = requested.is_some_and(|name| self.is_named_by(name.as_bytes()));
         is_own.then(|| match self.conns {

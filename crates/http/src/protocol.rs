@@ -27,14 +27,14 @@ pub(super) async fn detect<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(
         if ended && read.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // After an incomplete preface, the HTTP/1 handler reports the error.
+        // If the client closes after a part of the preface, the HTTP/1 handler reports the error.
         if let Some(protocol) = classify(&read).or(ended.then_some(Protocol::Http1)) {
             return Ok((protocol, read.freeze()));
         }
     }
 }
 
-/// The protocol of a connection that begins with these bytes; `None` while both are possible.
+/// The protocol of a connection that begins with these bytes; `None` if more bytes are needed to decide.
 fn classify(beginning: &[u8]) -> Option<Protocol> {
     if beginning.starts_with(PREFACE) {
         Some(Protocol::Http2)

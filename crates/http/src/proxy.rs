@@ -42,7 +42,7 @@ pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Res
     parse_client(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Parses a complete header. The outer `None` means that it is invalid, the inner that it names no client.
+/// Parses a complete header. Returns `None` if it is invalid, and `Some(None)` if it names no client.
 #[expect(clippy::option_option, reason = "a valid header may name no client")]
 fn parse_client(header: &[u8]) -> Option<Option<IpAddr>> {
     let address = match HeaderResult::parse(header) {

@@ -11,7 +11,7 @@ pub enum Refusal {
     /// 400: other servers may parse the request differently, or it does not name exactly one host. Contains a
     /// clause with the reason. `closes` is set if the connection may carry data that is not HTTP.
     Ambiguous { reason: &'static str, closes: bool },
-    /// 501: the request has a transfer coding other than `chunked`, applied once. The connection closes.
+    /// 501: the request's transfer coding is not a single `chunked`. The connection closes.
     TransferCoding,
     /// 400: plain text on a TLS socket. The connection closes.
     PlainText,

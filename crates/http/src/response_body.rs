@@ -60,7 +60,7 @@ impl FileBody {
         &self.file
     }
 
-    /// The position in the file of the first byte.
+    /// The offset of the part's first byte in the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }

@@ -17,7 +17,7 @@ const MAX_SENT: u64 = 512 * 1024;
 
 /// The stream of a connection, on which responses are sent.
 pub trait ResponseStream: AsyncRead + AsyncWrite + Unpin {
-    /// The socket, if what is written to the stream is sent unchanged. The kernel can then send files.
+    /// The socket, on which the kernel can send files; `None` if the stream encrypts what is written.
     fn socket(&self) -> Option<&TcpStream> {
         None
     }
@@ -31,7 +31,7 @@ impl ResponseStream for TcpStream {
 
 impl ResponseStream for TlsConn {}
 
-/// For tests, without a socket.
+/// An in-memory stream for tests, which has no socket.
 impl ResponseStream for DuplexStream {}
 
 /// Sends bytes that a file will follow: the kernel waits for it, and sends both in one segment.

@@ -49,7 +49,7 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     }
 }
 
-/// Waits for a thread, and continues its panic.
+/// Waits for a thread to end. If the thread panicked, panics with the same payload.
 fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

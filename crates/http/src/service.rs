@@ -47,7 +47,7 @@ pub(super) async fn respond<H: PublicHandler>(
     // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
     let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
     let is_read = body.is_fully_read() || (!skips_drain && body.drain().await);
-    // An HTTP/2 connection stays open: only the stream of this request is reset.
+    // Close an HTTP/1 connection whose request body is unread. HTTP/2 resets only the stream.
     if !is_read && head.version != Version::HTTP_2 {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -11,26 +11,26 @@ use http::HeaderMap;
 
 /// The memory that each part of a connection takes, in bytes: measured values, rounded up.
 pub(super) mod cost {
-    /// Any connection: its task, its socket and its slot.
+    /// The memory of any connection: its task, its socket and its slot.
     pub(crate) const CONNECTION: usize = 6 * 1024;
     /// A TLS handshake: 64 KiB (the longest message that rustls accepts) may arrive before the handshake is
     /// complete.
     pub(crate) const HANDSHAKE: usize = 64 * 1024;
-    /// A TLS session, excluding bytes that are waiting to be sent.
+    /// The memory of a TLS session, excluding bytes that are waiting to be sent.
     pub(crate) const TLS: usize = 16 * 1024;
-    /// Encrypted bytes that are waiting for a client that does not read (the limit of rustls's buffer).
+    /// The memory of encrypted bytes for a client that does not read: the limit of rustls's buffer.
     pub(crate) const UNREAD_TLS: usize = 64 * 1024;
-    /// An HTTP/1 connection that hyper serves: its buffers, including a request's header.
+    /// The memory of an HTTP/1 connection that hyper serves: buffers that include a request's header.
     pub(crate) const HTTP1: usize = 32 * 1024;
-    /// An HTTP/2 connection before its first request: its buffers and header tables.
+    /// The memory of an HTTP/2 connection before its first request: buffers and header tables.
     pub(crate) const HTTP2: usize = 16 * 1024;
-    /// HTTP/2 frames that are waiting for a client that does not read (the size of the write buffer).
+    /// The memory of HTTP/2 frames for a client that does not read: the size of the write buffer.
     pub(crate) const UNSENT_FRAMES: usize = 64 * 1024;
-    /// An HTTP/2 request in progress, or a response that is waiting for a client that does not read.
+    /// The memory of an HTTP/2 request in progress, or of a response that waits for the client to read.
     pub(crate) const STREAM: usize = 5 * 1024;
-    /// A stream table entry. The table keeps one per request at the connection's peak concurrency.
+    /// The memory of a stream table entry. The table keeps one for each request at the peak of concurrency.
     pub(crate) const STREAM_PLACE: usize = 1024;
-    /// One header field, excluding its name and value, which are in the connection's buffers.
+    /// The memory of a header field, excluding its name and value, which are in the connection's buffers.
     pub(crate) const FIELD: usize = 112;
 }
 
@@ -63,7 +63,7 @@ impl Drop for Charge {
     }
 }
 
-/// How soon the server closes a connection to free resources.
+/// How urgently the server closes a connection to free resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
     /// As soon as the connection has no request in progress and all responses are sent.
@@ -96,7 +96,7 @@ impl Slot {
         }
     }
 
-    /// Asks the connection to close, and wakes its task. A later call cannot postpone the closing.
+    /// Requests that the connection be closed, and wakes its task. A later call cannot postpone the closing.
     pub(super) fn close(&self, closing: Closing) {
         self.closing.fetch_max(closing as u8, Relaxed);
         if let Some(waker) = self.waker.get() {

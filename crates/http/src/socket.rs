@@ -164,7 +164,7 @@ fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
     }
     socket.bind(&socket2::SockAddr::unix(path)?)?;
     if is_private {
-        // The umask may have removed permissions of the group.
+        // Set the mode explicitly, because the umask may have removed the group's permissions.
         std::fs::set_permissions(path, Permissions::from_mode(PRIVATE_MODE))?;
     }
     Ok(socket)

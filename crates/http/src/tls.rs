@@ -49,7 +49,7 @@ const PRIVATE_PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 /// A fatal alert: the server does not serve the requested name (RFC 6066 §3, RFC 8446 §6).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// The size of the first read, in bytes. Most first messages fit, as rustls reads as many at once.
+/// The size of the first read in bytes: that of rustls's own reads, which most first messages fit into.
 const FIRST_READ: usize = 4096;
 
 /// The maximum number of bytes to read from a plain-text request before refusing it.
@@ -92,7 +92,7 @@ impl Hsts {
         Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
     }
 
-    /// The same `max-age`, without `includeSubDomains` and `preload`.
+    /// Returns a header with the same `max-age`, but without `includeSubDomains` and `preload`.
     #[must_use]
     pub fn for_host_only(&self) -> Self {
         let age = self.as_str().split(';').next().unwrap_or_default();
@@ -116,15 +116,15 @@ pub(super) fn negotiated_protocol(stream: &TlsConn) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
-/// The destination of a connection, by the server name that the client requests (SNI).
+/// Where to route a connection, by the server name that the client requests (SNI).
 pub(super) enum ServerName<'a> {
     /// The public site.
     Site(&'a Tls),
     /// The private handler.
     Private(&'a Tls),
-    /// Nothing but ACME validations.
+    /// No handler: only ACME validations are answered.
     ValidationsOnly(&'a Tls),
-    /// Nothing: the handshake fails.
+    /// No destination: the handshake fails.
     Refused,
 }
 
@@ -132,7 +132,7 @@ pub(super) enum ServerName<'a> {
 pub(super) enum Accepted {
     Site(TlsConn),
     Private(TlsConn),
-    /// An ACME validation or a refused plain-text request, which needs nothing else.
+    /// The connection was an ACME validation or a refused plain-text request, and has been answered.
     Done,
 }
 

@@ -35,7 +35,7 @@ pub fn all_proxies_report(scheme: &str, headers: &HeaderMap) -> bool {
     reported.peek().is_some() && reported.all(|reported| reported.trim().eq_ignore_ascii_case(scheme))
 }
 
-/// Whether `peer` is one of `proxies`, or a connection that is always trusted.
+/// Whether `peer` is a trusted proxy, by its address or because its connection is always trusted.
 pub fn is_trusted(proxies: &[Network], peer: Peer) -> bool {
     match peer.trust {
         Trust::ByAddress => proxies.iter().any(|network| network.contains(peer.address)),

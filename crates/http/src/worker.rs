@@ -45,7 +45,7 @@ impl<H: PublicHandler> Clone for Worker<H> {
     }
 }
 
-/// A connection whose peer is known, and what serving it needs.
+/// A connection whose peer is known, with its worker, its time limits and its slot.
 pub(super) struct ConnContext<'a, H: PublicHandler> {
     pub(super) worker: &'a Worker<H>,
     /// The time limits that applied when the connection was accepted.

@@ -14,23 +14,23 @@ use frontdesk_screening::Lexicon;
 /// The reason of a hold for which the operator gives none.
 const DEFAULT_REASON: &str = "held by the operator";
 
-/// The result of a hold.
+/// The result of holding a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     Held {
         /// The number of deliveries to the team that had arrived or were under way, which the hold does not
         /// stop.
         gone: usize,
-        /// The number of all deliveries to the team, including `gone`.
+        /// The number of all deliveries to the team, including those counted in `gone`.
         deliveries: usize,
     },
     AlreadyHeld,
-    /// Every channel has received the submission. Also the result if it has not been processed yet.
+    /// Every channel has received the submission, or the submission has not been processed yet.
     AlreadyDelivered,
     Missing,
 }
 
-/// The result of a release.
+/// The result of releasing a held submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
     /// Contains the number of deliveries that are waiting or in progress, mails to the visitor included.
@@ -50,9 +50,9 @@ pub enum Queued {
     Held,
     /// The submission is encrypted, so no channel can read it.
     Sealed,
-    /// None of the channels gets the submission, by its form and its values.
+    /// No channel's filters on forms and values select the submission.
     NotAccepted,
-    /// The submission could not be processed.
+    /// The submission was set aside because it could not be processed.
     SetAside,
     /// Every channel that gets it has a delivery of the submission, in any state. Also the result if
     /// the submission has not been processed yet.
@@ -72,7 +72,7 @@ impl<'a> Changes<'a> {
         Ok(Changes { reader, editor: Editor::open(place)?.on_behalf_of(user) })
     }
 
-    /// Sets the phrases of the site; see [`Editor::teaching_with`].
+    /// Sets the site's phrases, with which lessons are made; see [`Editor::teaching_with`].
     #[must_use]
     pub fn teaching_with(self, lexicon: &Arc<Lexicon>) -> Self {
         Changes { editor: self.editor.teaching_with(lexicon), ..self }

@@ -48,10 +48,10 @@ pub struct IntakeOptions {
     /// The retention of forms that have one of their own, in place of `retention`; `None` keeps their
     /// submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
-    /// The public key that submissions are encrypted to once no channel still has to deliver them.
+    /// The public key to which submissions are encrypted once no channel has to deliver them any more.
     pub recipient: Option<Recipient>,
     pub screening: ScreeningOptions,
-    /// The rspamd that is asked about new submissions. `None` asks none.
+    /// The rspamd server that is queried about new submissions; `None` disables the queries.
     pub rspamd: Option<Arc<RspamdOptions>>,
     /// The forms whose visitors wait until a channel has confirmed the delivery. Their deliveries do not wait
     /// for rspamd.
@@ -72,7 +72,7 @@ pub struct IntakeOptions {
 }
 
 impl Default for IntakeOptions {
-    /// A duplicate window of a day, and no retention, encryption, rspamd or flood detection.
+    /// The defaults: a duplicate window of a day; no retention, encryption, rspamd or flood detection.
     #[expect(clippy::disallowed_methods, reason = "the system's clock, for callers that inject no other")]
     fn default() -> IntakeOptions {
         IntakeOptions {
@@ -92,7 +92,7 @@ impl Default for IntakeOptions {
     }
 }
 
-/// A submission as it arrived; see [`Accepting`].
+/// A submission as received, before its row for the intake is prepared; see [`Accepting`].
 #[derive(Clone)]
 pub struct Arrival {
     pub entry: Entry,
@@ -104,7 +104,7 @@ pub struct Arrival {
     pub evidence: Evidence,
     /// The host that vouches for the agent that signed the request. `None` without a verified signature.
     pub agent: Option<String>,
-    /// Where the submission comes from. Does not count when submissions are compared.
+    /// Where the submission comes from. The comparison with earlier submissions ignores this.
     pub lead: LeadSource,
 }
 
@@ -147,7 +147,8 @@ impl Arrival {
                 evidence.judge(&entry, source, agent, messages, None, &options.screening, now)
             };
             let verdict = panics::catch(Part::Submission, judge).unwrap_or_else(|panic| {
-                tracing::error!("{panic}: a submission is stored without screening");
+                let form = entry.form().name;
+                tracing::error!(form, "{panic}: a submission is stored without screening");
                 ScreeningVerdict::default()
             });
             evidence = Evidence::Verdict(verdict.without_details());

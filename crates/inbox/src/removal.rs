@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::store::{Editor, Erased, HeldFilter, HeldSummary, InboxReader, StoreError};
 use crate::submission::Submission;
 
-/// Held submissions, unconfirmed ones included, which would be discarded, and others, which cannot be.
+/// The selected submissions: those that are held, which will be discarded, and the others, which stay.
 #[derive(Clone, Debug, Default)]
 pub struct DiscardPreview {
     pub held: Vec<Submission>,

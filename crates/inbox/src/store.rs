@@ -152,7 +152,7 @@ impl Store {
         self.writer.changes.change(apply)?.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
 
-    /// The key of the canary's tokens. Reads it from the database once, and remembers it.
+    /// The key of the canary's tokens. Read from the database once, then cached.
     pub async fn canary_key(&self) -> Result<CanaryKey, StoreError> {
         if let Some(key) = self.canary_key.get() {
             return Ok(key.clone());
@@ -193,7 +193,7 @@ impl Store {
         self.writer.submissions.is_copying() && self.has_visitors()
     }
 
-    /// Whether other replicas may use the same database, which is so with PostgreSQL.
+    /// Whether other replicas may use the same database. True for PostgreSQL, false for SQLite.
     pub fn is_shared(&self) -> bool {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
     }
@@ -240,7 +240,7 @@ impl Store {
         lease: Duration,
         choose: Choose,
     ) -> Result<Vec<Claims>, StoreError> {
-        // The lease starts when the claim is executed, not when it is requested.
+        // The lease starts when the claim is executed, so add the time that the request has waited.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
         let channels = self.channels.load_full();
@@ -320,7 +320,7 @@ impl Store {
 /// transaction could delay submissions.
 const COUNTS_PER_TRANSACTION: usize = 200;
 
-/// The last counts, as many as one transaction updates; `None` if there are none.
+/// The last elements of `counts`, at most as many as one transaction updates; `None` if it is empty.
 fn last_part<T: Clone>(counts: &[T]) -> Option<Vec<T>> {
     let part = &counts[counts.len().saturating_sub(COUNTS_PER_TRANSACTION)..];
     (!part.is_empty()).then(|| part.to_vec())

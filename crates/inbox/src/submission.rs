@@ -33,7 +33,7 @@ pub struct Submission {
     pub received_at: Timestamp,
     pub status: Status,
     pub held: Option<Hold>,
-    /// `None` if the submission has not been processed yet, or was stored by a version without screening.
+    /// The result of screening; `None` before processing, or if an old version stored the submission.
     pub screening: Option<Screening>,
     pub released_at: Option<Timestamp>,
     /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
@@ -48,16 +48,16 @@ pub struct Submission {
     pub sealed: Option<Vec<u8>>,
     /// A keyed hash of the source, as 32 hexadecimal digits. Equal sources have equal hashes in one inbox.
     pub source: String,
-    /// The number of repeats.
+    /// The number of later copies of this submission, which are counted instead of stored.
     pub repeats: u64,
-    /// Set if the visitor has or had to confirm the address.
+    /// Set if the visitor must confirm the address or has confirmed it.
     pub confirmation: Option<Confirmation>,
     /// Where the submission comes from. Empty if that is unknown or if the submission is sealed.
     pub lead: LeadSource,
 }
 
 impl Submission {
-    /// The text of a field. `None` if it was not filled in or is no text, or if the submission is sealed.
+    /// The text of a field. `None` if the field is empty or not text, or if the submission is sealed.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }
@@ -82,7 +82,7 @@ impl Submission {
         first_email(self.definition, &self.fields)
     }
 
-    /// The text that lists show as a heading, if the definition names a field for it and it was filled in.
+    /// The text that lists show as a heading: the field that the definition names, if it was filled in.
     pub fn heading(&self) -> Option<Cow<'_, str>> {
         self.displayed(self.definition?.heading)
     }
@@ -150,12 +150,12 @@ pub fn first_email<'a>(
     fields.iter().find(|(name, _)| is_email(name))?.1.as_str()
 }
 
-/// Parses a JSON object with the values of fields, in its order. The error says what is wrong.
+/// Parses a JSON object of field values, and keeps their order. The error says what is wrong.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, FieldValue)>, &'static str> {
     to_fields(serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?)
 }
 
-/// Converts the members of a JSON object to fields, in the same order. Fails if one has another type.
+/// Converts the members of a JSON object to fields, in order. Fails if a field cannot have a value's type.
 fn to_fields(members: Map<String, Value>) -> Result<Vec<(String, FieldValue)>, &'static str> {
     let value = |(name, value)| match serde_json::from_value(value) {
         Ok(value) => Ok((name, value)),
@@ -181,7 +181,7 @@ impl fmt::Debug for Submission {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// When the hold began. Some repeats move this to their time.
+    /// When the hold began. Some repeats of the submission move this to the time of the repeat.
     pub since: Timestamp,
     /// The operator's reason, or the reasons of screening or the flood, in words.
     pub because: String,
@@ -195,7 +195,7 @@ pub struct Confirmation {
     /// When the last attempt to send the confirmation mail began; before the first one, when the mail was
     /// queued. `None` if it has not been queued, for example because of a limit of mails to visitors.
     pub asked_at: Option<Timestamp>,
-    /// `None` if the visitor has not confirmed the address.
+    /// When the visitor confirmed the address; `None` if this has not happened yet.
     pub confirmed_at: Option<Timestamp>,
 }
 
@@ -203,7 +203,7 @@ pub struct Confirmation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
     pub score: u32,
-    /// The reasons, most points first. Sealing removes their details.
+    /// The reasons, most points first. Sealing the submission removes their details.
     pub reasons: Vec<ScreeningReason>,
     /// Whether screening or a flood held the submission when it was processed. The operator's hold of a
     /// submission in a flood makes this false.
@@ -212,7 +212,7 @@ pub struct Screening {
 }
 
 impl Screening {
-    /// The signals, most points first: `honeypot, links`.
+    /// The names of the signals, most points first, such as `honeypot, links`.
     pub fn signals(&self) -> String {
         self.reasons.iter().map(|reason| reason.signal.name()).collect::<Vec<_>>().join(", ")
     }

@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeArgument {
     At(Timestamp),
-    /// Midnight in the operator's time zone.
+    /// The beginning of a day: midnight in the operator's time zone.
     Day(Date),
-    /// A time this long ago.
+    /// The time that is this long before now.
     Ago(SignedDuration),
 }
 
@@ -59,7 +59,7 @@ fn parse_age(text: &str) -> Option<SignedDuration> {
 
 /// Parses a date such as `2026-11-20`. `None` for any other format.
 pub fn parse_date(text: &str) -> Option<Date> {
-    // jiff would also accept a time of day, and ignore it.
+    // Reject a time of day, which jiff would accept and ignore.
     if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;
     }

@@ -21,7 +21,7 @@ use crate::source::Source;
 /// How long a whole budget takes to refill.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Base-2 logarithms of the numbers of columns. The sketches take 8 MiB for sources and 2 MiB for networks.
+/// Base-2 logarithm of the columns of the sketch of sources (8 MiB). The sketch of networks takes 2 MiB.
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -95,7 +95,7 @@ struct ByteDebts {
 }
 
 impl Debts for ByteDebts {
-    /// Also refills the budgets, and clears all debts after a day without use.
+    /// Sets the time, refills the budgets accordingly, and clears all debts after a day without use.
     fn advance_to(&mut self, elapsed: Duration) {
         self.table.advance_to(elapsed);
         let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();

@@ -19,7 +19,7 @@ pub const MAX_QUOTA: u32 = 1_000_000;
 /// The largest debt, and the maximum number of ticks in a window. A 32-bit tick count covers 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
-/// By how much the clocks of machines that share arrival times may differ, in microseconds.
+/// The maximum difference between the clocks of machines that share arrival times, in microseconds.
 const CLOCK_TOLERANCE: i64 = 10_000_000;
 
 /// The parameters of one limit.
@@ -38,7 +38,7 @@ impl Gcra {
         Gcra { step: micros(step).max(1), burst: micros(burst) }
     }
 
-    /// `quota` requests per `window`; a quota of 0 counts as 1.
+    /// A limit of `quota` requests per `window`; a quota of 0 counts as 1.
     pub fn per(window: Duration, quota: u32) -> Gcra {
         Gcra::new(window / quota.max(1), window)
     }
@@ -112,7 +112,7 @@ pub(super) fn window_quotas(quota: Quota, [minute, hour]: [&'static str; 2]) -> 
 }
 
 impl WindowQuota {
-    /// A quota of 0 is treated as 1, and one above [`MAX_QUOTA`] as [`MAX_QUOTA`].
+    /// Creates a quota. Raises 0 to 1, and lowers values above [`MAX_QUOTA`] to [`MAX_QUOTA`].
     pub(super) fn new(name: &'static str, quota: u32, window: Duration) -> WindowQuota {
         let quota = quota.clamp(1, MAX_QUOTA);
         let step = MAX_TICKS / quota;
@@ -151,7 +151,7 @@ impl WindowQuota {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The status to report to a key with this debt.
+    /// The quota status to report for a key with this debt.
     pub(super) fn status_for_debt(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
         let Gcra { step, burst } = self.limit;

@@ -8,7 +8,7 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};
 use crate::source::Source;
 
-/// Base-2 logarithms of the numbers of columns. The sketches take 32 MiB for sources and 8 MiB for networks.
+/// Base-2 logarithm of the columns of the sketch of sources (32 MiB). The sketch of networks takes 8 MiB.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 /// Base-2 logarithms of the numbers of columns for [`LocalLimiter::small`]. The sketches take 512 KiB and 128

@@ -54,7 +54,7 @@ impl Default for LimitOptions {
 pub enum Layer {
     /// One sender: an IPv4 address or an IPv6 /64.
     Source,
-    /// An IPv4 /24 or an IPv6 /48.
+    /// The sender's network: an IPv4 /24 or an IPv6 /48.
     Network,
 }
 
@@ -66,7 +66,7 @@ pub enum Admission {
     Refused {
         /// The layer whose quota requires the longer wait.
         by: Layer,
-        /// The time until a request from this source is allowed if no other arrives first. Never zero.
+        /// The time until a request from this source is allowed if no other request comes first. Never zero.
         retry_after: Duration,
     },
 }
@@ -86,11 +86,11 @@ pub type QuotaStatuses = [QuotaStatus; 4];
 pub struct QuotaStatus {
     /// The policy's name: `minute`, `hour`, `network-minute` or `network-hour`.
     pub name: &'static str,
-    /// `q`: requests per window.
+    /// The parameter `q` of `RateLimit-Policy`: the number of requests allowed per window.
     pub quota: u32,
-    /// `w`: the window in seconds.
+    /// The parameter `w` of `RateLimit-Policy`: the window in seconds.
     pub window_seconds: u64,
-    /// `r`: the number of requests that are allowed right now.
+    /// The parameter `r` of `RateLimit`: the number of requests that are allowed right now.
     pub remaining: u32,
     /// `t`: the seconds in which no more than `remaining` requests are allowed, rounded up. Never zero. If
     /// `remaining` is zero, this is the time until one more request is allowed.

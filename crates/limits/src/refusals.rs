@@ -14,7 +14,7 @@ use crate::source::{RefusedRequests, Source};
 /// Maximum number of pairs of source and form that are counted separately. Each takes about 50 bytes.
 pub const MAX_COUNTED: usize = 1000;
 
-/// All workers share one counter.
+/// Counts refused requests per source and form. All workers share one counter.
 #[derive(Default)]
 pub struct RefusalCounter {
     counts: Mutex<RefusalCounts>,

@@ -35,9 +35,9 @@ pub(super) struct CellTable {
     bits: u32,
     /// The rows, one after the other.
     pub(super) cells: Vec<u64>,
-    /// The time from the limiter's first request to the latest use.
+    /// The time from the limiter's first request to the latest use of this table.
     used: Duration,
-    /// The time after which no debt remains.
+    /// The time without requests after which no debt remains.
     lifetime: Duration,
 }
 
@@ -70,7 +70,7 @@ impl CellTable {
 pub(super) struct Sketch {
     windows: [WindowQuota; 2],
     table: CellTable,
-    /// The number of cell visits since the limiter's first request, over all rounds.
+    /// The number of cells that the sweep has visited since the limiter's first request, over all rounds.
     swept: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct SketchEntry {
 }
 
 impl Debts for Sketch {
-    /// Also visits the cells whose turn has come, and clears the debts that have expired.
+    /// Sets the time, sweeps the cells that are due, and clears the debts that have expired.
     fn advance_to(&mut self, elapsed: Duration) {
         let count = self.table.cells.len() as u64;
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -115,7 +115,7 @@ impl Sketch {
         SketchEntry { places, now, debts }
     }
 
-    /// The time until this key may send again; zero if it may send now.
+    /// The time until this key is allowed one more request; zero if it is allowed now.
     pub(super) fn wait(&self, entry: &SketchEntry) -> Duration {
         gcra::time_until_allowed(&self.windows, entry.debts)
     }

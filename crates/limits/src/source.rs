@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// A sender: an IPv4 address, or the /64 network of an IPv6 subscriber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// Includes IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`).
+    /// An IPv4 address, including those that arrive as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`).
     V4([u8; 4]),
     V6([u8; 8]),
 }
@@ -56,7 +56,7 @@ impl Source {
 /// The number of requests to one form that the limits refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusedRequests {
-    /// `None` for the sum of all sources that are not counted individually.
+    /// The sender; `None` for the sum of all senders that are not counted individually.
     pub source: Option<Source>,
     pub form: &'static str,
     pub count: u64,

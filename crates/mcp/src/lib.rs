@@ -19,14 +19,14 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-/// Maximum length of a message from the client, in bytes. Longer ones are logged, and answered with an error.
+/// Maximum length of a message from the client, in bytes. Longer messages are logged, and get an error.
 const MAX_MESSAGE: usize = 1 << 20;
 /// The size of the buffer between standard input and the SDK, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// The stack size of the threads that run tools, in bytes: that of a main thread on Linux.
+/// The stack size of the threads that run tools, in bytes: the same as of a main thread on Linux.
 const STACK_SIZE: usize = 8 << 20;
 
-/// How the server introduces itself.
+/// The name, version and instructions that the server sends when a session begins.
 #[derive(Clone, Debug)]
 pub struct ServerDescription {
     pub name: &'static str,

@@ -24,14 +24,14 @@ pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite +
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                return tracing::error!(%error, "cannot read the messages of the MCP client; the session ends");
+                return tracing::error!(%error, "cannot read messages from the MCP client; the session ends");
             }
         }
         let is_too_long = line.len() > longest && !line.ends_with(b"\n");
         if is_too_long {
             tracing::error!(
                 longest,
-                "a message of the client exceeds the maximum line length; answered with an error"
+                "a message from the MCP client exceeds the maximum line length; answered with an error"
             );
             if discard_line(&mut input).await.is_err() {
                 return;

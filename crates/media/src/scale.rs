@@ -169,7 +169,7 @@ fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> 
     widths.iter().map(scale).collect()
 }
 
-/// The channels of a pixel, in this order, a byte each.
+/// The channels of a pixel, one byte each, in the order that the variant's name states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Channels {
     Gray,

@@ -32,7 +32,7 @@ impl ImageSize {
 /// Number of bytes at the beginning of an AVIF that are searched for the dimensions.
 const MAX_AVIF_HEADER: usize = 64 << 10;
 
-/// Maximum length of a side of an SVG in pixels. A longer one is shortened to this.
+/// Maximum length of a side of an SVG in pixels. A longer side is shortened to this length.
 const MAX_SVG_SIDE: f64 = 100_000.0;
 
 /// Whether [`read_size`] reads images with this media type.

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-/// The number of failures in a row after which rspamd is not asked for a while.
+/// The number of consecutive failures after which requests to rspamd pause.
 const MAX_FAILURES: u32 = 5;
-/// The first pause. Each further one is twice as long, up to [`LONGEST_PAUSE`].
+/// The length of the first pause. Each further pause is twice as long, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-/// Whether rspamd is asked at present.
+/// The circuit breaker for requests to rspamd.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     /// Failures since the last success.
@@ -24,10 +24,10 @@ struct Pause {
     is_on_trial: bool,
 }
 
-/// A change that the log reports.
+/// A change of the circuit breaker that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// rspamd is not asked until this time has passed.
+    /// Requests to rspamd pause for this long.
     Paused(Duration),
     Resumed,
 }
@@ -47,7 +47,7 @@ impl Breaker {
         self.pause.as_ref().is_some_and(|pause| !pause.is_on_trial)
     }
 
-    /// Records that requests within the allowance were queued.
+    /// Records that requests were queued, at most as many as [`Self::allowance`] permits.
     pub fn begin(&mut self) {
         if let Some(pause) = &mut self.pause {
             pause.is_on_trial = true;

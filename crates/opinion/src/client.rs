@@ -25,7 +25,7 @@ pub(crate) fn client(options: &RspamdOptions) -> FetchClient {
     FetchClient::new(NameResolver::System, true, None, timeouts)
 }
 
-/// Asks for an opinion. The error says what is wrong, without anything that the visitor wrote.
+/// Asks rspamd for an opinion. The error says what is wrong, without quoting what the visitor wrote.
 pub(crate) async fn ask(
     client: &FetchClient,
     options: &RspamdOptions,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// Maximum length of a line in bytes, without its end (RFC 5322 §2.1.1).
 const MAX_LINE: usize = 998;
 
-/// The parts of a submission that rspamd gets.
+/// The parts of a submission that are sent to rspamd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// The name of the form.
@@ -48,7 +48,7 @@ pub(crate) fn compose(id: Uuid, content: &Content) -> String {
     mail
 }
 
-/// Whether an address can stand in a header field between angle brackets.
+/// Whether an address is safe between angle brackets in a header field.
 fn is_address(address: &str) -> bool {
     let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '<' | '>');
     address.contains('@') && address.chars().all(is_plain)

@@ -12,7 +12,7 @@ pub struct RspamdOptions {
     /// The server's URL, without a path.
     pub url: Url,
     pub password: Option<Password>,
-    /// The time limit of a request, and how long the delivery of a submission waits for the answer.
+    /// The time limit of a request. The delivery of a submission waits this long for an opinion.
     pub timeout: Duration,
 }
 
@@ -24,7 +24,7 @@ pub struct Password(HeaderValue);
 pub type OptionsError = String;
 
 impl Password {
-    /// Fails if the text cannot be sent in a header. The error is a noun phrase: what is expected.
+    /// Fails if the text cannot be sent in a header. The error describes a valid value as a noun phrase.
     pub fn parse(text: &str) -> Result<Password, OptionsError> {
         let expected = "a password of visible ASCII characters";
         let mut value = HeaderValue::from_str(text).map_err(|_| expected.to_owned())?;

@@ -17,12 +17,12 @@ use crate::message::Content;
 use crate::options::RspamdOptions;
 use crate::reply::Opinion;
 
-/// The maximum number of submissions that wait to be asked about. Further ones get no opinion.
+/// The maximum number of submissions queued for rspamd. Further submissions get no opinion.
 const CAPACITY: usize = 256;
 /// The maximum number of requests at the same time.
 const CONCURRENCY: usize = 8;
 
-/// A submission to ask about.
+/// A submission for which rspamd is asked for an opinion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpinionRequest {
     pub id: Uuid,
@@ -61,7 +61,7 @@ struct Shared {
     stop: Notify,
 }
 
-/// The server that is asked, and whether it answers.
+/// The options of the rspamd server, and the circuit breaker for requests to it.
 #[derive(Default)]
 struct Server {
     options: Option<Arc<RspamdOptions>>,
@@ -115,14 +115,14 @@ impl OpinionQueue {
         let Some(worker) = &*worker else { return };
         self.shared.server().breaker.begin();
         for request in requests {
-            // Without an opinion, the submission is delivered when it is due.
+            // If the queue is full, drop the request: the submission is then delivered without an opinion.
             let _ = worker.sender.try_send(Job { options: options.clone(), request });
         }
     }
 }
 
 impl Drop for OpinionQueue {
-    /// Forgets waiting submissions, cancels requests in progress, and waits for the thread to end.
+    /// Discards waiting submissions, cancels requests in progress, and waits for the thread to end.
     fn drop(&mut self) {
         let worker = self.worker.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Worker { sender, thread }) = worker {
@@ -133,7 +133,7 @@ impl Drop for OpinionQueue {
     }
 }
 
-/// Starts the thread that asks rspamd.
+/// Starts the thread that sends requests to rspamd.
 fn start(shared: Arc<Shared>) -> std::io::Result<Worker> {
     let (sender, receiver) = mpsc::channel(CAPACITY);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -170,7 +170,7 @@ async fn serve(shared: &Arc<Shared>, mut receiver: mpsc::Receiver<Job>) {
             let id = job.request.id;
             let done = panics::catch_async(Part::Submission, handle(&shared, job, &client)).await;
             if let Err(panic) = done {
-                tracing::error!(%id, "{panic}: a submission gets no opinion of rspamd");
+                tracing::error!(%id, "{panic}: a submission gets no opinion from rspamd, and is delivered without it");
                 shared.note_failure("a defect in frontdesk");
             }
             drop(slot);
@@ -199,7 +199,7 @@ impl Shared {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an opinion. It ends a pause of the circuit breaker, which is logged.
+    /// Counts an opinion, and ends a pause of the circuit breaker. Logs the end of a pause.
     fn note_answer(&self, opinion: &Opinion) {
         let count = if *opinion == Opinion::Clean { &self.counts.clean } else { &self.counts.spam };
         count.fetch_add(1, Relaxed);

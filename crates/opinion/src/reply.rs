@@ -19,7 +19,7 @@ pub enum Opinion {
     Spam(String),
 }
 
-/// The members of a reply that are read.
+/// The members of rspamd's reply that are used.
 #[derive(Deserialize)]
 struct Reply {
     action: String,
@@ -68,7 +68,7 @@ fn is_rule_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_permitted)
 }
 
-/// The points with one decimal place, or none if it is zero; limited to [`MAX_POINTS`] in both directions.
+/// The points, limited to [`MAX_POINTS`] in both directions, with one decimal place unless it is zero.
 fn show_points(points: f64) -> String {
     let text = format!("{:.1}", points.clamp(-MAX_POINTS, MAX_POINTS));
     text.strip_suffix(".0").unwrap_or(&text).to_owned()

@@ -18,7 +18,7 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-/// The findings of this process about a pooler in front of a database.
+/// The facts that this process has detected about a pooler in front of a database.
 #[derive(Default)]
 pub struct PoolerState {
     is_pooled: AtomicBool,
@@ -48,7 +48,7 @@ impl PoolerState {
         self.is_pooled.load(Ordering::Relaxed)
     }
 
-    /// From now on, connections are used as if there were a pooler.
+    /// Makes the process use connections as if there were a pooler, from now on.
     pub fn set_pooled(&self) {
         self.is_pooled.store(true, Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ pub fn announced_process(client: &Client) -> i32 {
     process.map_or(0, i32::from_be_bytes)
 }
 
-/// The bytes of a cancel request that is not sent.
+/// Collects the bytes of a cancel request instead of sending them.
 #[derive(Default)]
 struct CancelRequest(Vec<u8>);
 

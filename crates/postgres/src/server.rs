@@ -40,7 +40,7 @@ struct ConnectionSettings {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Roots {
-    /// The authorities that browsers trust.
+    /// The certificate authorities that browsers trust.
     Public,
     /// The certificates in this PEM file.
     File(PathBuf),
@@ -131,7 +131,7 @@ impl Server {
         &self.0.config
     }
 
-    /// The findings of this process about a pooler in front of the database. Clones of this server share it.
+    /// The facts that this process has detected about a pooler before the database, shared by all clones.
     pub fn pooler(&self) -> &Arc<PoolerState> {
         &self.1
     }
@@ -146,7 +146,7 @@ impl Server {
             Roots::File(path) => {
                 let unreadable = |error: String| io::Error::other(format!("{}: {error}", path.display()));
                 let pem = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-                // Editors on Windows write byte order marks.
+                // Remove byte order marks, which editors on Windows write.
                 let pem = String::from_utf8_lossy(&pem).replace('\u{feff}', "");
                 for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
                     let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;

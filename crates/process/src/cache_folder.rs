@@ -28,7 +28,7 @@ pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
         }
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
-    // Other processes and threads may write the same file at the same time.
+    // Name the draft by the writer: other processes and threads may write the same file at the same time.
     let writer = (std::process::id(), std::thread::current().id());
     let draft = folder.join(format!("{name}.{writer:?}"));
     let written = OpenOptions::new()
@@ -70,7 +70,7 @@ pub fn remove_files(folder: &Path, is_unused: impl Fn(&str) -> bool) -> io::Resu
     Ok(())
 }
 
-/// Whether a name begins with a hash, as those of cached files and of their drafts do.
+/// Whether a name begins with a hash, as the names of cached files and their drafts do.
 pub fn begins_with_hash(name: &str) -> bool {
     name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit)
 }

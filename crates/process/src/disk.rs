@@ -84,7 +84,7 @@ impl Inodes {
         self.total > 0 && self.free < Inodes::FEW
     }
 
-    /// Whether less than 2 % are free.
+    /// Whether fewer than 2 % of the inodes are free.
     pub fn are_low(self) -> bool {
         self.total > 0 && self.free < self.total / 50
     }
@@ -179,7 +179,7 @@ impl DiskMonitor {
             loop {
                 std::thread::sleep(SAMPLE_INTERVAL);
                 let Some(monitor) = weak.upgrade() else { return };
-                // A panic costs one sample. It is counted, and logging it each second would say no more.
+                // Ignore a panic: it is counted, and logging one each second would not help.
                 let _ = panics::catch(Part::Background, || monitor.sample());
             }
         })?;

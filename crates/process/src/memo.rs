@@ -17,7 +17,7 @@ impl<I, O> Default for Memo<I, O> {
 }
 
 impl<I: PartialEq, O: Clone> Memo<I, O> {
-    /// The last result if it has these inputs. Otherwise computes and keeps a new one.
+    /// Returns the last result if it has these inputs. Otherwise computes and stores a new result.
     pub fn get(&mut self, inputs: I, compute: impl FnOnce(&I) -> O) -> O {
         if let Some((known, output)) = &self.0
             && *known == inputs

@@ -43,7 +43,7 @@ pub fn write_to_file<T, E: From<io::Error>>(
     Ok(written)
 }
 
-/// A locked file beside its target, which is removed on drop unless it has got its final name.
+/// A locked file beside its target, which is removed on drop unless it has been renamed to the target.
 struct PartialFile {
     path: PathBuf,
     file: File,
@@ -81,7 +81,7 @@ impl PartialFile {
             fs::rename(&self.path, target)?;
         } else {
             match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
-                // The file system does not support `NOREPLACE`.
+                // Where `NOREPLACE` is not supported, use a hard link, which also fails if `target` exists.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     fs::hard_link(&self.path, target)?;
                     fs::remove_file(&self.path)?;

@@ -24,7 +24,7 @@ pub enum Part {
     Submission,
     /// A delivery attempt.
     Delivery,
-    /// The digest, the retention, encryption, and other tasks that run at intervals.
+    /// The digest, retention, encryption, and other tasks that run at intervals.
     Maintenance,
     /// A request to the inbox's web interface, or a call of an MCP tool.
     Inbox,
@@ -244,7 +244,7 @@ mod injection {
 
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-    /// See [`super::inject`]. Reads the file at each call, so that a test can change it.
+    /// Panics if the file named by `INJECT_PANICS` lists this point. Tests can change the file at any time.
     pub(super) fn panic_if_asked(point: &str, item: &dyn Display) {
         let file = FILE.get_or_init(|| std::env::var_os("INJECT_PANICS").map(PathBuf::from));
         let Some(file) = file else { return };

@@ -14,7 +14,7 @@ static TOTAL: AtomicU64 = AtomicU64::new(0);
 /// The current stage of the work, and how much of it is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkState {
-    /// The things that are counted, such as "rows verified".
+    /// The name of the stage, which says what its steps are, such as "rows verified".
     pub stage: &'static str,
     pub done: u64,
     /// The number of all steps of the stage; 0 if it is not known.
@@ -34,7 +34,7 @@ pub fn advance(steps: usize) {
     DONE.fetch_add(steps as u64, Ordering::Relaxed);
 }
 
-/// The current state. `done` never exceeds a known total: the work may find more than was counted before.
+/// The current state. Caps `done` at a known total, because the work may take more steps than expected.
 pub fn current() -> WorkState {
     let stage = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let total = TOTAL.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ use crate::progress::{self, WorkState};
 
 /// How long a command runs before its progress is shown.
 const DELAY: Duration = Duration::from_secs(1);
-/// How often the shown progress changes.
+/// The interval at which the shown progress is updated.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows what a command does, how much is done and how much is left. Appears after one second, and disappears
@@ -34,12 +34,12 @@ impl Progress {
         }
     }
 
-    /// Shows nothing.
+    /// A progress display that shows nothing.
     pub fn hidden() -> Progress {
         Progress { end: None, thread: None }
     }
 
-    /// Like [`Progress::start`], if `is_shown`.
+    /// Like [`Progress::start`] if `is_shown`, otherwise like [`Progress::hidden`].
     pub fn start_if(is_shown: bool, title: &'static str) -> Progress {
         if is_shown { Progress::start(title) } else { Progress::hidden() }
     }
@@ -82,7 +82,7 @@ impl Drop for Progress {
     }
 }
 
-/// Draws a bar and what is left if the number of steps is known, and otherwise the time.
+/// Draws a bar and the time left if the number of steps is known, and otherwise the elapsed time.
 fn show_state(bar: &ProgressBar, state: WorkState) {
     let template = match state {
         WorkState { total: 1.., .. } => {

@@ -38,7 +38,7 @@ struct State {
     has_failed: bool,
 }
 
-/// A file and its mapping.
+/// A file that contains bodies, and its memory mapping.
 #[derive(Debug)]
 struct Segment {
     file: File,

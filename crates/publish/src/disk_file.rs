@@ -22,7 +22,7 @@ const DESCRIPTORS_PER_FILE: u64 = 16;
 /// Length in bytes of the pieces that are examined and hashed.
 const WINDOW: usize = 1 << 20;
 
-/// How much of a window is examined again with the next one, because a mark may be on the border.
+/// The overlap of consecutive windows in bytes, so that a mark across their border is found.
 const OVERLAP: usize = 64 << 10;
 
 /// A file on disk whose content was hashed when the site was loaded.
@@ -35,7 +35,7 @@ pub struct DiskFile {
     is_change_reported: AtomicBool,
 }
 
-/// The file has been changed or removed since the site was loaded, or cannot be opened.
+/// The error for a file that has changed or been removed since the site was loaded, or cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFileChanged;
 

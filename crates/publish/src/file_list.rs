@@ -75,7 +75,7 @@ pub fn open_unchanged(at: &Path, listed: &Metadata) -> Result<io::Result<File>, 
 fn open_with_flags(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Result<File>, FileChanged> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let opened = match openat2(CWD, at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        // The kernel is older than Linux 5.6, or a sandbox does not know the call.
+        // The kernel is older than Linux 5.6 or a sandbox denies `openat2`, so use `open`.
         Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(at, flags, Mode::empty()),
         opened => opened,
     };
@@ -203,7 +203,7 @@ impl<'a> ServedFolders<'a> {
         let folders = file.place.match_indices('/').map(|(at, _)| &file.place[..=at]);
         let mode_of = |folder: &str| Some((folder.to_owned(), *self.modes.get(folder)?));
         let is_closed = |(_, mode): &(String, u32)| !audience.includes(restrict_readers(0o444, *mode));
-        // All files in a closed folder have the same reason.
+        // Record the outermost closed folder instead of each file in it.
         let closed = folders.filter_map(mode_of).find(is_closed);
         let (name, mode) = closed.unwrap_or_else(|| (file.place.clone(), file.metadata.mode()));
         let path = (self.served_path)(&name);
@@ -219,7 +219,7 @@ impl<'a> ServedFolders<'a> {
         true
     }
 
-    /// Records that the content of a file excludes it.
+    /// Records that a file is excluded because its content has a mark of a private file.
     pub fn exclude_content(&self, file: &FoundFile, mark: ContentMark, publication: &mut Publication<'_>) {
         let path = (self.served_path)(&file.place);
         publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
@@ -348,7 +348,7 @@ impl FolderListing<'_, '_, '_> {
         let by_structure = || is_folder.then(|| exclusion_by_structure(&at)).flatten();
         let by_name = exclusion_by_name(name, is_folder, siblings).or_else(by_structure);
         if let Some(reason) = by_name.clone().filter(|reason| !is_listed || reason.is_final()) {
-            // `site.publish` cannot list an inbox.
+            // Give an inbox the reason that `site.publish` cannot override.
             let is_final = reason == ExclusionReason::Database
                 && metadata.is_ok_and(|file| file.is_file())
                 && is_inbox(&at);
@@ -356,7 +356,7 @@ impl FolderListing<'_, '_, '_> {
             return Ok(());
         }
         if folder.is_excluded && !is_listed {
-            // The folder's exclusion covers its files.
+            // An unlisted file in an excluded folder needs no exclusion of its own.
             return Ok(());
         }
         let metadata = match metadata {

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde::de::IgnoredAny;
 
-/// The type of files about whose content nothing is known.
+/// The media type of files whose content is unknown.
 const UNKNOWN: &str = "application/octet-stream";
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
@@ -13,16 +13,16 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 /// The extensions for which the table of `mime_guess` has no type, or an outdated one. The reason is above
 /// each group.
 const OVERRIDES: [(&str, &str); 24] = [
-    // RFC 9239.
+    // Registered by RFC 9239, which makes `application/javascript` obsolete.
     ("mjs", "text/javascript"),
     ("cjs", "text/javascript"),
-    // RFC 8081.
+    // Registered by RFC 8081.
     ("woff", "font/woff"),
     ("otf", "font/otf"),
     // RFC 8216: playlists and segments of HTTP live streaming.
     ("m3u8", "application/vnd.apple.mpegurl"),
     ("ts", "video/mp2t"),
-    // RFC 4337.
+    // Registered by RFC 4337.
     ("m4a", "audio/mp4"),
     ("m4v", "video/mp4"),
     // ECMA-426: source maps are JSON.
@@ -31,9 +31,9 @@ const OVERRIDES: [(&str, &str); 24] = [
     // (RFC 7303 §3).
     ("xml", "application/xml"),
     ("xsl", "application/xml"),
-    // Files `*.asc` are more often OpenPGP keys than signatures; browsers show neither.
+    // Most `*.asc` files are OpenPGP keys, not signatures; browsers show neither.
     ("asc", "application/pgp-keys"),
-    // `mime_guess` has the type of RealAudio's plug-ins, but files `*.rpm` are packages.
+    // `mime_guess` returns the type of RealAudio plug-ins, but most `*.rpm` files are packages.
     ("rpm", "application/x-rpm"),
     // RFC 1952: the same as `.tar.gz`.
     ("tgz", "application/gzip"),
@@ -41,7 +41,7 @@ const OVERRIDES: [(&str, &str); 24] = [
     ("zst", "application/zstd"),
     ("usdz", "model/vnd.usdz+zip"),
     ("sqlite", "application/vnd.sqlite3"),
-    // Not registered, but each is JSON, or JSON in lines, which browsers show as text.
+    // Unregistered types: JSON files, and JSON Lines as plain text, which browsers show.
     ("ipynb", "application/json"),
     ("topojson", "application/json"),
     ("jsonl", "text/plain"),
@@ -68,7 +68,7 @@ pub fn media_type(name: &str) -> &'static str {
 /// `name` is relative to the site's root.
 pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
-    // Apple also reads this file at the root.
+    // Apple also reads `apple-app-site-association` at the root.
     let is_known = name.starts_with(".well-known/") || name == "apple-app-site-association";
     if file.contains('.') || !is_known {
         return media_type(name);

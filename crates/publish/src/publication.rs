@@ -102,12 +102,12 @@ impl ExclusionReason {
     }
 }
 
-/// The files in a folder on which the exclusion of the files beside them depends.
+/// The files in a folder that decide whether the other files in it are excluded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Siblings {
-    /// Whether there is a `frontdesk.toml`, in upper or lower case.
+    /// Whether the folder contains a `frontdesk.toml`, in upper or lower case.
     has_configuration: bool,
-    /// Whether there is a `package.json`.
+    /// Whether the folder contains a `package.json`.
     has_manifest: bool,
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
     if is_folder {
         return (name == "node_modules" && siblings.has_manifest).then_some(ExclusionReason::Packages);
     }
-    // Not all file systems distinguish cases.
+    // Compare in lower case, because not all file systems distinguish cases.
     let lower = name.to_ascii_lowercase();
     let ends_with = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
     let is_configuration = lower.starts_with(CONFIGURATION)
@@ -163,7 +163,7 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
         () if is_configuration => Some(ExclusionReason::Configuration),
         () if ends_with(&KEY_FILES) => Some(ExclusionReason::KeyFile),
         () if ends_with(&SERVER_CODE) => Some(ExclusionReason::ServerCode),
-        // Pages about such files may have their names, such as `book.sqlite3.html`.
+        // Exclude databases, but not pages about them, such as `book.sqlite3.html`.
         () if lower.contains(".sqlite") && !content::is_document(&lower) => Some(ExclusionReason::Database),
         () => None,
     }
@@ -213,7 +213,7 @@ impl Audience {
         [Self::Others, Self::Group].into_iter().find(|audience| has(*audience)).unwrap_or(Self::Owner)
     }
 
-    /// Whether a file with these read bits is for this audience.
+    /// Whether all of this audience may read a file with these read bits.
     pub fn includes(self, mode: u32) -> bool {
         match self {
             Self::Others => mode & 0o004 != 0,
@@ -244,7 +244,7 @@ pub(crate) fn restrict_readers(readers: u32, folder: u32) -> u32 {
     readers & ((folder & 0o111) << 2)
 }
 
-/// Decides about the files of one load, and collects what is excluded.
+/// Decides which files of one load are published, and collects the excluded ones.
 #[derive(Debug)]
 pub struct Publication<'a> {
     options: &'a PublicationOptions,
@@ -260,12 +260,12 @@ pub struct Publication<'a> {
 pub struct PublicationResult {
     /// The excluded files and folders, sorted by name.
     pub exclusions: Vec<Exclusion>,
-    /// Sentences that say which files modes protect, if not all users may read the pages.
+    /// Sentences that say which files are protected by their modes, if not all users may read the pages.
     pub notes: Vec<String>,
 }
 
 impl<'a> Publication<'a> {
-    /// Parses the entries of `site.publish`. No file is excluded yet, and no entry used.
+    /// Parses the entries of `site.publish`. So far, no file is excluded, and no entry is used.
     pub fn new(options: &'a PublicationOptions) -> Self {
         let entries = options.publish.iter().flat_map(|publish| &publish.value);
         let patterns: Vec<PathPattern> = entries.map(|entry| PathPattern::new(entry)).collect();
@@ -277,7 +277,7 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// The operator's private files, for the served folders `roots`, which are canonical paths.
+    /// Finds the operator's private files, given the canonical paths `roots` of the served folders.
     pub(crate) fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
         PrivateFiles::new(&self.options.private, roots)
     }

@@ -1,7 +1,7 @@
 //! Distinguishes the Markdown that a generator wrote for readers from a copy of its source, which still has
 //! template syntax.
 
-/// Syntax that a generator replaces, outside of code.
+/// Template syntax, found outside of code, that a site generator would have replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateSyntax {
     /// The characters with which the syntax begins, such as `{{`.
@@ -38,7 +38,7 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
         Some(("+++", line)) => found.push(TemplateSyntax { kind: "+++".to_owned(), line: *line }),
         Some(("---", _)) => {
             lines.next();
-            // The front matter of a page for readers may contain anything.
+            // Skip the front matter, which may contain anything.
             lines.by_ref().take_while(|(line, _)| *line != "---").for_each(drop);
         }
         _ => {}
@@ -132,7 +132,7 @@ fn has_role(line: &str) -> bool {
     })
 }
 
-/// The line without code spans. Of a span that is not closed, removes only the backticks.
+/// The line without code spans. Removes only the backticks of a span that is not closed.
 fn without_code_spans(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;

@@ -29,13 +29,13 @@ use serde_json::{Value, json};
 
 /// Points for each unit of the logarithm of the odds.
 const POINTS_PER_UNIT: f64 = 20.0;
-/// A text is marked from this number of points on.
+/// The number of points from which a text is marked as suspicious.
 const MARKED: f64 = 50.0;
 /// The share of honest texts that may be marked when the points are fitted.
 const MAX_WRONG: f64 = 0.06;
-/// How strongly weights are drawn towards their priors, in texts.
+/// The strength with which weights are drawn towards their priors, as a number of texts.
 const STRENGTH: f64 = 4.0;
-/// How strongly the weights of letter sequences are drawn towards zero, in texts.
+/// The strength with which the weights of letter sequences are drawn towards zero, as a number of texts.
 const SEQUENCE_STRENGTH: f64 = 0.1;
 const STEPS: usize = 400;
 
@@ -49,14 +49,14 @@ struct Text {
     row: Value,
 }
 
-/// The weights of features, of letter sequences, and the base, in units of the logarithm of the odds.
+/// The weights of features, the weights of letter sequences, and the base, in units of log-odds.
 struct Model {
     features: Vec<f64>,
     sequences: Vec<f64>,
     base: f64,
 }
 
-/// A feature's prior weight, and the bounds of its weight.
+/// A feature's prior weight, and the minimum and maximum of its fitted weight.
 fn prior(name: &str, kind: FeatureKind) -> (f64, f64, f64) {
     match kind {
         // A link never makes a text look more honest.
@@ -110,7 +110,7 @@ fn read_author(
     rows.into_iter().filter_map(text).collect()
 }
 
-/// Fits a model by gradient descent with momentum. Both labels of an author weigh the same.
+/// Fits a model by gradient descent with momentum. Both labels of an author have the same weight.
 fn fit(texts: &[&Text], priors: &[(f64, f64, f64)]) -> Model {
     let mut model = Model {
         features: priors.iter().map(|prior| prior.0).collect(),
@@ -165,7 +165,7 @@ fn odds(text: &Text, model: &Model) -> f64 {
     features + wording + model.base
 }
 
-/// The odds that [`MAX_WRONG`] of the honest texts exceed.
+/// The log-odds above which a share of [`MAX_WRONG`] of the honest texts lies.
 fn threshold(judged: &[(f64, &Text)]) -> f64 {
     let mut ham: Vec<f64> = judged.iter().filter(|(_, text)| !text.is_spam).map(|(odds, _)| *odds).collect();
     ham.sort_unstable_by(f64::total_cmp);
@@ -195,7 +195,7 @@ fn main() {
         .enumerate()
         .flat_map(|(author, folder)| read_author(Path::new(folder), author, &lexicon, &names))
         .collect();
-    // The odds of each text by the model that its author had no part in.
+    // The log-odds of each text, by a model that was fitted without the texts of the same author.
     let mut judged: Vec<(f64, &Text)> = Vec::new();
     for author in 0..folders.len() {
         let (held_out, others): (Vec<&Text>, Vec<&Text>) =

@@ -117,7 +117,7 @@ pub(super) fn find_text_signals(
     scan.weights
 }
 
-/// The features of a text.
+/// The features found in a text, with their weights.
 pub(super) fn weigh_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Weights {
     TextScan::run(text, options).weights
 }
@@ -135,14 +135,14 @@ fn link_strength(links: usize, words: usize) -> u32 {
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
 
-/// The findings of one pass over the tokens of a text.
+/// The results of one pass over the tokens of a text.
 #[derive(Default)]
 struct TextScan {
     /// The total weight of words about getting rich quickly.
     money: u32,
     links: usize,
     words: usize,
-    /// The sum over all links with markup: two for forum markup, one for HTML.
+    /// The sum over all links with markup: 2 for each link in forum markup, 1 for each in HTML.
     markup: usize,
     /// The domain of the first link through a URL shortener.
     shortener: Option<String>,
@@ -150,7 +150,7 @@ struct TextScan {
     blocked: Option<String>,
     /// Whether the text names a messenger or links to one.
     messenger: bool,
-    /// The numbers of capital and of small letters.
+    /// The number of capital letters. `lower` is the number of small letters.
     upper: u32,
     lower: u32,
     /// The number of words with invisible characters.
@@ -159,7 +159,7 @@ struct TextScan {
     mixed: usize,
     /// The number of words with at least three decorative letters.
     decorative: usize,
-    /// The number of words of the lexicon in disguise.
+    /// The number of disguised words that the lexicon contains.
     disguised: usize,
     offer: Offer,
     weights: Weights,
@@ -194,7 +194,7 @@ impl TextScan {
         if scan.words == 0 {
             return scan;
         }
-        // A single word with digits may be a model number, so only three such words count as one disguise.
+        // A single word with digits may be a model number, so count only every third one as a disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
         let mut weights = Weights::new(words.weigh_phrases());
         for shape in scan.shapes(text, &site_words, profile) {
@@ -207,7 +207,7 @@ impl TextScan {
         scan
     }
 
-    /// The features of the text that no phrase shows.
+    /// The features that the code computes from the text instead of finding phrases.
     fn shapes(&self, text: &TokenizedText<'_>, site_words: &SiteWords, profile: &SiteProfile) -> Vec<Shape> {
         let entry = text.entry;
         let domains: Vec<&str> =
@@ -253,7 +253,7 @@ impl TextScan {
         shapes.into_iter().filter(|(_, has)| *has).map(|(shape, _)| shape).collect()
     }
 
-    /// Looks up the domains of the web addresses for which the form asks. They do not count as links.
+    /// Looks up the domains in fields for web addresses. Such addresses do not count as links.
     fn look_up_web_addresses(&mut self, entry: &Entry, blocked: &Domains) {
         for (_, text) in entry.texts().filter(|(name, _)| entry.kind(name) == Some(FieldKind::Url)) {
             for token in Tokenizer::new(text) {
@@ -288,7 +288,7 @@ impl TextScan {
     }
 }
 
-/// The odds of the wording of the long texts, in hundredths; 0 if they are too short to say.
+/// The log-odds, in hundredths, that the wording of the long texts is an offer; 0 if they are too short.
 fn wording_odds(entry: &Entry) -> i32 {
     let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
     let texts = entry.texts().filter(|(name, _)| is_long(name)).map(|(_, text)| text);
@@ -303,13 +303,13 @@ struct SiteWords {
 }
 
 impl SiteWords {
-    /// Counts a word: whether it is frequent on the site's pages. `None` stands for a short word.
+    /// Counts a word; `is_known` is whether it is frequent on the site's pages, or `None` for a short word.
     fn count(&mut self, is_known: Option<bool>) {
         self.all += usize::from(is_known.is_some());
         self.known += usize::from(is_known == Some(true));
     }
 
-    /// The percentage of known words; `None` if there are too few words to tell.
+    /// The percentage of known words; `None` if there are too few words.
     fn percent(&self) -> Option<usize> {
         (self.all >= MIN_LONG_WORDS).then(|| self.known * 100 / self.all)
     }

@@ -23,7 +23,7 @@ impl Sieve {
     /// twelve unlisted names needs a search.
     const BITS: u32 = 17;
 
-    /// A filter of all lines, comments included.
+    /// Builds a filter that contains all lines, comments included.
     fn from_lines(text: &str) -> Sieve {
         let mut sieve = Sieve(vec![0; 1 << (Sieve::BITS - u64::BITS.ilog2())]);
         for line in text.lines() {
@@ -58,7 +58,7 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Whether one of these lines, in lower case and sorted by byte, is the name, ignoring case. A binary search.
+/// Whether the sorted lines, which are in lower case, contain the name, ignoring case. A binary search.
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
@@ -89,7 +89,7 @@ pub struct Domains {
     excepted: Vec<String>,
 }
 
-/// The number of an invalid line, counted from 1.
+/// The error for an invalid line: its number, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is invalid: line {0} is not a domain such as \"example.com\"")]
 pub struct NotADomain(pub usize);

@@ -7,19 +7,19 @@ pub struct LexiconFault {
     pub file: String,
     /// The number of the line, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// The fault, and the way to mend it.
+    /// The fault, and how to fix it.
     pub message: String,
 }
 
 impl LexiconFault {
-    /// A fault at a byte offset of a text. The file is not known yet.
+    /// A fault at a byte offset of a text. The caller adds the file's name.
     pub(super) fn at(text: &str, offset: Option<usize>, message: String) -> LexiconFault {
         let line =
             offset.and_then(|offset| text.get(..offset)).map(|before| before.matches('\n').count() + 1);
         LexiconFault { file: String::new(), line, message }
     }
 
-    /// A fault in the syntax, or an unknown key.
+    /// Converts a TOML error: a fault in the syntax, or an unknown key.
     pub(super) fn in_toml(text: &str, error: &toml::de::Error) -> LexiconFault {
         LexiconFault::at(text, error.span().map(|span| span.start), error.message().to_owned())
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::fault::LexiconFault;
 use frontdesk_forms::named_enum;
 
-/// The declarations that are part of the binary.
+/// The declarations of the built-in features.
 pub(super) const BUILT_IN: &str = include_str!("../lexicon/features.toml");
 
 /// A feature's number: its position in the [`FeatureSet`].
@@ -26,9 +26,9 @@ pub enum FeatureKind {
     Topic,
     /// The subject of a message that hardly any site gets from honest visitors.
     Vice,
-    /// Something that hardly anyone writes except visitors with a concern of their own. Has negative points.
+    /// A phrase of visitors with a genuine concern, which spam rarely contains. Has negative points.
     Enquiry,
-    /// A property of the text that no phrase shows.
+    /// A property that the code computes from the text, such as its length.
     Shape,
 }
 
@@ -40,7 +40,7 @@ named_enum! {
         Link = "link",
         /// A link leads to the domain of the sender's e-mail address.
         OwnLink = "own-link",
-        /// An e-mail address is not at a provider of free mailboxes.
+        /// An e-mail address is not from a provider of free mailboxes.
         CompanyAddress = "company-address",
         /// The text has no question mark.
         NoQuestion = "no-question",
@@ -71,7 +71,7 @@ pub(super) struct Feature {
     pub points: i32,
     /// Completes the sentence "the writer …", or names the subject of an offer.
     pub says: String,
-    /// Whether the subject is quick money.
+    /// Whether the feature's subject is a promise of quick money.
     #[serde(default)]
     pub money: bool,
 }

@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
 
-/// Maximum number of tokens of a lesson. Longer texts keep those of their beginning and of their end.
+/// Maximum number of tokens of a lesson. Of longer texts, the beginning and the end are kept.
 pub const MAX_TOKENS: usize = 400;
 /// Maximum number of lessons: about 5 MB in the database.
 pub const MAX_LESSONS: usize = 3000;
@@ -27,22 +27,22 @@ pub const MAX_LESSONS: usize = 3000;
 pub const MAX_AGE: Duration = Duration::from_hours(24 * 730);
 /// A lesson counts half as much after this time.
 const HALF_LIFE: Duration = Duration::from_hours(24 * 365);
-/// Minimum sums of the weights of lessons of either kind. With less, the model gives no result.
+/// Minimum sum of the weights of spam lessons. Below it, or [`MIN_HONEST`], the model gives no result.
 const MIN_SPAM: f64 = 4.0;
 const MIN_HONEST: f64 = 4.0;
-/// Added to each count, so that rare tokens say little.
+/// Added to each count, so that rare tokens have little influence.
 const SMOOTHING: f64 = 0.5;
 /// Points for a unit of the combined logarithm of the odds, see [`average`].
 const POINTS_PER_UNIT: f64 = 9.0;
 /// The weight of the odds of words; that of features is 1.
 const WORDS_SHARE: f64 = 0.6;
-/// Minimum sum of the weights of the lessons with a word. Rarer words do not count.
+/// Minimum sum of the weights of the lessons that contain a word. Rarer words do not count.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that the calibration allows to be marked as suspicious.
 const MAX_WRONG: f64 = 0.03;
-/// The number of honest lessons with which half of the calibrated shift applies.
+/// The number of honest lessons at which half of the calibrated shift applies.
 const CERTAIN: f64 = 20.0;
-/// Maximum number of points that the model adds and subtracts.
+/// Maximum number of points that the model adds; [`MIN_POINTS`] limits how many it subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -12;
 /// The weight of a new weak lesson, such as a reply; that of other new lessons is 1.
@@ -52,12 +52,12 @@ const SKETCH: usize = 6;
 /// The number of tokens in [`SKETCH`] that two lessons of one kind must share to count as one.
 const SAME: usize = 5;
 
-/// The decision that a lesson teaches.
+/// The operator's decision from which the model learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Teaching {
     /// The operator marked the submission as spam, or discarded it.
     Spam,
-    /// The operator released the submission, or marked it as no spam.
+    /// The operator released the submission, or marked it as not spam.
     Honest,
     /// The operator answered or finished the submission: weak evidence that it is honest.
     WeakHonest,
@@ -91,13 +91,13 @@ pub struct Tokens {
 pub(super) const WORD: u32 = 1 << 31;
 
 impl Tokens {
-    /// The form in which tokens are stored: the points, and each hash as four bytes, lowest first.
+    /// Serializes the points, and each hash as four bytes in little-endian order, for the database.
     pub fn to_bytes(&self) -> Vec<u8> {
         let hashes = self.hashes.iter().flat_map(|hash| hash.to_le_bytes());
         std::iter::once(self.points).chain(hashes).collect()
     }
 
-    /// Reads what [`Tokens::to_bytes`] wrote. `None` if the length is impossible.
+    /// Parses the output of [`Tokens::to_bytes`]. `None` if the length is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Tokens> {
         let (points, hashes) = bytes.split_first()?;
         let (hashes, rest) = hashes.as_chunks::<4>();
@@ -139,13 +139,13 @@ struct Count {
     honest: f32,
 }
 
-/// The sum of all lessons.
+/// The sums over all lessons.
 #[derive(Debug, Default)]
 struct Counts {
     tokens: TokenMap<Count>,
     spam: f64,
     honest: f64,
-    /// The numbers of spam lessons and of honest ones, weak ones included.
+    /// The number of spam lessons, and the number of honest lessons, including weak ones.
     lessons: (usize, usize),
 }
 
@@ -153,22 +153,22 @@ struct Counts {
 #[derive(Debug, Default)]
 pub struct LearnedModel {
     is_ready: bool,
-    /// The logarithm of the odds of each token that says something.
+    /// The log-odds of each token that is frequent enough.
     odds: TokenMap<f64>,
-    /// Added to the points of each text, so that hardly any honest lesson would be marked.
+    /// Added to the points of each text, so that the model would mark hardly any honest lesson.
     shift: f64,
-    /// The minimum number of points.
+    /// The most negative number of points that this model gives.
     min_points: i32,
-    /// The numbers of spam lessons and of honest ones, weak ones included.
+    /// The number of spam lessons, and the number of honest lessons, including weak ones.
     lessons: (usize, usize),
 }
 
-/// The model's answer about a text.
+/// The model's result for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resemblance {
     /// The points that the model adds; negative if the text resembles honest messages.
     pub points: i32,
-    /// The numbers of lessons of either kind.
+    /// The number of spam lessons in the model, for comparison with `honest_lessons`.
     pub spam_lessons: usize,
     pub honest_lessons: usize,
 }
@@ -277,7 +277,7 @@ impl LearnedModel {
         }
     }
 
-    /// Compares a text with the lessons. `None` if there are too few of them, or if the result says nothing.
+    /// Compares a text with the lessons. `None` if there are too few lessons, or if the result is 0 points.
     pub fn judge(&self, tokens: &Tokens) -> Option<Resemblance> {
         if !self.is_ready {
             return None;

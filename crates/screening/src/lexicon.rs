@@ -42,7 +42,7 @@ pub(super) const BUILT_IN: [(&str, &str); 22] = [
 
 /// Maximum number of words that a `~` matches.
 const GAP: usize = 3;
-/// The weight of a phrase that states none.
+/// The weight of a phrase in a file that does not state a weight.
 const DEFAULT_WEIGHT: u8 = 2;
 /// The maximum weight of a phrase, and the weight at which a feature has its full strength.
 pub(super) const FULL_WEIGHT: u8 = 4;
@@ -63,11 +63,11 @@ const SAME_LANGUAGE_PERCENT: u32 = 60;
 /// Maximum number of words and of phrases; IDs have 16 bits.
 const MAX_ENTRIES: usize = 60_000;
 
-/// A place in a phrase that one word fills.
+/// A position in a phrase, which one word of the text must fill.
 struct Step {
     /// Whether up to [`GAP`] other words may precede the step.
     gap: bool,
-    /// The words that fit, sorted; more than one if the phrase has alternatives or a prefix.
+    /// The words that match here, sorted; more than one if the phrase has alternatives or a prefix.
     words: Vec<Id>,
 }
 
@@ -95,9 +95,9 @@ struct Lead {
     phrase: u16,
     /// Whether other words may be between the first step and the second.
     gap: bool,
-    /// The phrase's languages.
+    /// The languages of the phrase, as a bit set.
     languages: u32,
-    /// The mask of the words in the second step ([`id_mask`]). Rules out most phrases early.
+    /// The mask of the words in the second step ([`id_mask`]), which quickly rules out most phrases.
     near: u64,
 }
 
@@ -145,7 +145,7 @@ impl std::fmt::Debug for Lexicon {
     }
 }
 
-/// Lexica are equal only if they are the same one.
+/// Two lexica are equal only if they are the same instance.
 impl PartialEq for Lexicon {
     fn eq(&self, other: &Lexicon) -> bool {
         std::ptr::eq(self, other)
@@ -235,7 +235,7 @@ fn prefix_key(prefix: u32) -> u64 {
     (u64::from(prefix) << 32 | 0x5f5f).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Splits a hash into a value from which the slot follows, and the value to compare there.
+/// Splits a hash into a value that determines the slot, and a value to compare in the slot.
 fn split_hash(hash: u64) -> (usize, u32) {
     let place = usize::try_from(hash >> 40).unwrap_or_default();
     (place, u32::try_from(hash >> 8 & 0xffff_ffff).unwrap_or_default())
@@ -251,7 +251,7 @@ fn find_slot(table: &[(u32, Id)], hash: u64) -> usize {
     at
 }
 
-/// A word or a prefix of the lexicon while it is built.
+/// A word or a prefix, while the lexicon is being built.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Word(u64),
@@ -445,7 +445,7 @@ impl Builder {
     }
 }
 
-/// The hash under which all numbers are in the table.
+/// The hash under which the table stores all numbers.
 const ANY_NUMBER: u64 = 0x6e75_6d62_6572_0000;
 
 /// The words of a text. Drops links and the ends of sentences.
@@ -471,7 +471,7 @@ impl Words<'_> {
         Words { lexicon, ids: Vec::with_capacity(words), spelled: (0, 0), disguised: 0, doubtful: 0 }
     }
 
-    /// Adds a word. Counts it if it is a word of the lexicon in disguise, and takes it for that word.
+    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates.
     pub fn push(&mut self, word: &Word) {
         let lexicon = self.lexicon;
         let mut id = lexicon.find_id(word);

@@ -23,11 +23,11 @@ const MAX_NAMED: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights(Vec<u8>);
 
-/// The points of an offer, and the features that gave them.
+/// The points of an offer, and the features that earned the most of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offer {
     pub points: u32,
-    /// The features that added most, the strongest first.
+    /// The features that added the most points, in descending order.
     named: Vec<FeatureId>,
 }
 
@@ -76,7 +76,7 @@ impl Weights {
         found.map(|(feature, _)| lexicon.features.name(feature)).collect()
     }
 
-    /// The weight of the subjects that promise quick money.
+    /// The total weight of the subjects that promise quick money.
     pub fn money_weight(&self, lexicon: &Lexicon) -> u32 {
         let found = self.0.iter().enumerate().filter(|(feature, _)| lexicon.features.get(*feature).money);
         found.map(|(_, weight)| u32::from(*weight)).sum()

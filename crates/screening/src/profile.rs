@@ -11,11 +11,11 @@ use super::text::{Token, Tokenizer, Word};
 const MAX_WORDS: usize = 300;
 /// Words with fewer letters are not counted: most of them are common to all texts of a language.
 const MIN_LETTERS: u32 = 6;
-/// A profile with fewer frequent words says nothing about which words are foreign to the site.
+/// With fewer frequent words than this, a profile cannot show which words are foreign to the site.
 const MIN_WORDS: usize = 60;
 /// A subject is the site's own trade if at least one in this many pages, and at least two, are about it.
 const TRADE_SHARE: usize = 8;
-/// Maximum length of a text that is read, in bytes. The beginning of a page says what it is about.
+/// Maximum length of a text that is read, in bytes. The beginning of a page shows its subject.
 const MAX_TEXT: usize = 10_000;
 /// Maximum number of texts that are read. Reading takes about 10 ms per megabyte.
 const MAX_TEXTS: usize = 100;
@@ -78,12 +78,12 @@ impl SiteProfile {
         self.own_topics.binary_search(&feature).is_ok()
     }
 
-    /// Whether the profile knows enough words to say which ones are foreign to the site.
+    /// Whether the profile has enough words to recognize those that are foreign to the site.
     pub(super) fn knows_words(&self) -> bool {
         self.words.len() >= MIN_WORDS
     }
 
-    /// Whether a word is frequent on the site's pages; `None` if it is too short to say anything.
+    /// Whether a word is frequent on the site's pages; `None` if it is too short to be counted.
     pub(super) fn has_word(&self, word: &Word) -> Option<bool> {
         stem(word).map(|stem| self.words.binary_search(&stem).is_ok())
     }

@@ -71,7 +71,7 @@ impl fmt::Debug for Repeats {
 }
 
 impl Repeats {
-    /// `now` must not be later than the first message.
+    /// Creates an empty table. `now` must not be later than the first message.
     pub fn new(now: Instant) -> Repeats {
         let key = RandomState::new();
         Repeats {

@@ -63,7 +63,7 @@ pub(super) struct Word {
     pub digits: u32,
     pub upper: u32,
     pub lower: u32,
-    /// Number of invisible characters between letters of scripts that do not need them.
+    /// Number of invisible characters in the word, except where its script needs such characters.
     pub hidden: u32,
     /// Number of mathematical or enclosed letters, which look like plain ones.
     pub decorative: u32,
@@ -85,7 +85,7 @@ fn set_prefix(prefixes: &mut [u32; PREFIX_COUNT], length: usize, hash: u64) {
     }
 }
 
-/// The hash of a prefix, which is never 0.
+/// Shortens the hash of a prefix to 32 bits, and never returns 0.
 fn shorten(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
 }
@@ -98,7 +98,7 @@ impl Word {
 
     /// Whether the word mixes letters from several alphabets, which no language does.
     pub fn is_mixed(self) -> bool {
-        // More than one bit is set.
+        // This bitwise AND is nonzero only if at least two bits are set.
         self.scripts & self.scripts.wrapping_sub(1) != 0 && self.letters > 3
     }
 
@@ -238,7 +238,7 @@ impl Tokenizer<'_> {
             if is_letter {
                 (before, hash) = (hash, extend_hash(hash, char::from(small)));
                 letters += 1;
-                // The bit by which small letters differ from capitals.
+                // This bit is set in small letters only, so each of them adds 32.
                 lower += usize::from(byte & 0x20);
             }
             is_letter.then_some(hash)
@@ -456,7 +456,7 @@ fn fold_char(c: char) -> Folded {
         // Checked after the most common scripts, but before other letters, because Unicode classifies the
         // Hangul fillers as letters.
         _ if is_invisible(c) => Folded::Unseen,
-        // Kana, ideographs and the scripts of South-East Asia, which do not separate words.
+        // Kana, ideographs and the scripts of South-East Asia, which have no spaces between words.
         0xe00..=0xeff
         | 0x1000..=0x109f
         | 0x1780..=0x17ff

@@ -9,7 +9,7 @@ use siphasher::sip::SipHasher13;
 use super::learned::{MAX_TOKENS, TokenHasher, Tokens, WORD};
 use super::text::{Token, TokenizedText};
 
-/// The key of a database's hashes: without it, the hashes cannot be compared with those of a dictionary.
+/// The key with which a database's tokens are hashed, so that a dictionary does not reveal them.
 pub type TokenKey = [u8; 16];
 
 /// Maximum number of tokens that are features or pairs of features.
@@ -77,11 +77,11 @@ fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut 
     while read < tokens.len() && add(read, half) {
         read += 1;
     }
-    // Include the token at `read`, which may have been added only in part.
+    // Read backwards down to the token at `read`, of which only a part may have been added.
     let _ = (read..tokens.len()).rev().find(|at| !add(*at, MAX_TOKENS));
 }
 
-/// Ends each part of what is hashed, so that different parts give different hashes.
+/// Terminates each hashed part, so that different sequences of parts never have the same hash input.
 const END: u8 = 0xff;
 
 /// Calls `add` with the hashes of a word or a link, and of a word with the word before it.

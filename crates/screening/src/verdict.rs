@@ -45,7 +45,7 @@ named_enum! {
         Shouting = "shouting",
         /// The name is a web address or random letters, or first and last name are the same.
         Name = "name",
-        /// The text resembles messages that the operator called spam.
+        /// The text resembles messages that the operator marked as spam.
         Learned = "learned",
         /// rspamd, which the operator runs, takes the submission for spam. Added after processing, not by
         /// screening.
@@ -71,12 +71,12 @@ pub struct ScreeningReason {
     pub signal: Signal,
     /// The points that the signal adds, at least one.
     pub points: u32,
-    /// For the operator. Quotes nothing that the visitor wrote except domain names. Sealing empties it.
+    /// Explains the signal to operators. Of the visitor's text, names only domains. Sealing empties it.
     pub detail: String,
 }
 
 impl Signal {
-    /// Whether the signal is in what the visitor wrote, and not in how it was sent or in what was learned.
+    /// Whether the signal comes from the visitor's text, not from its transmission or from lessons.
     pub fn is_in_text(self) -> bool {
         match self {
             Signal::Links

@@ -91,7 +91,7 @@ fn is_in_word(c: char) -> bool {
     !c.is_whitespace()
 }
 
-/// Appends the words of a text without links that have a scheme. Skips words that begin with `www.`.
+/// Appends the words of a text, except links that have a scheme and words that begin with `www.`.
 fn read_words(text: &str, letters: &mut Vec<u32>) {
     let bytes = text.as_bytes();
     let mut at = skip_address(text, 0);
@@ -135,7 +135,7 @@ fn end_word(letters: &mut Vec<u32>) {
     }
 }
 
-/// The values in [`FOLDED`] of white space, and of bytes that are not ASCII.
+/// The value in [`FOLDED`] for white space; [`NOT_ASCII`] is that for bytes outside of ASCII.
 const WHITE: u8 = 0xfe;
 const NOT_ASCII: u8 = 0xff;
 
@@ -166,7 +166,7 @@ pub(super) fn odds<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> 
         return None;
     }
     let root = i64::try_from((count * 10_000).isqrt()).unwrap_or(i64::MAX);
-    // A weight of 16 is a unit, and the root is in hundredths.
+    // Divide by the weight of a unit, 16, and by the root, which is in hundredths like the result.
     i32::try_from(sum * 100 * 100 / 16 / root).ok()
 }
 

@@ -74,10 +74,10 @@ const DARK_CONTRAST: f64 = 7.0;
 const LIGHT: [Color; 2] = [Color([0xff, 0xff, 0xff]), Color([0xf5, 0xf6, 0xf8])];
 const DARK: [Color; 2] = [Color([0x11, 0x13, 0x18]), Color([0x1a, 0x1d, 0x24])];
 
-/// The facts about a font, why it cannot be used, or the panic that it caused.
+/// The metrics of a font, the reason why it cannot be used, or the panic that it caused.
 type FontResult = Result<Result<FontMetrics, &'static str>, Panic>;
 
-/// The facts about the brand's font, by the hash of its file.
+/// The metrics of the brand's font, by the hash of its file.
 pub(super) type FontFacts = Memo<Hash, Arc<FontResult>>;
 
 /// Resolves the brand's files among `assets`, and appends the brand's CSS to the stylesheet, whose URL

@@ -20,11 +20,11 @@ pub enum ConfirmPage {
     Done,
     /// The link has expired, or was not issued by this server.
     Invalid,
-    /// The confirmation could not be stored. The page has the button again.
+    /// The confirmation could not be stored. The page shows the button again.
     Failed,
 }
 
-/// A page without a theme, from its title and the HTML of its text.
+/// Builds a page without a theme from its title and the HTML of its text.
 macro_rules! plain_page {
     ($title:literal, $text:literal) => {
         concat!(

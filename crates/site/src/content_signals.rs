@@ -40,7 +40,7 @@ impl ContentSignals {
         }
     }
 
-    /// The preferences under these names and with these words for `false` and `true`.
+    /// Lists the stated preferences under these names, with these words for `false` and `true`.
     fn join(self, names: [&str; 3], words: [&str; 2]) -> String {
         let values = [self.search, self.ai_input, self.ai_train];
         let stated = names.into_iter().zip(values);

@@ -157,11 +157,11 @@ pub(super) type ParsedSources = MemoMap<(Hash, Date, Arc<[String]>), ByPointer<P
 /// The result of parsing a source's front matter.
 #[derive(Debug, PartialEq)]
 pub(super) struct ParsedMatter {
-    /// `None` if the front matter is invalid.
+    /// The page; `None` if the front matter is invalid.
     document: Option<Document>,
     /// The faults of the front matter.
     faults: Vec<Fault>,
-    /// Other faults, which are reported only if the site includes the page.
+    /// Faults of the page's path or description, reported only if the site includes the page.
     page_faults: Vec<Fault>,
 }
 
@@ -342,7 +342,7 @@ struct PageIdentity {
     source_key: Option<String>,
 }
 
-/// The decoded path at which a file or folder of the site's folder is served, by its name alone.
+/// The decoded path at which a file or folder is served, as far as its name determines this.
 pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
     match file.split_once('/') {
         Some(("static", rest)) => format!("/{rest}"),

@@ -327,7 +327,7 @@ impl File {
         self.is_strong.load(Ordering::Relaxed)
     }
 
-    /// The same file with only the unencoded body.
+    /// A copy of the file with only the unencoded body.
     pub(super) fn without_encodings(&self) -> Self {
         let EncodedBody { bytes, disk, parts, .. } = &self.identity;
         let blob = Blob { bytes: bytes.clone(), hash: self.hash, disk: disk.clone() };
@@ -341,7 +341,7 @@ impl File {
         }
     }
 
-    /// Whether an encoding has not been prepared yet.
+    /// Whether the body compresses well, but at least one encoding has not been prepared yet.
     pub fn awaits_compression(&self) -> bool {
         self.compressible && self.encoded.iter().any(|slot| slot.get().is_none())
     }
@@ -409,7 +409,7 @@ pub(super) fn is_served_from_disk(name: &str, length: u64, needs_images: bool) -
     length > MIN_ON_DISK && has_extension && !is_kept
 }
 
-/// The media types that compress well, except texts and types whose names say that they are JSON or XML.
+/// The media types that compress well, apart from `text/…`, `…+json` and `…+xml`.
 #[rustfmt::skip]
 const COMPRESSIBLE: [&str; 13] = [
     "application/json", "application/json5", "application/pdf", "application/rtf", "application/vnd.apple.mpegurl",
@@ -422,7 +422,7 @@ fn is_worth_compressing(media_type: &str, length: usize) -> bool {
     is_compressible(media_type) && length >= MIN_COMPRESSED
 }
 
-/// Whether bodies of this media type, whose parameters do not matter, compress well.
+/// Whether bodies of this media type compress well. Ignores the parameters of the type.
 fn is_compressible(media_type: &str) -> bool {
     let name = media_type.split(';').next().unwrap_or_default();
     name.starts_with("text/")

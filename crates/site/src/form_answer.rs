@@ -69,11 +69,11 @@ pub enum FormMessage<'a> {
     /// Too many requests or bytes; the client may retry after this many seconds.
     TooMany(u64),
     TooLarge,
-    /// The browser did not say that the form was on this site.
+    /// The request's headers do not show that it came from a form on this site.
     OtherSite,
     /// Nothing was sent, because the method was not POST.
     NothingSent,
-    /// The body did not arrive, or not as a whole.
+    /// The body did not arrive completely or in time.
     NoResponse,
     ServerError,
     /// The request is refused for this reason, a sentence in English.
@@ -268,7 +268,7 @@ impl FormPage {
     }
 }
 
-/// Whether an option was sent, or without a request, whether it is the default.
+/// Whether the option was submitted or, without a request, whether it is the default.
 fn is_selected(field: &Field, option: usize, posted: Option<&PostedForm>) -> bool {
     let value = field.options.get(option).copied().unwrap_or("true");
     let Some(posted) = posted else { return !field.default.is_empty() && value == field.default };

@@ -50,7 +50,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// The field with another default, which is also the selected one of its options.
+/// A copy of the field with `given` as its default. The option with this value is selected.
 fn with_default(field: &Value, given: &str) -> Result<Value, Error> {
     let attribute = if field.get_attr("kind")?.as_str() == Some("choice") { " selected" } else { " checked" };
     let option = |option: Value| {

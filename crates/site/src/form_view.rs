@@ -11,7 +11,7 @@ use super::options::PageForm;
 use super::words::WordList;
 use frontdesk_forms::{Field, FieldKind, Form, FormSet};
 
-/// How a page shows forms: in which language, and whether to visitors without JavaScript.
+/// The language in which a page shows forms, and whether it shows them to visitors without JavaScript.
 #[derive(Clone, Copy)]
 pub(super) struct FormView<'a> {
     pub words: &'a WordList,
@@ -44,7 +44,7 @@ impl<'a> FormView<'a> {
         Value::from(faulty.chain(forms).collect::<BTreeMap<&str, Value>>())
     }
 
-    /// The labels of a form's fields.
+    /// The labels of a form's fields, in the language of the page.
     pub fn labels(&self, form: &Form) -> Vec<String> {
         form.fields.iter().map(|field| self.label(form, field)).collect()
     }

@@ -84,11 +84,11 @@ pub struct Button {
     pub href: String,
 }
 
-/// A card. Without `href`, it is no link.
+/// A card. Without `href`, the card is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Highlight {
     pub title: String,
-    /// One or two sentences.
+    /// The text of the card: one or two sentences.
     pub text: String,
     pub href: Option<String>,
 }
@@ -122,7 +122,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("redirect_to", "add this page's path to the `aliases` of the target page"),
 ];
 
-/// The documented keys.
+/// The documented front matter keys.
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
@@ -232,7 +232,7 @@ struct FrontMatterReader<'a> {
 }
 
 impl FrontMatter {
-    /// A key that sorts pages by their dates, the newest first. Of one day, pages with a time come first.
+    /// A sort key: pages with newer dates come first and, on the same day, pages with a time.
     pub fn age(&self) -> (Reverse<Option<Date>>, Reverse<Option<Timestamp>>) {
         (Reverse(self.date), Reverse(self.dated_at))
     }
@@ -396,7 +396,7 @@ impl FrontMatterReader<'_> {
         parse_time(value.as_str()?)
     }
 
-    /// The time in the value that is the page's date. `None` if the value is only a day, or invalid.
+    /// The date and time of the page. `None` if the value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
         let (_, value) = self.find(&["date", "publishDate"])?;
         value.as_str().filter(|text| text.len() > "2026-11-20".len()).and_then(parse_time)
@@ -430,7 +430,7 @@ impl FrontMatterReader<'_> {
         self.read_value(&[name], expected, parse).unwrap_or_default()
     }
 
-    /// The slug without slashes around it. Reports one that is not a single path segment.
+    /// The slug without slashes around it. Reports a slug that is not a single path segment.
     fn read_slug(&mut self) -> Option<String> {
         let slug = self.read_text(&["slug"])?.trim_matches('/').to_owned();
         if slug.contains('/') || !is_valid_path(&slug) {

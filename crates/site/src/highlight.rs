@@ -41,7 +41,7 @@ impl Highlighter {
         let blocks = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = blocks().get(&of).cloned();
         known.unwrap_or_else(|| {
-            // Rendered before the lock is taken, so that threads highlight at the same time.
+            // Render before locking, so that several threads can highlight at the same time.
             let html: Arc<str> = render().into();
             blocks().entry(of).or_insert(html).clone()
         })

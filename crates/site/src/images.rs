@@ -61,14 +61,14 @@ pub(super) fn should_have_size(path: &str) -> bool {
     is_sized_format(media_type) && media_type != "image/svg+xml"
 }
 
-/// A variant of an image: its width in pixels and its percent-encoded path.
+/// A scaled-down variant of an image: its width in pixels and its percent-encoded path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
     pub width: u32,
     pub href: String,
 }
 
-/// An image with variants.
+/// An image that has scaled-down variants.
 #[derive(Debug, Clone)]
 pub(super) struct LargeImage {
     /// The decoded path of the original: `/assets/photo.jpg`.
@@ -79,7 +79,7 @@ pub(super) struct LargeImage {
 }
 
 impl LargeImage {
-    /// The original's name in the site's folder.
+    /// The file name of the original image, relative to the site's folder.
     pub fn file_name(&self) -> String {
         asset_file(&self.path)
     }

@@ -14,7 +14,7 @@ pub struct Language {
     /// language.
     pub prefix: String,
     pub words: Arc<WordList>,
-    /// The site's title in this language. `tagline` and `description` are translated as well.
+    /// The site's title, translated into this language like `tagline` and `description`.
     pub title: String,
     /// The title, or else the operator's name, or else the host: for headings, and for sentences about the
     /// site.
@@ -24,7 +24,7 @@ pub struct Language {
 }
 
 impl Language {
-    /// The languages in the options, with their words in the same order.
+    /// Builds each language of the options. `words` holds their word lists in the same order.
     pub(super) fn list(options: &PagesOptions, words: Vec<WordList>) -> Vec<Self> {
         let tags = options.language_tags().into_iter();
         tags.zip(words)

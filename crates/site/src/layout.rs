@@ -24,7 +24,7 @@ use crate::fault::Fault;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::panics;
 
-/// The four parts of a page's context.
+/// The data from which a page's template is rendered: the site, the page, its body and related pages.
 #[derive(Clone, Copy)]
 pub(super) struct TemplateContext<'a> {
     pub shared: &'a SiteContext,
@@ -39,7 +39,7 @@ impl TemplateContext<'_> {
         self.render(self.template_values())
     }
 
-    /// The page's title and content without a template, for a page whose template panics.
+    /// Renders the page's title and content without a template, for a page whose template panics.
     pub fn render_without_theme(&self) -> String {
         let language = &self.shared.language(self.document).language.tag;
         let title = escape_html(&self.document.front_matter.title);
@@ -63,7 +63,7 @@ impl TemplateContext<'_> {
         self.render(context! { page, forms => view.values(&data.forms), ..values })
     }
 
-    /// Renders the page's template with these variables. Fails if the template is missing or fails.
+    /// Renders the page's template with the variables in `values`. Fails if the template is missing or fails.
     fn render(&self, values: Value) -> Result<String, Fault> {
         let name = format!("{}.html", self.document.template_name());
         let environment = &self.shared.templates.environment;
@@ -71,7 +71,7 @@ impl TemplateContext<'_> {
         template.render(values).map_err(|error| template_fault(&error))
     }
 
-    /// The variables of templates, which `docs/pages/theme.md` documents.
+    /// Builds the variables that every page template receives. `docs/pages/theme.md` documents them.
     fn template_values(&self) -> Value {
         let Self { shared, document, content, view } = *self;
         let matter = &document.front_matter;
@@ -81,7 +81,7 @@ impl TemplateContext<'_> {
         let tags: Vec<&Tag> = matter.tags.iter().filter_map(find_tag).collect();
         let Language { tag: language, words, .. } = &shared.language(document).language;
         let values = &shared.languages[document.language];
-        // The 404 page and the pages that confirmation links open have neither a URL nor a date.
+        // `NotFound` is the kind of 404 pages and confirmation pages, which have neither a URL nor a date.
         let is_page = document.kind != PageKind::NotFound;
         let headings = &content.facts.headings;
         let toc: Vec<_> = headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();
@@ -171,7 +171,7 @@ impl TemplateContext<'_> {
         })
     }
 
-    /// The variable `site`.
+    /// Builds the template variable `site`.
     fn site_values(&self) -> Value {
         let SiteContext { data, operator, brand, .. } = self.shared;
         let options = &data.options;

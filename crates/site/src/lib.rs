@@ -6,7 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// The load: reads the changed files, renders what depends on them, and composes a site.
+// Loading: reads the changed files, renders what depends on them, and composes a site.
 mod compose;
 mod load;
 mod options;
@@ -14,7 +14,7 @@ mod site;
 mod site_files;
 mod structure;
 
-// Documents: what the front matter of the sources says, and which pages follow from it.
+// Documents: the front matter of source files, and the pages that result from it.
 mod document;
 pub mod front_matter;
 mod language;
@@ -23,7 +23,7 @@ mod schedule;
 mod section;
 mod translations;
 
-// Bodies: from Markdown to HTML, and to Markdown with absolute links.
+// Bodies: converts Markdown to HTML, and to Markdown with absolute links.
 mod code_block;
 mod content;
 pub mod highlight;
@@ -34,7 +34,7 @@ mod link_check;
 pub mod markdown;
 mod math;
 
-// Layout: the theme, its words, and what templates show.
+// Layout: the theme, its words, and the variables of its templates.
 mod brand;
 mod layout;
 mod page_files;
@@ -87,7 +87,7 @@ pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, Pag
 pub use prebuilt::{ConversionCache, find_source, has_home_page, is_build};
 pub use site_files::SITE_FOLDERS;
 
-// The values of options.
+// The types of individual options.
 pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
 pub use brand::{BrandOptions, Color};
 pub use content_signals::ContentSignals;
@@ -95,7 +95,7 @@ pub use redirects::RedirectOption;
 pub use rules::RulesDialect;
 pub use words::{WordList, WordOverride};
 
-// The files that are not published, and why.
+// The files that are not published, and the reasons.
 pub use frontdesk_publish::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
     resolve_path,

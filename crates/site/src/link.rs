@@ -22,15 +22,15 @@ pub struct LinkCatalog {
     pub allowed: AllowedHosts,
 }
 
-/// The page on which a link stands.
+/// The page that contains a link.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOrigin<'a> {
-    /// The source file, relative to the site's folder.
+    /// The page's source file, relative to the site's folder.
     pub file: &'a str,
     pub path: &'a str,
 }
 
-/// A link as both representations of a page show it. Its target may be missing.
+/// A link, resolved for a page's HTML and for its Markdown. Its target may not exist.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ResolvedLink {
     /// The link for HTML. Links to assets use the fingerprinted name.
@@ -47,7 +47,7 @@ pub struct LinkTarget {
     pub path: Box<str>,
     /// The anchor, without `#`.
     pub fragment: Option<Box<str>>,
-    /// The link as written, if its path, decoded, differs from `path`. Faults quote it.
+    /// The link as the author wrote it, for error messages. `None` if its decoded path equals `path`.
     pub written: Option<Box<str>>,
 }
 

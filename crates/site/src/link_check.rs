@@ -32,7 +32,7 @@ pub(super) struct LinkChecker {
     names: Option<ByPointer<PathRegistry>>,
     /// The anchors of each page, in the order of the pages.
     anchors: Vec<Arc<HashSet<Box<str>>>>,
-    /// The bodies without broken links, by source file.
+    /// The bodies in which the last check found no broken link, by source file.
     intact: HashMap<String, Arc<BodyFacts>>,
 }
 
@@ -167,7 +167,7 @@ fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegist
 
 enum BrokenLink<'a> {
     MissingPath,
-    /// The missing anchor, and the page's anchors.
+    /// The anchor that the page lacks, and the anchors that it has.
     MissingAnchor(&'a str, &'a HashSet<Box<str>>),
 }
 

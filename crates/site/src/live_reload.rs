@@ -8,7 +8,7 @@ pub const RELOAD_SCRIPT: &str = include_str!("live_reload.js");
 
 const ELEMENT: &[u8] = b"<script defer src=\"/_frontdesk/reload.js\"></script>";
 
-/// Adds the script at the end of the page's head, or at the end of the page if its head has no end tag.
+/// Adds the reload script at the end of the page's head, or of the page if its head has no end tag.
 pub(super) fn add_reload_script(html: &[u8]) -> Vec<u8> {
     insert_at(html, end_of_head(html).unwrap_or(html.len()), ELEMENT)
 }

@@ -40,7 +40,7 @@ use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::media_type::media_type;
 use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 
-/// The result of a load. Without a site, the server keeps the one that it has.
+/// The result of a load. If it contains no site, the server keeps serving the current one.
 #[derive(Debug)]
 pub struct LoadResult {
     /// `None` if any fault is an error.
@@ -82,7 +82,7 @@ pub struct LoadCache {
     links: LinkChecker,
 }
 
-/// The place of a fault that no single file explains: the site's own files, or its build.
+/// The place that a fault names if it concerns the site's or the build's files as a whole.
 pub const SITE_FILES: &str = "the site's files";
 
 /// Sorts faults by place, and removes duplicates. Returns whether none of them is an error.
@@ -108,7 +108,7 @@ fn load_build_alone(
     let mut names = PathRegistry::default();
     names.exclusions.clone_from(&publication.exclusions);
     options.reserved.iter().for_each(|path| names.reserve(path));
-    // Ignore faults in the build's paths: they do not matter on a site without other pages.
+    // Ignore path conflicts within the build: without other pages, they have no consequence.
     build.register(&mut names, &mut Vec::new());
     let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
     faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::default()));
@@ -248,7 +248,7 @@ impl LoadCache {
             let showing = structure.documents().iter().zip(&pages).filter(|(_, page)| !page.forms.is_empty());
             site.form_paths = showing.map(|(page, _)| encode(&page.path).into_owned()).collect();
             if let Some(mut build) = build {
-                // Written 404 pages replace those of the build, which replace generated ones.
+                // The site's own 404 pages replace those of the build, which replace generated 404 pages.
                 let written = site.languages.iter().zip(structure.without_url());
                 let written = written.filter(|(_, page)| !page.file.is_empty());
                 written.for_each(|(language, _)| build.remove_not_found(&language.prefix));

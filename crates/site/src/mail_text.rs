@@ -28,9 +28,9 @@ const MAX_SUBJECT: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedMail {
     pub subject: String,
-    /// The sender's name; empty if the file does not set it.
+    /// The sender's name; empty if the mail's file does not set it.
     pub from_name: String,
-    /// The e-mail address for replies; empty if the file does not set it.
+    /// The e-mail address for replies; empty if the mail's file does not set it.
     pub reply_to: String,
     pub text: String,
     pub html: String,
@@ -237,7 +237,7 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
             all(text);
             text.push('\n');
         }
-        // Raw HTML is only in the HTML version.
+        // Leave raw HTML out of the plain-text version of the mail.
         NodeValue::HtmlBlock(_) | NodeValue::HtmlInline(_) => {}
         _ => all(text),
     }

@@ -88,7 +88,7 @@ impl LookupRecorder {
     fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
         if let Some(target) = &resolved.target {
-            // Record the image's size too: the address of an image in static/ does not depend on its content.
+            // Record the image's size too: a changed image in static/ keeps its path.
             (&resolved, catalog.images.get(&*target.path)).hash(&mut self.results);
             self.links.push(link.into());
         }
@@ -108,7 +108,7 @@ pub struct BodyWarning {
     pub hint: &'static str,
 }
 
-/// A heading of a body. If an id that the author has chosen repeats another one, rendering warns.
+/// A heading of a body. Rendering warns if the author chooses an id that an earlier heading has.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
     /// The level, from 1 to 6.
@@ -159,7 +159,7 @@ pub fn render(
     };
     let mut nodes = root.descendants().collect::<Vec<Node<'_>>>().into_iter();
     while let Some(node) = nodes.next() {
-        // An image becomes HTML with the text of the nodes inside, so these are not processed again.
+        // The HTML of an image already contains the text of its child nodes, so skip these nodes.
         let inside = match node.data().value {
             NodeValue::Image(_) => node.descendants().count() - 1,
             _ => 0,
@@ -169,7 +169,7 @@ pub fn render(
     }
     work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
-    // Facts stay in memory as long as the page.
+    // Free unused capacity, because these facts stay in memory as long as the page.
     rendered.facts.links.shrink_to_fit();
     rendered.facts.headings.shrink_to_fit();
     rendered.facts.lookups = std::mem::take(&mut work.lookups).finish();
@@ -185,7 +185,7 @@ pub fn render(
         rendered.html = rendered.html.replace("\">↩", "\">");
     }
     if work.has_aligned_cells {
-        // The `align` attribute is obsolete, and the content security policy forbids inline styles.
+        // Replace `align` with a class: the attribute is obsolete, and the policy forbids inline styles.
         rendered.html =
             rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
     }
@@ -208,7 +208,7 @@ impl RenderedBody {
     }
 }
 
-/// The syntax that [`render`] describes. Keeps raw HTML.
+/// The options for the Markdown syntax that [`render`] describes. Keeps raw HTML.
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.strikethrough = true;
@@ -240,7 +240,7 @@ struct BodyRenderer<'a, 'b> {
     /// The number of tables so far. The accessible name of a table contains its number.
     tables: usize,
     has_aligned_cells: bool,
-    /// The number of images so far.
+    /// The number of images so far. All images except the first are loaded lazily.
     images: usize,
     anchorizer: Anchorizer,
     lookups: LookupRecorder,
@@ -556,7 +556,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
-    /// Makes a list item with a disabled checkbox that has a label for screen readers.
+    /// Renders a task of a list as an item with a disabled checkbox that has a label for screen readers.
     fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("task_done", " checked") } else { ("task_open", "") };
         let state = escape_html(self.words.get(state));
@@ -623,7 +623,7 @@ impl<'a> BodyRenderer<'a, '_> {
             if label[..colon].contains(']') {
                 continue;
             }
-            // The destination may be on the next line.
+            // The destination of a link definition may be on the line after its label.
             let (start, line, after) = match indent + 1 + colon + 2 {
                 after
                     if line[after..].trim().is_empty()

@@ -210,7 +210,7 @@ fn split_members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     split_outside_quotes(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
-/// Splits a member at its first `;`. The second part begins with the `;`, or is empty if there is none.
+/// Splits a list member at its first `;`. The second part begins with the `;`; without one, it is empty.
 fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
     let end = member.iter().position(|byte| *byte == b';').unwrap_or(member.len());
     let (name, parameters) = member.split_at(end);
@@ -225,7 +225,7 @@ fn parse_quality(parameters: &[u8]) -> Option<Quality> {
     }
     for parameter in split_outside_quotes(parameters, b';').map(<[u8]>::trim_ascii) {
         let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
-        // The grammar forbids spaces around the equals sign, but the meaning is clear.
+        // Accept spaces around the equals sign: the grammar forbids them, but the meaning is clear.
         if parameter[..equals].trim_ascii_end().eq_ignore_ascii_case(b"q") {
             return parse_qvalue(parameter[equals + 1..].trim_ascii_start());
         }

@@ -30,7 +30,7 @@ pub struct PagesOptions {
     pub language: String,
     /// The tags of all languages, beginning with `language`. Empty if `language` is the only one.
     pub languages: Vec<String>,
-    /// The words that the configuration replaces.
+    /// Words and phrases of the theme that the configuration replaces.
     pub words: Vec<WordOverride>,
     /// Scheme and authority of the site's public address, without a trailing slash.
     pub base_url: String,
@@ -50,7 +50,7 @@ pub struct PagesOptions {
     pub has_reload_script: bool,
     /// Hosts from which pages may load content.
     pub allowed: AllowedHosts,
-    /// The preferences for use of the pages by crawlers, in `robots.txt` and in the headers of the pages.
+    /// The operator's preferences for how crawlers use pages, for `robots.txt` and the headers of pages.
     pub signals: ContentSignals,
     /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
@@ -64,7 +64,7 @@ pub struct PagesOptions {
     pub posts_per_page: usize,
     /// Whether pages have no link that copies their Markdown.
     pub hides_copy_link: bool,
-    /// Whether forms work without JavaScript, so the site needs their pages with errors and a thank-you page.
+    /// Whether forms work without JavaScript, which requires pages with their errors and a thank-you page.
     pub html_posts: bool,
     /// The forms of the site that are not switched off.
     pub form_set: FormSet,
@@ -75,7 +75,7 @@ pub struct PagesOptions {
 }
 
 impl PagesOptions {
-    /// Whether visitors of any form confirm their addresses, so the site needs the pages of their links.
+    /// Whether any form asks visitors to confirm their addresses, which requires confirmation pages.
     pub fn confirms_addresses(&self) -> bool {
         !self.confirming.is_empty()
     }
@@ -122,7 +122,7 @@ pub struct FooterGroup {
     pub links: Vec<FooterLink>,
 }
 
-/// A link in the footer. It leads to the translation of its page, if there is one.
+/// A link in the footer. On a translated page, it leads to the target's translation, if there is one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterLink {
     /// The link's text. With `None`, the link shows the short title of the page at `href`.

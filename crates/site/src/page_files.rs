@@ -74,9 +74,9 @@ pub(super) struct LaidOutPage {
     pub view: Arc<RelatedPages>,
     /// The names of the forms that the page shows, including those that only its template adds.
     pub forms: Vec<&'static str>,
-    /// The body as slices of the files.
+    /// The body's HTML and Markdown, as slices of the page's files.
     content: Content,
-    /// The warning about a panic of the page's template.
+    /// The warning that the page's template panicked; `None` if it did not.
     defect: Option<Fault>,
 }
 
@@ -91,13 +91,13 @@ impl PageFiles {
         &self.spill
     }
 
-    /// Drops all files, but keeps the storage for new ones.
+    /// Returns an empty cache that keeps its files in the same storage.
     #[must_use]
     pub fn cleared(self) -> Self {
         Self::new(self.spill)
     }
 
-    /// The content in the inputs of a page.
+    /// The body from which the files of the page at `path` were last built.
     #[cfg(test)]
     pub fn content(&mut self, path: &str) -> Option<&Content> {
         self.by_path.get_mut(path).map(|(inputs, _)| &inputs.content)
@@ -129,7 +129,7 @@ impl PageFiles {
         let spill = &self.spill;
         for batch in all.chunks(BATCH) {
             let inputs = |(at, document): &(usize, &Document), last: Option<&(PageInputs, _)>| {
-                // Only lists of posts depend on the texts of other pages.
+                // Reuse the view unless it lists posts: such lists depend on the texts of other pages.
                 let is_same = |last: &&PageInputs| {
                     Arc::ptr_eq(&last.structure, structure)
                         && (last.index, &last.shared) == (*at, &shared)
@@ -228,7 +228,7 @@ fn lay_out_page(
     let file = |media_type, text| File::from_blob(media_type, Cache::Revalidate, Blob::in_spill(text, spill));
     let mut html = file("text/html; charset=utf-8", html);
     let mut markdown = file("text/markdown; charset=utf-8", markdown.into_bytes());
-    // The 404 pages and those that confirm addresses have no URL.
+    // 404 pages and confirmation pages, which have this kind, have no URL.
     if document.kind != PageKind::NotFound {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));

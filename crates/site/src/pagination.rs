@@ -10,7 +10,7 @@ const NEIGHBORS: usize = 2;
 /// The position of a page in a list that is divided into pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListPage {
-    /// The decoded path of the first page.
+    /// The decoded path of the list's first page.
     pub base: String,
     /// The number of this page, counted from 1.
     pub number: usize,

@@ -168,7 +168,7 @@ pub fn slug(words: &str) -> String {
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
 /// Drops empty segments, and `..` segments that would lead above the root.
 pub fn resolve_relative(base: &str, relative: &str) -> String {
-    // Most absolute links are already resolved.
+    // Most absolute links are plain paths, which need no resolution.
     if relative.starts_with('/') && is_plain(relative.as_bytes()) {
         return relative.to_owned();
     }

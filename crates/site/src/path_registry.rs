@@ -50,7 +50,7 @@ impl PathRegistry {
         true
     }
 
-    /// Accepts links to a path, without an owner.
+    /// Registers a path without an owner, so that links to it are valid.
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
     }

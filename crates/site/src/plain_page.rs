@@ -33,7 +33,7 @@ pub(super) fn plain_form_page(
     let form_title = language.words.find(&format!("{name}_title")).unwrap_or(form.definition.title);
     let title = if language.title.is_empty() { form_title } else { &language.title };
     let head_title = language.words.fill("answer_title", &[("title", form_title)]);
-    // The form's own address is no page, so the answer is in the language of the site.
+    // This page answers at the form's endpoint, which has no language, so it uses the site's language.
     let page = context! { title, head_title, language => language.tag.as_str(), path => "/", form => name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
     Ok(FormPage::new(

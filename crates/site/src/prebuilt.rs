@@ -97,7 +97,7 @@ pub(super) struct BuildCache {
     /// The conversion of each page on its own, including the blocks that other pages share. If the conversion
     /// panicked: the result of [`Conversion::unconverted`], and the panic.
     alone: MemoMap<Hash, (Conversion, Option<Panic>)>,
-    /// The conversion of each page without the parts that it shares with others.
+    /// The conversion of each page without the blocks of links and the site name that it shares with others.
     without_shared: MemoMap<Hash, Conversion>,
     /// The input hashes of the conversions that the cache on disk lacks.
     new: HashSet<Hash>,
@@ -107,7 +107,7 @@ pub(super) struct BuildCache {
 /// The pages, files and rules of a build.
 #[derive(Debug)]
 pub(super) struct Prebuilt {
-    /// The pages: the home page first, and the others by path.
+    /// The pages: the home page first, and the others sorted by path.
     pages: Vec<PrebuiltPage>,
     /// Files by their decoded paths.
     files: BTreeMap<String, Arc<File>>,
@@ -143,7 +143,7 @@ impl BuildCache {
         Self { places, ..Self::default() }
     }
 
-    /// Drops all results, but keeps the places for new ones.
+    /// Returns an empty cache that keeps its results at the same places.
     #[must_use]
     pub fn cleared(self) -> Self {
         Self::new(self.places)
@@ -393,7 +393,7 @@ fn compose_page(
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
     if not_found_folder(&source.file.name).is_some() {
         html.link = None;
-        // Keep only the title and the language: a 404 page represents other URLs than its own.
+        // Keep only title and language. A 404 page is sent for any URL, so other metadata would mislead.
         let Metadata { title, language, .. } = metadata;
         metadata = Metadata { title, language, is_unlisted: true, ..Metadata::default() };
         canonical.clear();
@@ -452,7 +452,7 @@ fn html_file(
     // These replace the server's headers of the same name, because generators and their themes use features
     // that the built-in theme does not.
     let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
-    // Without a policy, the server's own one would block code of the page.
+    // If the policy is invalid, send an empty one: the server's default would block scripts of the page.
     let policy = HeaderValue::try_from(&facts.policy).unwrap_or(HeaderValue::from_static(""));
     let headers = vec![
         header("cross-origin-opener-policy", "same-origin-allow-popups"),
@@ -575,7 +575,7 @@ impl Prebuilt {
             for name in twin_names(&page.path) {
                 let Some(file) = self.files.get(&name) else { continue };
                 let text = String::from_utf8_lossy(&file.unencoded().bytes);
-                // If the search panics, the file is used as it is.
+                // If the search for template syntax panics, the file is published unchanged.
                 let found = panics::catch(Part::Content, || find_template_syntax(&text, converted.text()));
                 if let Ok(Some(syntax)) = found {
                     self.files.remove(&name);
@@ -596,7 +596,7 @@ impl Prebuilt {
         faults.push(Fault::warning(place, Some(syntax.line), message).hint(hint));
     }
 
-    /// Removes the 404 page of a folder, because the site has another one.
+    /// Removes the build's 404 page for a folder, because the site has its own.
     pub fn remove_not_found(&mut self, folder: &str) {
         self.not_found.retain(|(known, _)| known != folder);
     }
@@ -642,7 +642,7 @@ impl Prebuilt {
             site.list_page(summary);
             for twin in twins {
                 let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
-                // The page has the build's own Markdown, if there is one at this path.
+                // Replace a file of the build at this path: `page.markdown` already has its content.
                 let is_own = self.files.remove(&twin).is_some();
                 if is_own || !site.entries.contains_key(twin.as_str()) {
                     site.entries.insert(twin.into(), entry);

@@ -55,7 +55,7 @@ pub(super) fn compile(
             }
         }
     }
-    // Redirects without placeholders take precedence over those with, and longer paths over shorter ones.
+    // Sort redirects without placeholders before those with placeholders, and longer paths first.
     parsed.sort_by_key(|(redirect, rule)| {
         (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len()))
     });
@@ -130,7 +130,7 @@ fn is_circular(rule: &RedirectRule, rules: &RuleList<RedirectRule>, names: &Path
             return false;
         };
         path = target.path.into();
-        // A target that repeats `:splat` becomes longer with each redirect, and no request has such a path.
+        // Stop at a path too long for a request: a target with several `:splat` grows with each redirect.
         if path.len() > MAX_PATH_BYTES {
             return true;
         }

@@ -38,7 +38,7 @@ pub(super) struct RelatedPages {
     pub next: Option<NavLink>,
     /// The posts that the page lists.
     pub listing: Vec<ListItem>,
-    /// Links to the other pages of the list.
+    /// Links to the other pages of a list that is divided into pages, such as the blog.
     pub pagination: Option<Pagination>,
     /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,
@@ -133,7 +133,7 @@ impl<'a> PageIndex<'a> {
         posts[shown].iter().map(|post| self.list_item(post)).collect()
     }
 
-    /// The entry of a post in a list, with its date in the words of its language.
+    /// The entry of a post in a list, with its date written in the post's language.
     fn list_item(&self, document: &Document) -> ListItem {
         let matter = &document.front_matter;
         let tags = matter.tags.iter().filter_map(|name| self.shared.find_tag(name, document.language));
@@ -163,13 +163,13 @@ impl<'a> PageIndex<'a> {
             if page.path == *home { name.to_owned() } else { page.nav_title_or_title().to_owned() }
         };
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
-        // The home page of another language is not above this page.
+        // Skip both home pages: `home` is added below, and `/` is not above pages in another language.
         let below = ends.filter(|path| *path != "/" && *path != home);
         let above = std::iter::once(home.as_str()).chain(below).filter_map(|path| self.by_path.get(path));
         above.map(|page| NavLink::new(&title(page), page)).collect()
     }
 
-    /// The 404 page's list of the home page and the pages in the main navigation, as Markdown.
+    /// Lists the home page and the pages of the main navigation as Markdown, for the 404 page.
     fn main_pages(&self, document: &Document) -> String {
         let base = &self.shared.data.options.base_url;
         let LanguageData { language, home, .. } = self.shared.language(document);

@@ -56,10 +56,10 @@ type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 /// The path, the media type and the builder of each resource.
 const RESOURCES: [(&str, &str, Build); 14] = [
     ("/_frontdesk/forms.js", JAVASCRIPT, |_, _, _| Some(FORMS_SCRIPT.to_owned())),
-    // Built for each language, together with the guides to folders.
+    // Built elsewhere: once for each language, together with the guides to folders.
     ("/llms.txt", TEXT, |_, _, _| None),
     ("/llms-full.txt", TEXT, |_, _, _| None),
-    // Built together with the agent skill, which contains its text.
+    // Built elsewhere: together with the agent skill, which contains its text.
     ("/agents.md", MARKDOWN, |_, _, _| None),
     ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
     ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::sitemap_index(&site.pages, options))),
@@ -72,7 +72,7 @@ const RESOURCES: [(&str, &str, Build); 14] = [
     ("/robots.txt", TEXT, |_, options, _| Some(robots::build_robots_txt(&options.base_url, options.signals))),
     ("/blog/rss.xml", RSS, |site, _, _| Some(build_feed(site, 0))),
     ("/.well-known/security.txt", TEXT, |site, options, more| {
-        // A contact is required (RFC 9116 §2.5.3).
+        // Without a contact, build no `security.txt`: RFC 9116 §2.5.3 requires a contact.
         let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
         Some(well_known::security_txt(&site.pages, options, contact))
     }),
@@ -116,7 +116,7 @@ struct Inputs {
     languages: Vec<Language>,
     options: PagesOptions,
     resources: ResourceOptions,
-    /// The validator of the operator's `SKILL.md`.
+    /// The ETag of the operator's `SKILL.md`; `None` if there is no such file.
     skill: Option<String>,
 }
 
@@ -127,7 +127,7 @@ impl ResourceCache {
         let inputs = Inputs {
             pages: site.pages.clone(),
             languages: site.languages.clone(),
-            // No resource depends on the exact time.
+            // Leave out the exact time, because no resource depends on it.
             options: PagesOptions { now: None, ..options.clone() },
             resources: resources.clone(),
             skill: written_skill(site).map(|file| file.unencoded().etag().to_owned()),
@@ -145,7 +145,7 @@ impl ResourceCache {
             site.insert_resource(&path, text.clone());
         }
         self.full_texts = texts;
-        // Share the summaries with the last site, so that memory holds them only once.
+        // Share the summaries with the previous site, so that memory holds them only once.
         site.pages.clone_from(&made.pages);
         for (path, file) in &made.files {
             site.insert_resource(path, file.clone());

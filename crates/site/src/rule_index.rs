@@ -5,7 +5,7 @@
 
 use frontdesk_process::maps::HashMap;
 
-/// The trie. A pattern is identified by its position in the list from which the trie was built.
+/// A trie of path patterns. A pattern is identified by its position in the list given to [`Self::new`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct RuleIndex {
     /// The nodes, with the root first. Empty in a default index, which finds nothing.
@@ -14,9 +14,9 @@ pub(super) struct RuleIndex {
 
 #[derive(Debug, Clone, Default)]
 struct PatternNode {
-    /// The node for each literal segment.
+    /// The child node for each literal segment that may come next.
     literals: HashMap<String, usize>,
-    /// The node for a segment with placeholders.
+    /// The child node for a segment with placeholders.
     placeholder: Option<usize>,
     /// The patterns that end at this node.
     complete: Vec<usize>,

@@ -23,7 +23,7 @@ const MAX_RULES: usize = 2_100;
 /// Maximum length of a line in bytes.
 const MAX_LINE: usize = 2_000;
 
-/// Rules in their order, indexed by the paths that they apply to.
+/// A list of rules in their original order, with an index by path.
 #[derive(Debug, Clone)]
 pub(super) struct RuleList<R> {
     rules: Vec<R>,
@@ -49,7 +49,7 @@ impl<R: PathRule> RuleList<R> {
         self.rules
     }
 
-    /// The rules that may apply to a decoded path, among them all that do, in their order.
+    /// The rules that may match a decoded path, in their original order. Includes every rule that matches.
     pub(super) fn candidates(&self, path: &str) -> impl Iterator<Item = &R> {
         self.index.candidates(path).into_iter().map(|position| &self.rules[position])
     }
@@ -83,13 +83,13 @@ pub struct RedirectRule {
     from: String,
     /// The target: a path or a URL, percent-encoded, with placeholders.
     to: String,
-    /// With 200, the response is the page or file at the target. With 410, there is no target.
+    /// The status. With 200, the response is the page or file at the target; with 410, there is no target.
     pub status: StatusCode,
     /// Whether the rule takes precedence over a page or file at the path.
     pub is_forced: bool,
 }
 
-/// A query parameter that a rule requires. Both texts are decoded.
+/// A query parameter that a rule requires. Its name and value are decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct QueryParameter {
     name: String,
@@ -194,7 +194,7 @@ impl RedirectRule {
         for pair in pairs.filter(|pair| !pair.is_empty()) {
             let Some((name, value)) = parse_query(pair.as_bytes()).next() else { continue };
             match self.parameters.iter().find(|parameter| parameter.name == name) {
-                // Of several values, the first one counts.
+                // If the query repeats a parameter, only its first value counts.
                 Some(parameter) if found.iter().any(|(known, _)| known.name == parameter.name) => {}
                 Some(parameter) => found.push((parameter, value)),
                 None => others.push(pair),

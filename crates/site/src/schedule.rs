@@ -16,7 +16,7 @@ pub(super) enum Unpublished {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScheduledPage {
     pub at: Timestamp,
-    /// The source file, relative to the site's folder.
+    /// The page's source file, relative to the site's folder.
     pub file: String,
 }
 

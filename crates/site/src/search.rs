@@ -59,7 +59,7 @@ struct IndexedPage {
     description: String,
     /// Identifies the rendered body: a body that is rendered again has new facts.
     facts: Arc<BodyFacts>,
-    /// The length of the text in bytes.
+    /// The length of the page's text in bytes.
     length: usize,
     /// The hashes of the page's words, in the order of [`PageText::words`].
     word_hashes: Vec<WordHash>,
@@ -68,7 +68,7 @@ struct IndexedPage {
 }
 
 impl IndexedPage {
-    /// A page whose entries are not written yet.
+    /// Creates the index's record of a page, without entries.
     fn new(document: &SearchDocument<'_>, text: &PageText, word_hashes: Vec<WordHash>) -> Self {
         Self {
             path: document.path.clone().into_owned(),
@@ -98,7 +98,7 @@ impl IndexedPage {
 type ReadTexts = Vec<Option<PageText>>;
 
 impl SearchCache {
-    /// Builds the index of these documents, in their order, or returns the last one if nothing has changed.
+    /// Builds the index of these documents, in their order, or returns the last index if nothing has changed.
     pub fn build(&mut self, documents: &[SearchDocument<'_>]) -> Blob {
         self.build_within(documents, max_bytes(documents.len()))
     }
@@ -189,7 +189,7 @@ impl SearchCache {
                 self.write_entries(level, detail, &samples, documents, texts);
                 let (length, size) = self.measure(level, &samples, &mut sizes);
                 let estimate = size * chunks.len() / samples.len();
-                // The sample may compress less well than the rest.
+                // Accept a slightly larger estimate: the sample may compress less well than the whole index.
                 if estimate > limit + limit / 16 {
                     most = most.min((length * chunks.len() / samples.len()).saturating_mul(limit) / estimate);
                     continue;

@@ -82,7 +82,7 @@ pub(super) fn sections(pages: &[SectionPage]) -> Vec<NavSection> {
 }
 
 impl NavSection {
-    /// The section of `members`, which include `root`. All are at or below the path of `root`.
+    /// Builds the section of `root`. `members` are its pages, including `root`.
     fn new(root: &SectionPage, members: &[&SectionPage]) -> Self {
         let mut tree = Node { path: root.path.clone(), ..Node::default() };
         for page in members {

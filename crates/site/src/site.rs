@@ -130,7 +130,7 @@ pub struct Site {
     pub form_set: FormSet,
     /// The names of the forms that pages show.
     pub shown_forms: Vec<&'static str>,
-    /// The percent-encoded paths of written pages that show a form.
+    /// The percent-encoded paths of pages that show a form, except the pages of a build.
     pub form_paths: Vec<String>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
@@ -144,7 +144,7 @@ pub struct Site {
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: RuleList<RedirectRule>,
-    /// The rules for requests with certain query parameters, in order. They take precedence over all others.
+    /// The rules that require query parameters, in order. They take precedence over `rules`.
     query_rules: RuleList<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
@@ -268,7 +268,7 @@ impl Site {
         self.rules = RuleList::new(forced.into_vec().into_iter().chain(others).chain(earlier).collect());
     }
 
-    /// Whether the site has rules with placeholders or query parameters, which are not entries.
+    /// Whether the site has rules with placeholders or query parameters.
     pub fn has_rules(&self) -> bool {
         !self.rules.all().is_empty() || self.has_query_rules()
     }
@@ -278,7 +278,7 @@ impl Site {
         !self.query_rules.all().is_empty()
     }
 
-    /// A copy without the rules with placeholders or query parameters.
+    /// Returns a copy of the site that has no rules with placeholders or query parameters.
     #[must_use]
     pub fn without_rules(&self) -> Self {
         Self { rules: RuleList::default(), query_rules: RuleList::default(), ..self.clone() }
@@ -371,7 +371,7 @@ impl Site {
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
 
-    /// Lists a page in guides, sitemaps and the feed. Does nothing without a summary.
+    /// Lists a page in guides, sitemaps and the feed. Does nothing if `summary` is `None`.
     pub(super) fn list_page(&mut self, summary: Option<PageSummary>) {
         Arc::make_mut(&mut self.pages).extend(summary);
     }
@@ -416,7 +416,7 @@ impl Site {
         self.hash.get_or_init(|| {
             let page =
                 |page: &Page| [&page.html, &page.markdown].map(|file| file.unencoded().etag().to_owned());
-            // Variants are derived from the originals, and their responses depend on the cache.
+            // Leave out image variants: what is served at their paths depends on the cache.
             let variants: HashSet<&str> =
                 self.large_images.iter().flat_map(|image| &image.variants).map(String::as_str).collect();
             let mut lines: Vec<String> = self
@@ -445,7 +445,7 @@ impl Site {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
         files.sort_unstable_by_key(|file| (file.unencoded().memory_len(), *file.hash.as_bytes()));
-        // An asset has two files with the same bytes, one for each of its names.
+        // Group files with the same bytes, such as an asset under its two names, to compress them only once.
         let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
         let affordable = contents
@@ -470,7 +470,7 @@ impl Site {
         });
     }
 
-    /// Stores a quick encoding: on disk if pages are on disk and it fills a block, otherwise on the heap.
+    /// Stores a compressed body: on disk if pages are on disk and it fills a block, otherwise on the heap.
     fn keep(&self, bytes: Vec<u8>) -> Bytes {
         let spill = self.spills.iter().find(|spill| spill.is_active() && bytes.len() as u64 >= BLOCK);
         match spill {

@@ -53,9 +53,9 @@ pub(super) struct LanguageData {
     pub language: Language,
     pub navigation: Vec<NavLink>,
     pub tags: Vec<Tag>,
-    /// Every link has a title.
+    /// The footer's groups. A link without a title of its own shows that of its page, or its address.
     pub footer: Vec<FooterGroup>,
-    /// The path of the home page in this language, or in the default language if there is none.
+    /// The path of the language's home page; `/` if the language has no home page.
     pub home: String,
     pub sections: Vec<NavSection>,
 }
@@ -150,7 +150,7 @@ impl SiteContext {
 }
 
 impl SiteContext {
-    /// Whether the site has the form. A page that names another one has a fault.
+    /// Whether the site has a form with this name. It is an error if a page names any other form.
     pub fn has_form(&self, name: &str) -> bool {
         self.data.forms.iter().any(|form| form.definition.name == name)
     }

@@ -30,13 +30,13 @@ pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "them
 /// A Markdown file below `pages/` or `posts/`.
 #[derive(Debug)]
 pub(super) struct SourceFile {
-    /// The name relative to the site's folder.
+    /// The file's name relative to the site's folder.
     pub file: String,
     pub hash: Hash,
     /// The date of the last change, in UTC.
     pub changed: Date,
     at: PathBuf,
-    /// `None` if the file is unchanged and has not been read, or if the text was taken.
+    /// The file's text. `None` if the file is unchanged and was not read, or if the text was taken.
     text: Mutex<Option<String>>,
 }
 
@@ -63,7 +63,7 @@ impl SourceFile {
         text.map_or_else(|| self.read_again(), Ok)
     }
 
-    /// Reads the file. Fails if that is not possible, or if its hash differs.
+    /// Reads the file again. Fails if it cannot be read, or if its content has changed.
     fn read_again(&self) -> Result<String, FileChanged> {
         let bytes = std::fs::read(&self.at).map_err(|_| FileChanged)?;
         if blake3::hash(&bytes) != self.hash {
@@ -104,7 +104,7 @@ pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
 impl FileCache {
-    /// Stores a file that was read after `now`.
+    /// Caches a file's content. `now` is a time before the file was read.
     fn insert(&mut self, name: String, file: &Metadata, now: SystemTime, content: FileContent) {
         let (signature, settled) = (signature(file), is_settled(file, now));
         self.0.insert(name, CachedFile { signature, settled, content });
@@ -228,7 +228,7 @@ impl SiteFiles {
         publication.note_audience(audience, &folder.display().to_string());
         for (part, mut found) in found {
             found.retain(|file| {
-                // Templates are not published, but what they render is.
+                // Keep every template: it is not published as a file, and only serves to render pages.
                 Purpose::of_file(part, file) == Purpose::Template
                     || served.is_for(audience, file, publication)
             });

@@ -47,7 +47,7 @@ impl PartialEq for AnyBuild {
 /// Everything that the structure of a site depends on.
 #[derive(Debug, PartialEq)]
 pub(super) struct StructureInputs {
-    /// Without the time of the load, which only decides which sources are published.
+    /// The options without `now`, which only decides which sources are published.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
     pub languages: Vec<Language>,
@@ -86,7 +86,7 @@ impl StructureInputs {
     }
 }
 
-/// The structure of a site; see the top of this file.
+/// The documents of a site in reading order, the owners of its paths, and the possible targets of links.
 #[derive(Debug)]
 pub(super) struct Structure {
     pub inputs: Arc<StructureInputs>,
@@ -170,7 +170,7 @@ impl Structure {
         &self.documents[..self.count]
     }
 
-    /// The 404 page of each language, followed by the pages behind links that confirm addresses.
+    /// The 404 page of each language, followed by the pages behind confirmation links.
     pub fn without_url(&self) -> &[Document] {
         &self.documents[self.count..]
     }
@@ -196,7 +196,7 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// The targets that links may name. Reports a panic while the size of an image is read.
+/// Collects the possible targets of links. Reports a panic that occurs while the size of an image is read.
 fn link_catalog(
     documents: &[Document],
     assets: &[Asset],
@@ -441,7 +441,7 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     let (cta, highlights, image) =
         (document.line("cta"), document.line("highlights"), document.line("image"));
     let place = LinkOrigin { file: &document.file, path: &document.path };
-    // Most pages have none of these links, and share their front matter with the parsed source.
+    // Skip pages without such links: `make_mut` would copy front matter shared with the parsed source.
     if !document.front_matter.cta.is_empty() || !document.front_matter.highlights.is_empty() {
         let matter = Arc::make_mut(&mut document.front_matter);
         let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));

@@ -18,7 +18,7 @@ pub const FORMS_SCRIPT: &str = include_str!("../../../theme/forms.js");
 /// The folder in the theme that contains the files of words.
 pub(super) const WORDS_FOLDER: &str = "words/";
 
-/// The contents of files in the theme's folder, with their names.
+/// Embeds files of the theme's folder, as pairs of a name and a content.
 macro_rules! theme_files {
     ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../../../theme/", $name)))),*] };
 }
@@ -47,7 +47,7 @@ pub struct Theme {
     files: BTreeMap<String, Blob>,
 }
 
-/// The templates of a theme. Those with faults are missing.
+/// The compiled templates of a theme, without those that have faults.
 #[derive(Debug)]
 pub struct CompiledTheme {
     pub environment: Environment<'static>,
@@ -142,7 +142,7 @@ fn is_template(name: &str) -> bool {
 
 /// Converts a template engine's error into a fault with the file and line of the innermost template.
 pub fn template_fault(error: &Error) -> Fault {
-    // The outer errors name the lines that include the faulty template.
+    // Use the innermost error: the outer ones name only the lines that include the faulty template.
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
     let place = causes.filter_map(|cause| cause.downcast_ref::<Error>()).last().unwrap_or(error);
     let name = place.name().unwrap_or("template");

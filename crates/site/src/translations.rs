@@ -89,7 +89,7 @@ impl<'a> Translations<'a> {
         Some(&found.path)
     }
 
-    /// The pages with the key of `document`. Empty on a site with one language.
+    /// The pages with the same translation key as `document`. Empty on a site with one language.
     fn group(&self, document: &Document) -> &[&'a Document] {
         let group = (self.languages.len() > 1).then(|| self.by_key.get(&key(document, self.languages)));
         group.flatten().map_or(&[], Vec::as_slice)
@@ -138,7 +138,7 @@ pub(super) fn report_repeated_translations(documents: &[Document], faults: &mut 
             faults.push(
                 document
                     .warning_at_key("translation", message)
-                    .hint("only the first one is linked as a translation"),
+                    .hint("change one of them: only the first page is linked as a translation"),
             );
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let quoted = |value: &String| serde_json::to_string(value).unwrap_or_default();
     let data = &page.shared.data;
     let language = &page.shared.language(document).language;
-    // The 404 page and the pages that confirmation links open have neither a date nor a URL.
+    // 404 pages and confirmation pages have this kind, and have neither a date nor a URL.
     let has_url = document.kind != PageKind::NotFound;
     let fields = [
         ("title", Some(quoted(&matter.title))),
@@ -128,7 +128,7 @@ fn join<T>(values: &[T], text: impl Fn(&T) -> String) -> String {
     values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// The cards of a page as a list. Empty if there are none.
+/// The page's highlights (cards) as a Markdown list. Empty if the page has none.
 fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let cards = document.front_matter.highlights.iter();
     let lines: String = cards

@@ -25,7 +25,7 @@ use crate::fault::{Fault, Placed, closest, did_you_mean};
 
 /// The fallback language for words that are missing in another language.
 const ENGLISH: &str = "en";
-/// Prefix of the words that the forms' script uses.
+/// Prefix of the names of the words that the forms' script uses.
 const OF_SCRIPT: &str = "form_";
 /// The prefix of messages about a field. The script shows them on pages in all languages except English: on
 /// English pages, it shows the server's messages.
@@ -35,7 +35,7 @@ const MAX_CHARS: usize = 2_000;
 /// A placeholder that the word `date` may contain in addition to those of the English word.
 const MONTH_NUMBER: &str = "month_number";
 
-/// A word in `frontdesk.toml`.
+/// A word that `frontdesk.toml` replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordOverride {
     /// The language of `[words.de]`; `None` for `[words]`, which applies to all languages.
@@ -147,7 +147,7 @@ pub(super) fn load(
     let load = |tag: &&str| {
         let mut words = english.clone();
         for tag in ancestors(tag) {
-            // `words` already has the English texts.
+            // Skip the built-in English texts, because `words` already contains them.
             let built_in = built_in(&tag).filter(|_| tag != ENGLISH).map(|text| parse(text).0);
             for entry in built_in.iter().chain(files.get(&*tag)).flatten() {
                 words.texts.insert(entry.name.clone(), entry.text.clone());
@@ -200,7 +200,7 @@ fn report_overrides(
     }
 }
 
-/// A word in a file.
+/// A word in a file of words, with its line.
 #[derive(Debug)]
 struct WordLine {
     name: String,

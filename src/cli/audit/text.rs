@@ -8,7 +8,7 @@ use crate::cli::output::{DIM, ERROR, GOOD, WARNING, counted};
 use frontdesk_audit::{Exchange, Finding, Group, Report, Rule, Severity, rules};
 use frontdesk_forms::text::visible;
 
-/// The most findings of one rule that the report shows.
+/// Maximum number of findings per rule in the report.
 const SHOWN_PER_RULE: usize = 5;
 
 /// Response fields that the evidence shows.
@@ -103,7 +103,7 @@ fn severity_style(severity: Severity) -> Style {
     }
 }
 
-/// The path and query of a URL of the audited site; other URLs as they are.
+/// Shortens a URL of the audited site to its path and query. Returns other URLs unchanged.
 fn shorten(url: &str, site: &str) -> String {
     let origin = site.split('/').take(3).collect::<Vec<_>>().join("/");
     match url.strip_prefix(&origin) {
@@ -138,7 +138,7 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
     Ok(())
 }
 
-/// The explanation of a rule: what is right, why, who is hurt, and how to repair it on each platform.
+/// Explains a rule: the requirement, its reason, who is affected, and how to repair a site on each platform.
 pub(super) fn explain(rule: &Rule) -> String {
     let mut text = introduce(rule) + "\n";
     for fix in rule.fixes {
@@ -152,7 +152,7 @@ fn introduce(rule: &Rule) -> String {
     format!("### `{id}`\n\n*{}.* {checks} {matters} Affected: {hurts}\n", severity.word())
 }
 
-/// The explanations of all rules, by group, each with the fix for any platform only.
+/// Explains all rules, by group, each with only its first fix, which suits any platform.
 pub(super) fn explain_all() -> String {
     let mut text = String::new();
     for group in Group::ALL {

@@ -44,7 +44,7 @@ pub(super) fn describe_all(status: &CanaryStatus) -> Vec<(String, CheckResult)> 
     steps.iter().map(describe_step).collect()
 }
 
-/// The subject and the result of a step. A warning is a problem, and a skipped step is a remark.
+/// The subject and the result of a step. A warning counts as a problem, and a skipped step as a remark.
 fn describe_step(step: &StepResult) -> (String, CheckResult) {
     let subject = format!("canary {} {}", step.step, step.subject);
     let text = step.text.clone();

@@ -126,7 +126,7 @@ fn query_over_udp(
 ) -> io::Result<Option<Vec<u8>>> {
     let any: IpAddr = if server.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0))?;
-    // The kernel then drops datagrams from other addresses.
+    // Connect the socket, so that the kernel drops datagrams from other addresses.
     socket.connect(server)?;
     socket.send(query)?;
     let deadline = Instant::now() + timeout;

@@ -27,7 +27,7 @@ pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>,
         Err(error) => return Ok(vec![CheckResult::Bad(error.to_string())]),
     };
     let digest = Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?;
-    // A planned follow-up is work, and not a problem. `examine_canary` has the details of the canary.
+    // Leave out follow-ups, which are not problems, and the canary, which `examine_canary` reports.
     let digest = Digest { follow_ups: Vec::new(), canary: None, ..digest };
     let undelivered = describe_undelivered(&inbox, !config.channels.is_empty())?;
     let mut findings: Vec<CheckResult> = undelivered.into_iter().map(CheckResult::Unknown).collect();

@@ -19,7 +19,7 @@ pub(in crate::cli) enum CheckResult {
 }
 
 impl<Good: Into<String>, Bad: Into<String>> From<Result<Good, Bad>> for CheckResult {
-    /// An error is a problem.
+    /// Converts `Ok` to [`CheckResult::Good`], and `Err` to [`CheckResult::Bad`].
     fn from(result: Result<Good, Bad>) -> CheckResult {
         match result {
             Ok(text) => CheckResult::Good(text.into()),

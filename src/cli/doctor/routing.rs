@@ -49,7 +49,7 @@ pub(super) fn routing_table(
     rows
 }
 
-/// The recipients by value of each channel that has them and accepts the form, with the channel's name.
+/// The channels that accept `form` and choose recipients by a field's value, each with these recipients.
 fn recipients_by_value<'a>(
     routes: &[Route],
     channels: &'a [ChannelOptions],
@@ -69,7 +69,7 @@ fn addresses(channel: &ChannelOptions) -> Option<&MailAddresses> {
     }
 }
 
-/// The channel's name, with the recipients of submissions with these values if they depend on a value.
+/// The channel's name, followed by the recipients for `values` if they depend on a field's value.
 fn describe_channel(
     channel: &str,
     recipients: &[(&str, &RecipientsByValue)],

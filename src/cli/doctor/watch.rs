@@ -63,7 +63,7 @@ pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    // Leaves the last state on the normal screen.
+    // Print the last state again: leaving the full screen has hidden it.
     if screen.is_some() {
         drop(screen);
         AppendedLines::default().write(&lines, Timestamp::now(), &mut anstream::stdout().lock())?;
@@ -82,7 +82,7 @@ fn terminal_size() -> (usize, usize) {
     known.map_or((100, 40), |size| (size.ws_col.into(), size.ws_row.into()))
 }
 
-/// Reads the state. An error is a line as well, because the database may be available again soon.
+/// Reads the state. Reports an error as a line, because the database may soon be available again.
 fn read(config: &Config, now: Timestamp) -> Vec<StatusLine> {
     let mut lines = Vec::new();
     match examine_inbox(config) {

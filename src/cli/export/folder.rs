@@ -30,7 +30,7 @@ pub(super) const BLAKE3: &str = "blake3";
 /// The output folder of an export.
 #[derive(Debug)]
 pub(super) struct ExportFolder {
-    /// Absolute and without symbolic links. The folder need not exist yet.
+    /// The path of the folder, absolute and without symbolic links. The folder may not exist yet.
     pub path: PathBuf,
 }
 
@@ -109,7 +109,7 @@ impl ExportFolder {
         let draft = parent.join(format!(".{name}.{}", std::process::id()));
         let replace = || -> anyhow::Result<ExistingContent> {
             write_files(&draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
-            // Checks again, because the folder may have changed during the write.
+            // Check the folder again, because it may have changed during the write.
             let found = self.examine()?;
             exchange(&draft, &self.path, &found)
                 .with_context(|| format!("cannot replace {}", self.path.display()))?;
@@ -131,7 +131,9 @@ impl ExportFolder {
                 remove_files(&draft, old.iter());
                 if draft.exists() {
                     let shown = draft.display();
-                    bail!("the export is complete, but parts of the earlier one remain in {shown}");
+                    bail!(
+                        "the export is complete, but parts of the earlier one remain in {shown}: remove that folder"
+                    );
                 }
                 Ok(true)
             }
@@ -240,7 +242,7 @@ fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
         folders.extend(above.map(Path::to_owned));
     }
     for folder in folders.iter().rev() {
-        // Fails if the folder is not empty.
+        // Ignore the error: the folder stays if it contains other files.
         let _ = fs::remove_dir(folder);
     }
 }

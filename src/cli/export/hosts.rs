@@ -11,16 +11,16 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     write_headers(&mut text, &layout.common);
     for (path, content) in &layout.urls {
         let reply = match content {
-            // Hosts cannot send the status 410, so they answer 404.
+            // Skip removed pages: static hosts cannot send the status 410, so they answer 404.
             content if content.is_gone() => continue,
             UrlContent::Page { html, .. } => &html.identity().reply,
             UrlContent::File(stored) => &stored.identity().reply,
             UrlContent::Moved(_) | UrlContent::RemovedEndpoint(_) => continue,
         };
-        // Unencoded, `*` and `:` would begin patterns.
+        // Encode `*` and `:`, because static hosts treat them as the beginning of a pattern.
         let url = path::encode(path).replace('*', "%2A").replace(':', "%3A");
         text.push_str(&format!("\n{url}\n"));
-        // Hosts generate validators and encodings themselves.
+        // Leave out `ETag` and `Vary`: static hosts generate validators and encodings themselves.
         write_headers(&mut text, layout.own_headers(reply, &["etag", "vary"]));
     }
     text

@@ -24,7 +24,7 @@ pub(super) struct StoredRepresentation(pub Vec<EncodedFile>);
 #[derive(Debug, Clone)]
 pub(super) struct EncodedFile {
     pub encoding: Encoding,
-    /// The path below `public/`.
+    /// The file's path below `public/`.
     pub name: String,
     pub reply: RecordedResponse,
 }
@@ -38,7 +38,7 @@ impl StoredRepresentation {
 /// The responses at a URL.
 #[derive(Debug)]
 pub(super) enum UrlContent {
-    /// `Accept` selects the representation. `neither` is the response if it allows neither.
+    /// `Accept` selects the representation; `neither` is for requests that accept neither HTML nor Markdown.
     Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
     /// A file, which is the same for every `Accept`.
     File(StoredRepresentation),
@@ -73,7 +73,7 @@ pub(super) fn public_path(name: &str) -> String {
 /// All responses of a site, and the files that contain their bodies.
 #[derive(Debug)]
 pub(super) struct ExportLayout {
-    /// The responses of each URL, by its decoded path and sorted by it.
+    /// The decoded path and the responses of each URL, sorted by path.
     pub urls: Vec<(String, UrlContent)>,
     /// The responses for missing pages.
     pub missing: UrlContent,
@@ -99,7 +99,7 @@ impl ExportLayout {
         let Description { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints } =
             description;
         let mut names = FileNames::default();
-        // Single files claim their names before pages and encodings do.
+        // Reserve the names of single files first, so that no page or encoding takes them.
         for (path, answers) in &urls {
             if let UrlResponses::Single(of) = answers {
                 names.claim(&path[1..], &of.identity().body);
@@ -218,7 +218,7 @@ impl FileNames {
         StoredRepresentation(coded.collect())
     }
 
-    /// Assigns files to the responses for missing or removed pages in a folder. Both have the same bodies.
+    /// Assigns files to the responses for missing or removed pages in a folder: `404.html` and `404.md`.
     fn place_missing(&mut self, folder: &str, responses: UrlResponses) -> UrlContent {
         let [html, markdown] = ["html", "md"].map(|extension| format!("{folder}/404.{extension}"));
         self.place(responses, &html[1..], [&html[1..], &markdown[1..]])

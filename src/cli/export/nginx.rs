@@ -123,7 +123,7 @@ impl FileTable {
             }
         }
         let has = negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
-        // The value `-` adds `Vary: Accept-Encoding` to the response of a file that has no encodings.
+        // A file without encodings gets the value `-` below, which makes nginx add `Vary: Accept-Encoding`.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
             self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
@@ -231,7 +231,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     for (path, _) in &layout.urls {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
     }
-    // The entries of each map are numbered from 0. The first line of a map is its default, not an entry.
+    // Entries are numbered from 0 by `len() - 1`, because the first line of a map is its default.
     for (path, content) in &layout.urls {
         let id = match content {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
@@ -360,7 +360,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     let own = file_headers(layout);
     let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
     let headers: Vec<String> = layout.common.iter().map(with_value).chain(of_file).collect();
-    // nginx's own errors have the same security headers as the other responses.
+    // These headers describe one response. All others are security headers, also sent with nginx's errors.
     let is_described =
         |name: &str| matches!(name, "cache-control" | "content-type" | "allow" | "link" | "vary");
     let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));
@@ -401,7 +401,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
                     MAX_BODY_BYTES / 1024
                 )),
             ),
-            // The text if no replica responds: one may have stored the submission nevertheless.
+            // A replica that did not respond may have stored the submission, so the text does not deny it.
             (
                 "away",
                 error(

@@ -18,7 +18,7 @@ use frontdesk_inbox::store::{Abuse, Decisions, SignalCount};
 const MAX_SHOWN: usize = 10;
 /// Maximum number of sources and agents in the JSON object.
 const MAX_JSON: usize = 1000;
-/// Hexadecimal digits of a source's hash in text output: 48 bits distinguish millions of sources.
+/// Number of hexadecimal digits to show of a source's hash: 48 bits distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
 
 /// Prints the counts of the last `days` days. Without an inbox, prints zeros as JSON, and nothing as text.

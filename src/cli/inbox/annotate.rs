@@ -128,7 +128,7 @@ pub(super) fn set_replied(
     })
 }
 
-/// A day on the command line.
+/// A day as given on the command line: a date, or a day relative to today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DayArgument {
     Today,
@@ -183,7 +183,7 @@ pub(in crate::cli) fn describe_note(annotated: Annotated) -> Option<String> {
     choose_words(annotated, ["has this note", "already has this note"].map(str::to_owned))
 }
 
-/// The words for a change, or for none. `None` if the submission no longer exists.
+/// Chooses the words for a changed or an unchanged submission. `None` if the submission no longer exists.
 fn choose_words(annotated: Annotated, [changed, unchanged]: [String; 2]) -> Option<String> {
     match annotated {
         Annotated::Changed => Some(changed),

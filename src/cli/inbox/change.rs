@@ -110,7 +110,7 @@ fn explain_nothing_to_retry(
     Ok(())
 }
 
-/// The result of a hold, as the rest of a sentence about the submission. `None` if it no longer exists.
+/// Describes the result of a hold as the end of a sentence. `None` if the submission no longer exists.
 pub(in crate::cli) fn describe_hold(held: Held) -> Option<String> {
     Some(match held {
         Held::Held { gone, deliveries } => {
@@ -158,7 +158,7 @@ pub(in crate::cli) fn describe_due_retries(count: usize, url: &DatabaseUrl) -> S
     describe_due(count, "retry", url)
 }
 
-/// The sentence of [`describe_due_deliveries`], about things that `noun` names.
+/// Says that `count` deliveries or retries, which `noun` names, are due, and when they are attempted.
 fn describe_due(count: usize, noun: &str, url: &DatabaseUrl) -> String {
     let (things, are) = (counted(count, noun), plural(count, "is", "are"));
     if Lock::is_held_elsewhere(url) {
@@ -173,14 +173,14 @@ pub(super) enum Outcome {
     Done(String),
     /// The change made this many deliveries due now.
     Queued(usize),
-    /// Nothing was changed although the operator asked for it.
+    /// The requested change was not made. The text says why, as the rest of the sentence.
     Failed(&'static str),
     /// The submission has not been processed yet, or was removed.
     Missing,
 }
 
 impl Outcome {
-    /// The outcome that this sentence describes; without a sentence, the submission is missing.
+    /// Returns `Done` with the given words, or `Missing` without words.
     pub(super) fn described(words: Option<String>) -> Outcome {
         words.map_or(Outcome::Missing, Outcome::Done)
     }

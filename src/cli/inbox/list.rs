@@ -89,7 +89,7 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
 /// Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
-    // No progress is shown between rows on a terminal.
+    // Show no progress if rows go to a terminal, where it would appear between them.
     let progress = Progress::start_if(options.output.is_some() || !console.is_terminal, "Exporting");
     let total = inbox.map(|inbox| inbox.count(&Filter::default())).transpose()?.unwrap_or_default();
     progress::begin("submissions read", which.limit.map_or(total, |limit| limit.min(total)) as u64);

@@ -24,7 +24,7 @@ use frontdesk_site::path;
 const MAX_SHOWN: u16 = 10;
 /// Maximum number of pages and of hosts in the JSON object, unless `--top` sets another one.
 const MAX_JSON: u16 = 1000;
-/// Shown for pages or hosts that are not counted separately.
+/// The label of the row for pages or hosts that are not counted separately.
 const OTHERS: &str = "(others)";
 
 #[derive(Debug, clap::Args)]

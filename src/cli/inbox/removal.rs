@@ -84,7 +84,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         HeldPreview::SeveralSources(count) => {
             let source = options.source.map(|source| source.to_string()).unwrap_or_default();
             console.report(&with_hint(
-                anyhow!("held submissions of {count} sources have a hash that begins with `{source}`"),
+                anyhow!("{count} sources of held submissions have a hash that begins with `{source}`"),
                 "give more digits of the hash; `frontdesk inbox show ID` prints all of them",
             ))?;
             return Ok(ExitCode::FAILURE);

@@ -218,7 +218,7 @@ impl<'a> SelectedSubmissions<'a> {
         if self.unsearched > 0 {
             writeln!(
                 self.err,
-                "{} sealed {} not searched: `--identity FILE` opens sealed submissions.",
+                "{} encrypted {} not searched: `--identity FILE` decrypts submissions.",
                 self.unsearched,
                 plural(self.unsearched, "submission was", "submissions were")
             )?;
@@ -232,11 +232,11 @@ impl<'a> SelectedSubmissions<'a> {
             0 => Ok(()),
             n => writeln!(
                 self.err,
-                "{n} {} fields: `--identity FILE` opens sealed submissions.",
+                "{n} {} fields: `--identity FILE` decrypts submissions.",
                 plural(
                     n,
-                    "submission is sealed and written without its",
-                    "submissions are sealed and written without their"
+                    "submission is encrypted and written without its",
+                    "submissions are encrypted and written without their"
                 )
             ),
         }
@@ -262,7 +262,7 @@ pub(super) fn decrypt_with(
     err: &mut dyn Write,
 ) -> io::Result<bool> {
     let Some(Err(error)) = identity.map(|identity| submission.decrypt(identity)) else { return Ok(true) };
-    writeln!(err, "error: {} cannot be opened: {error}", submission.id).map(|()| false)
+    writeln!(err, "error: {} cannot be decrypted: {error}", submission.id).map(|()| false)
 }
 
 impl Iterator for SelectedSubmissions<'_> {

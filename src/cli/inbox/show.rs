@@ -53,7 +53,7 @@ pub(super) fn run(
 #[derive(Default)]
 pub(in crate::cli) struct Details {
     pub(in crate::cli) deliveries: Vec<Delivery>,
-    /// Empty if the submission has no annotation.
+    /// The submission's annotation; empty if it has none.
     pub(in crate::cli) annotation: Annotation,
     pub(in crate::cli) notes: Vec<Note>,
 }
@@ -269,7 +269,7 @@ mod tests {
              sent again   once\n\
              source       00\n\
              \n\
-             (sealed: --identity FILE opens it)\n",
+             (encrypted: use --identity FILE)\n",
         );
     }
 

@@ -14,8 +14,8 @@ use frontdesk_inbox::submission::{Screening, Status, Submission};
 use frontdesk_inbox::time::format_local;
 
 pub(super) const GAP: &str = "  ";
-/// Shown instead of the fields of a sealed submission.
-pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
+/// The text shown instead of the fields of a sealed submission.
+pub(super) const SEALED: &str = "(encrypted: use --identity FILE)";
 /// Length of an id prefix that contains the time of arrival in milliseconds.
 const SHORT_ID: usize = 13;
 /// Length of an id prefix that contains the time and 12 more bits, so it is unique in practice.
@@ -27,7 +27,7 @@ const MIN_EMAIL: usize = 16;
 
 struct TableRow {
     cells: [String; 6],
-    /// `None` in the title row.
+    /// The submission's status; `None` in the title row.
     status: Option<Status>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn write_records(
     Ok(count)
 }
 
-/// Writes one line with tab-separated, whole values: those of [`write`], with the complete id and seconds.
+/// Writes one line of tab-separated values: like [`write`], but with complete ids and uncut texts.
 pub(super) fn write_record(
     submission: &Submission,
     zone: &TimeZone,
@@ -151,7 +151,7 @@ pub(super) fn write_line(
 ) -> std::io::Result<()> {
     let form =
         frontdesk_forms::FormSet::built_in().iter().map(|form| columns(form.name)).max().unwrap_or_default();
-    // The longest name of a status, `unconfirmed`, is rare, so it may move the other columns.
+    // The column fits all names except the longest, `unconfirmed`, which is rare and may shift the rest.
     let usual = Status::ALL.iter().filter(|status| **status != Status::Unconfirmed);
     let status = usual.map(|status| columns(status.name())).max().unwrap_or_default();
     let mut id = submission.id.to_string();
@@ -291,7 +291,7 @@ mod tests {
     fn a_sealed_submission_names_the_command_that_opens_it() {
         let mut sealed = submission(1, &[], 0);
         sealed.sealed = Some(vec![1]);
-        assert!(render(&[sealed], 120).ends_with("  (sealed: --identity FILE opens it)\n"));
+        assert!(render(&[sealed], 120).ends_with("  (encrypted: use --identity FILE)\n"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use frontdesk_inbox::submission::Submission;
 pub(super) const MAX_IDS: usize = 50;
 /// Maximum length of the reason of a hold, in characters.
 pub(super) const MAX_REASON: usize = 500;
-/// Random bytes in the code that confirms a removal.
+/// Number of random bytes in the code that confirms a removal.
 const CODE_BYTES: usize = 4;
 
 /// The result for one submission, as the rest of a sentence; `None` if it does not exist.
@@ -57,7 +57,7 @@ fn change_each(
             Ok(Some(text)) => ("result", text),
             Ok(None) => ("error", "is not in the inbox, or has not been processed yet".to_owned()),
             Err(error) if at == 0 => return Err(error.into()),
-            // A repetition of the whole call could repeat changes: a second release skips the confirmation.
+            // Return earlier results, so that clients repeat no change: a second release skips confirmation.
             Err(error) => {
                 let left: Vec<String> = ids[at..].iter().map(Uuid::to_string).collect();
                 let hint = "call again with only the ids in `not_handled`";

@@ -10,7 +10,7 @@ use super::session::ToolError;
 use frontdesk_desk::json;
 use frontdesk_forms::text::{visible, visible_lines};
 
-/// Random bytes in a boundary.
+/// Number of random bytes in the boundary around a result.
 const BOUNDARY_BYTES: usize = 12;
 
 /// Puts a result between lines with a new boundary, labels it as data, and makes unsafe characters in it
@@ -26,7 +26,7 @@ pub(super) fn seal_result(data: Value) -> Result<String, ToolError> {
     ))
 }
 
-/// This many random bytes as hexadecimal digits.
+/// Returns `bytes` random bytes as hexadecimal digits.
 pub(super) fn random_digits(bytes: usize) -> Result<String, ToolError> {
     let mut random = vec![0; bytes];
     aws_lc_rs::rand::fill(&mut random)

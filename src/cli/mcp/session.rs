@@ -46,7 +46,7 @@ impl From<StoreError> for ToolError {
     }
 }
 
-/// A removal that a client has seen a preview of.
+/// A removal that a client has previewed, but not confirmed yet.
 pub(super) struct RemovalPreview {
     /// The code that the client must repeat to confirm the removal.
     pub(super) code: String,

@@ -37,7 +37,7 @@ const SEARCH_TIME: Duration = Duration::from_secs(2);
 /// The values of the argument `state`: whether a submission is marked as done.
 pub(super) const STATES: [&str; 2] = ["open", "done"];
 
-/// Which submissions a page lists.
+/// Selects the submissions to list, and limits how many there are on a page.
 struct ListArguments {
     filter: Filter,
     words: Option<SearchText>,
@@ -120,7 +120,7 @@ fn list_page(
     Ok(result)
 }
 
-/// Notes that older submissions were not searched, and how many encrypted ones could not be.
+/// Adds a note if the search was cut short, and the number of encrypted submissions, which it skips.
 fn add_notes(result: &mut Value, page: &SearchPage) {
     if page.is_partial {
         result["note"] =
@@ -162,10 +162,10 @@ pub(super) fn list_item(submission: &Submission, annotation: Option<&Annotation>
     item
 }
 
-/// The member with the fields of a submission.
+/// The name of the JSON member that contains a submission's fields.
 const FIELDS: &str = "fields_written_by_visitor";
 
-/// Moves the submission's fields to a member of their own. Describes encrypted submissions as such.
+/// Moves the submission's fields to a member of their own, or notes that they are encrypted.
 fn separate_fields(mut item: Value, submission: &Submission) -> Value {
     let Some(members) = item.as_object_mut() else { return item };
     let fields: Value = submission
@@ -260,7 +260,7 @@ fn describe_fields(form: &Form) -> Vec<Value> {
     };
     let mut fields: Vec<Value> = Vec::new();
     for field in form.all_fields() {
-        // The two shapes of a form may share fields.
+        // List a field once even if both variants of the form contain it.
         if fields.iter().all(|known| known["name"] != field.name) {
             fields.push(describe(field));
         }
@@ -278,7 +278,7 @@ pub(super) fn list_forms(session: &McpSession, _: &mut ToolArguments) -> Result<
     };
     let configured = &config.pages.form_set;
     let mut forms: Vec<&Form> = configured.iter().collect();
-    // The latest definition of each form comes last.
+    // Start with the latest definition of each form, which is the last one in the inbox.
     for form in definitions.into_iter().rev().chain(FormSet::built_in().iter()) {
         let is_used = counts.contains_key(form.name);
         if is_used && forms.iter().all(|known| known.name != form.name) {

@@ -171,7 +171,7 @@ fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool)
     }
 }
 
-/// Judges the digest: `undelivered` is when it was due, if no channel has accepted it.
+/// Judges the delivery of the digest. `undelivered` is the time it was due if no channel has accepted it.
 fn judge_digest(undelivered: Option<Timestamp>) -> StepResult {
     let (outcome, text) = match undelivered {
         Some(due) => (

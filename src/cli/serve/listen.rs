@@ -98,9 +98,9 @@ fn is_tcp(socket: &Socket) -> bool {
 /// The bound addresses as URLs, or as `unix:PATH`.
 pub(super) struct ListeningAddresses {
     pub(super) public: Vec<String>,
-    /// The listener for health checks and metrics.
+    /// The address of the listener for health checks and metrics.
     pub(super) private: Option<String>,
-    /// The inbox's web interface.
+    /// The address of the inbox's web interface.
     pub(super) inbox: Option<String>,
     /// The TCP port of the inbox's own socket.
     pub(super) inbox_port: Option<u16>,
@@ -109,7 +109,7 @@ pub(super) struct ListeningAddresses {
 }
 
 impl ListeningAddresses {
-    /// Asks each socket for its address, because port 0 becomes a free port when it is bound.
+    /// Reads the address of each socket, because binding replaces port 0 with a free port.
     pub(super) fn from_sockets(sockets: &Sockets) -> std::io::Result<Self> {
         let addresses =
             |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();

@@ -70,7 +70,7 @@ pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Res
 /// that it needs only while it loads a site. The kernel maps what is used again from its cache.
 pub(super) fn release_program_pages() {
     #[cfg(target_os = "linux")]
-    // SAFETY: the function is called with valid data during this call only, and its type is correct.
+    // SAFETY: `release_segments` has the right type, and dl_iterate_phdr(3) passes valid objects to it.
     unsafe {
         libc::dl_iterate_phdr(Some(release_segments), std::ptr::null_mut())
     };

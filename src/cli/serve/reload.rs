@@ -44,7 +44,7 @@ const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Delay before a failed reload for a page's publication is retried.
 const PUBLICATION_RETRY: SignedDuration = SignedDuration::from_mins(10);
-/// Maximum number of faults that one reload logs, and that it shows in open pages.
+/// Maximum number of faults that one reload logs and shows in open pages.
 const MAX_SHOWN_FAULTS: usize = 50;
 
 /// Reloads the site in its own thread.
@@ -246,7 +246,7 @@ impl Reloader {
         site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.app.snapshot.load_full();
-        // Reuse the old site's files only if the policy is unchanged: the fast path keeps it with them.
+        // Reuse the old site's files only if the policy is unchanged: they cache headers that contain it.
         if config.web.content_security_policy == self.config.web.content_security_policy {
             site.adopt(&before.site);
         }

@@ -17,9 +17,9 @@ use frontdesk_config::FILE_NAME;
 use frontdesk_process::parallel::STACK_BYTES;
 use frontdesk_site::fault::Fault;
 
-/// Maximum time that the other process may take. Loading 10,000 pages takes seconds.
+/// Maximum time that the trial process may take. Loading 10,000 pages takes seconds.
 const MAX_TIME: Duration = Duration::from_mins(5);
-/// Maximum size of the other process's address space in bytes, besides the stacks of one thread per core.
+/// Maximum address space of the trial process in bytes, besides the stacks of one thread per core.
 const MAX_ADDRESS_SPACE: u64 = 4 << 30;
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -76,7 +76,7 @@ fn try_load(folder: &Path) -> io::Result<Option<String>> {
     let size = Some(MAX_ADDRESS_SPACE + (cores * STACK_BYTES) as u64);
     let limit = Rlimit { current: size, maximum: size };
     let _ = prlimit(Some(Pid::from_child(&child)), Resource::As, limit);
-    // If less memory is available than the limit, the kernel must end the other process, not the server.
+    // If memory runs out below the limit, the kernel must end the trial process, not the server.
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
     let began = Instant::now();
     loop {

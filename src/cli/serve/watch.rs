@@ -14,7 +14,7 @@ use frontdesk_site::{BuildOptions, SITE_FOLDERS};
 /// The reason for which the reload thread wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadReason {
-    /// SIGHUP.
+    /// The process received SIGHUP.
     Signal,
     /// A change in the site's folder.
     Changed,
@@ -129,7 +129,7 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
     let caches = [site::ENCODINGS, site::CONVERSIONS].map(|name| data.join(name));
     let root = root.to_owned();
     move |path| {
-        // If the site is in the data folder, the database's files and the caches are recognized by name.
+        // Exclude the caches and the database even if the site is itself in the data folder.
         let of_caches = caches.iter().any(|cache| path.starts_with(cache));
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)

@@ -179,7 +179,10 @@ impl DirectoryFetch {
     async fn run(mut self, client: Arc<FetchClient>) {
         if let Err(panic) = panics::catch_async(Part::AgentKeys, self.fetch_keys(client)).await {
             let directory = self.directory.name();
-            tracing::error!(directory, "{panic} ended the fetch of an agent key directory");
+            tracing::error!(
+                directory,
+                "{panic} ended the fetch of an agent key directory; will retry when a request needs it"
+            );
         }
     }
 

@@ -12,13 +12,13 @@ use frontdesk_inbox::submission::outcome::{Cause, Outcome, Recipients};
 /// [`frontdesk_inbox::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
-/// Maximum length of a quoted reply beside recipients' addresses, in characters.
+/// Maximum length in characters of a server's reply that is quoted after the addresses of recipients.
 const MAX_RECIPIENT_REPLY_CHARS: usize = 100;
 
-/// The description of a failed STARTTLS with a server that does not offer it.
+/// The description of a failed STARTTLS if the server does not offer STARTTLS.
 pub const NOT_OFFERED: &str = "the server does not offer it";
 
-/// The description of a failed login with a server that offers no mechanism that this client has.
+/// The description of a failed login if the server offers no mechanism that this client supports.
 pub const NO_LOGIN: &str = "the server offers neither PLAIN nor LOGIN";
 
 named_enum! {
@@ -114,7 +114,7 @@ impl SmtpError {
     fn cause_for_visitor(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, text)) => match enhanced_code(text) {
-                // The refusal is not about the mailbox: a policy, such as one against relaying, or a limit.
+                // The cause is a policy, such as one against relaying, or a limit, but not the mailbox.
                 Some((3.., _)) => Cause::Notification,
                 _ => Cause::Refused,
             },
@@ -134,7 +134,7 @@ impl SmtpError {
         self.is_cut_off || !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
     }
 
-    /// The failure as recorded in the inbox. `server` is the host and port.
+    /// Returns the failure in the form that the inbox records. `server` is the host and port.
     pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
         let sentence = match &self.kind {

@@ -8,7 +8,7 @@
 /// Maximum length of a reply in octets.
 pub const MAX_REPLY_BYTES: usize = 32 * 1024;
 
-/// Maximum number of octets of a line that become text. The rest of the line is skipped.
+/// Maximum number of octets of a line that are stored as text. The rest of the line is skipped.
 const MAX_LINE_BYTES: usize = 1000;
 
 /// A complete reply, or the readable beginning of one.
@@ -41,9 +41,9 @@ impl SmtpReply {
 /// The reason why a reply cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    #[error("the reply is too long")]
+    #[error("the reply is longer than 32 KiB, the maximum")]
     TooLong,
-    /// Contains the first line whose code has another first digit.
+    /// Contains the earliest line whose code begins with another digit than the code of the first line.
     #[error(
         "the reply is not valid: the codes of its lines begin with different digits; the first line that differs is: {0}"
     )]

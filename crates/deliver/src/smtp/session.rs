@@ -182,7 +182,7 @@ struct Dialogue<S> {
     stream: S,
     /// Octets that were received and not yet read.
     input: Vec<u8>,
-    /// When the whole attempt ends. The reply to the final dot has its own limit.
+    /// The time at which the whole attempt ends, except that the reply to the final dot has its own limit.
     ends: Instant,
 }
 
@@ -249,7 +249,7 @@ impl<S: Stream> Dialogue<S> {
         let SmtpLogin { username, password } = login;
         let token = STANDARD.encode(format!("\0{username}\0{}", password.expose_secret()));
         let reply = self.command(SmtpPhase::Auth, &format!("AUTH PLAIN {token}"), limit).await?;
-        // A server that ignores the token in the command asks for it.
+        // A server that ignores the token in the command requests it with a 334 reply.
         if reply.code == 334 { self.command(SmtpPhase::Auth, &token, limit).await } else { Ok(reply) }
     }
 
@@ -285,7 +285,7 @@ impl<S: Stream> Dialogue<S> {
         let written = self.write(phase, format!("{line}\r\n").as_bytes(), limit).await;
         match written {
             Ok(()) => self.reply(phase, limit).await,
-            // The server may have said why it closes the connection.
+            // The server may have sent a reply that says why it closes the connection.
             Err(error) => self.closing_reply(phase).await.ok_or(error),
         }
     }
@@ -310,7 +310,7 @@ impl<S: Stream> Dialogue<S> {
         None
     }
 
-    /// Writes within `limit`, and before the attempt ends.
+    /// Writes `bytes` within `limit`, and before the time limit of the whole attempt.
     async fn write(&mut self, phase: SmtpPhase, bytes: &[u8], limit: Duration) -> Result<(), SmtpError> {
         let limit = limit.min(self.ends.saturating_duration_since(Instant::now()));
         let writing = async {
@@ -397,7 +397,7 @@ impl<S: Stream> Dialogue<S> {
         let phase = SmtpPhase::Message;
         self.ends = Instant::now() + deadlines.message;
         let mut reader = ReplyReader::default();
-        // If the dot cannot be written, a reply may have arrived nevertheless.
+        // Even if writing the dot fails, the server may have sent a reply, so read the reply in both cases.
         let written = self.write(phase, b".\r\n", deadlines.message).await;
         let limit = if written.is_ok() { deadlines.message } else { REST_OF_REPLY };
         match self.read_reply(&mut reader, phase, limit).await {
@@ -482,7 +482,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let found = timeout(limit, lookup).await.map_err(silence)?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
     let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
-    // The configuration was checked at startup, but a name can resolve to other addresses later.
+    // The configuration was checked at startup, but the name may now resolve to other addresses.
     if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
     {
         return Err(broken("without TLS, only connections to this machine are allowed".to_owned()));

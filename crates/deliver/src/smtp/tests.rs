@@ -189,7 +189,7 @@ async fn a_positive_reply_with_the_wrong_code_is_an_error() {
 #[tokio::test]
 async fn a_reply_of_unlimited_length_is_refused() {
     for what in [Do::EndlessLine, Do::EndlessLines] {
-        check(Script::with(At::Ehlo, what.clone()), Cause::Channel, "the reply is too long").await;
+        check(Script::with(At::Ehlo, what.clone()), Cause::Channel, "the reply is longer than 32 KiB").await;
         // After the final dot, the code of the first line decides.
         let peer = SmtpPeer::start(vec![Script::with(At::End, what)]);
         assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));

@@ -17,7 +17,7 @@ pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// Delivered for 2xx; otherwise a failure with the beginning of the body, or the target of a redirect.
+/// A 2xx status means delivered. Other outcomes quote the target of a redirect or the start of the body.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -45,7 +45,7 @@ fn cause_of_status(status: StatusCode) -> Cause {
         // particular content.
         401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
         400..=499 => Cause::Notification,
-        // The receiver is down, or fails because of the notification's content.
+        // The receiver is down, or the notification's content makes the receiver fail.
         _ => Cause::Unclear,
     }
 }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::read::{FORM_KEYS, FormFile, MAX_FIELDS, Reader, SETTINGS, Table, span};
 use super::{Field, FieldKind, Form};
 
-/// The key of a form that a file must not replace: it decides which submissions are repeats.
+/// The key of a form that a file must not replace, because it decides which submissions are repeats.
 const FIXED_KEY: &str = "unique";
 /// The keys of a built-in field that a file may replace.
 const WORDS: [&str; 6] = ["label", "description", "example", "placeholder", "autocomplete", "default"];

@@ -80,11 +80,11 @@ pub struct FormFile {
     pub settings: Settings,
 }
 
-/// Keys with their values as TOML and their lines.
+/// Each key of a file, with its value as TOML and its line.
 pub type Settings = Vec<(String, String, usize)>;
 
 impl FormFile {
-    /// Reads the definition `name` of an operator's file. `place` is the file's name in faults.
+    /// Reads the form `name` from an operator's file. `place` is the file's name in faults.
     pub fn read(name: &str, text: &str, place: &str) -> Result<FormFile, Vec<Fault>> {
         Reader::new(text, place).read(name)
     }
@@ -108,7 +108,7 @@ fn is_field_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// `book-a-demo` as `BookADemo`.
+/// Converts a name such as `book-a-demo` to `BookADemo`.
 fn camel_case(name: &str) -> String {
     let capitalized = |part: &str| {
         let mut letters = part.chars();
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the whole file as the definition `name`. Returns all faults if there are any.
+    /// Reads the whole file as the definition of the form `name`. Returns all faults if there are any.
     fn read(mut self, name: &str) -> Result<FormFile, Vec<Fault>> {
         let table = self.parse();
         if !is_form_name(name) {
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         self.check_keys(table, &known);
         let before = self.faults.len();
         let fields = self.fields(table, "field");
-        // A field that cannot be read is left out of `fields`, and has been reported.
+        // A field that cannot be read is not in `fields`, but has been reported as a fault.
         if fields.is_empty() && self.faults.len() == before {
             self.fault(0..0, "the form has no fields".to_owned(), "add a table `[[field]]`");
         }
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         Some(field)
     }
 
-    /// Reports a value of the key `key` that the field would not accept. An empty value is none.
+    /// Reports a value of the key `key` that the field would not accept. An empty value counts as missing.
     pub(super) fn check_stated(&mut self, table: &Table<'_>, field: &Field, key: &str, value: &str) {
         if !value.is_empty() && !is_accepted(field, value) {
             let message =

@@ -51,7 +51,7 @@ impl Deadlines {
         }
     }
 
-    /// The earliest deadline. The server closes the connection when it passes.
+    /// The earliest deadline. The server closes the connection when this deadline passes.
     pub(super) fn next_deadline(&self) -> Instant {
         let quiet = match self.stopping_since {
             Some(since) if self.exchanges.is_empty() => self.quiet_since.max(since) + LAST_REQUEST_GRACE,
@@ -78,7 +78,7 @@ impl Deadlines {
         self.exchanges.is_empty() && self.header.is_none()
     }
 
-    /// Whether all responses have been written, judged by their lengths.
+    /// Whether all responses have been written, estimated from their lengths.
     pub(super) fn is_flushed(&self) -> bool {
         self.sending.unsent() == 0
     }

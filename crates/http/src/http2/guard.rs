@@ -38,7 +38,7 @@ pub(super) struct Guard {
     /// The level of the bucket.
     charged: u32,
     leaked_at: Instant,
-    /// Sent bytes that have not yet paid for a WINDOW_UPDATE frame.
+    /// The number of sent bytes that have not been offset against a WINDOW_UPDATE frame yet.
     unused_sent: u64,
 }
 
@@ -93,12 +93,12 @@ fn cost_of(frame: Frame) -> u32 {
         Frame::DATA => 0,
         // References to the header table are cheap to send but costly to expand: long headers cost more.
         Frame::HEADERS if frame.length > 0 => 1 + frame.length / 2048,
-        // Normal clients send no empty fragments, and one or two CONTINUATION frames for a long header.
+        // Normal clients send no empty HEADERS frames, and at most two CONTINUATION frames for a long header.
         Frame::HEADERS => 20,
         Frame::CONTINUATION => 10 + frame.length / 2048,
         // For each SETTINGS frame, the server updates all streams and sends an acknowledgement.
         Frame::SETTINGS => 5,
-        // A browser may cancel hundreds of requests at once when it leaves a page, but does so rarely.
+        // Charge little: a browser that leaves a page may cancel hundreds of requests, but does so rarely.
         Frame::RST_STREAM => 2,
         // PING, PRIORITY, WINDOW_UPDATE, unknown types, and types that a client must not send.
         _ => 1,

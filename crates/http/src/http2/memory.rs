@@ -24,7 +24,7 @@ pub(super) struct ConnMemory {
     received: usize,
     /// The number of requests since the connection began.
     begun: usize,
-    /// The number of requests in progress now, and the maximum so far.
+    /// The number of requests in progress now.
     open: usize,
     most_open: usize,
     /// Whether the last write is waiting for the client to read.

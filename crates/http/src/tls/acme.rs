@@ -128,9 +128,13 @@ async fn run(client: Arc<Client>) {
             Ok(()) => {
                 failures = Failures::default();
                 if delay(Timestamp::now(), client.validity(), failures).is_zero() {
-                    // Wait as after a failure, or the client would order one certificate after another.
+                    // Wait as after a failure, so that no further certificate is ordered at once.
                     failures.counted = QUICK_RETRIES + 1;
-                    tracing::warn!("the new certificate is already due for renewal: check the system clock");
+                    let domains = client.acme.domains.join(" ");
+                    tracing::warn!(
+                        domains,
+                        "the new certificate is already due for renewal: check the system clock"
+                    );
                 }
             }
             Err(error) => {
@@ -145,7 +149,7 @@ async fn run(client: Arc<Client>) {
     }
 }
 
-/// Counts the orders that have failed since the last success.
+/// Counts the certificate orders that have failed since the last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Failures {
     /// Failures that the authority may count towards its rate limits.
@@ -173,7 +177,7 @@ fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Fai
     Duration::try_from(renewal.duration_since(now)).unwrap_or_default()
 }
 
-/// Why an order failed, and at which step.
+/// The reason why a certificate order failed, and the step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {cause}")]
 struct OrderError {
@@ -222,7 +226,7 @@ impl Client {
         match std::fs::read(&self.cache.certificate).map(|pem| ServerCertificate::parse(&pem, &pem)) {
             Ok(Ok(certificate)) => {
                 self.current.replace(certificate);
-                tracing::info!("using the cached certificate");
+                tracing::info!(domains = self.acme.domains.join(" "), "using the cached certificate");
             }
             Ok(Err(defect)) => {
                 let file = self.cache.certificate.display();
@@ -267,7 +271,7 @@ impl Client {
         let domains = self.acme.domains.join(" ");
         tracing::info!(domains, %not_after, "the certificate authority issued a certificate");
         match cache::replace_file(&self.cache.certificate, pem) {
-            Ok(()) => tracing::info!("certificate stored"),
+            Ok(()) => tracing::info!(domains, "certificate stored"),
             Err(error) => {
                 let file = self.cache.certificate.display();
                 tracing::warn!(%file, %error, "could not store the new certificate; it is in use, but a restart will order another one");

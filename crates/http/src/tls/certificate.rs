@@ -25,7 +25,7 @@ const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 #[derive(Debug, Clone)]
 pub struct ServerCertificate {
     key: Arc<CertifiedKey>,
-    /// The validity of the server's own certificate.
+    /// The beginning of the validity of the server's own certificate.
     pub(super) not_before: Timestamp,
     pub(super) not_after: Timestamp,
 }
@@ -174,7 +174,7 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((to_timestamp(not_before), to_timestamp(not_after)))
 }
 
-/// Converts a time, up to [`Timestamp::MAX`]. The end of 9999 means no expiry date (RFC 5280 §4.1.2.5).
+/// Converts a time, capped at [`Timestamp::MAX`]. The end of 9999 means no expiry (RFC 5280 §4.1.2.5).
 fn to_timestamp(time: time::Time) -> Timestamp {
     let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok();
     seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX)

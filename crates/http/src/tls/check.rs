@@ -8,14 +8,14 @@ use super::certificate::{CertificateDefect, ServerCertificate, Validity};
 use super::files::CertificateFiles;
 use super::{CertificateSource, TlsOptions};
 
-/// A fault of the TLS options.
+/// A problem in the TLS options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFinding {
     /// The configuration key in `[tls]`.
     pub key: &'static str,
-    /// Whether the fault prevents the server from starting with TLS.
+    /// Whether the problem prevents the server from starting with TLS.
     pub is_error: bool,
-    /// A description of the fault, which completes a sentence that begins with the key.
+    /// A description of the problem, which completes a sentence that begins with the key.
     pub message: String,
     pub hint: &'static str,
 }
@@ -36,7 +36,7 @@ pub fn check_private_certificate(
     check_source(source, domain, "`inbox.domain`", now)
 }
 
-/// Checks a source for the host that `host_key` configures.
+/// Checks a certificate source for the host that the key `host_key` configures.
 fn check_source(source: &CertificateSource, host: &str, host_key: &str, now: Timestamp) -> Vec<TlsFinding> {
     let mut findings = Vec::new();
     let mut add = |is_error, key, message: String, hint| {

@@ -69,14 +69,15 @@ impl WatchedFiles {
     /// Reads the files, and replaces `current` if they have changed and can be used. If they have changed but
     /// cannot be used, logs why.
     pub(super) fn reload(&self, current: &CurrentCertificate) {
+        let file = self.files.certificate.display();
         match self.read_if_changed() {
             None => {}
             Some(Ok(certificate)) => {
-                tracing::info!(not_after = %certificate.not_after, "certificate reloaded");
+                tracing::info!(%file, not_after = %certificate.not_after, "certificate reloaded");
                 current.replace(certificate);
             }
             Some(Err(defect)) => {
-                tracing::error!(%defect, "the changed certificate files cannot be used; still serving the previous certificate");
+                tracing::error!(%file, %defect, "the changed certificate files cannot be used; still serving the previous certificate");
             }
         }
     }
@@ -152,7 +153,7 @@ fn is_warning_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
     warned.is_none_or(|warned| now >= warned + 24.hours() || now < warned)
 }
 
-/// Logs a warning if the certificate is not valid or expires soon. Returns whether it did.
+/// Logs a warning if the certificate is not valid or expires soon. Returns whether it logged one.
 fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
     let not_after = certificate.not_after;
     match certificate.validity(now) {

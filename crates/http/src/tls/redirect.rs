@@ -61,7 +61,7 @@ pub(crate) fn redirect_to_https(
     Some(Refusal::Redirect(location))
 }
 
-/// Whether the client used plain HTTP, as far as this server or a trusted proxy knows.
+/// Whether the client used plain HTTP, according to the connection or to a trusted proxy's headers.
 pub(crate) fn is_plain_http(proxies: &[Network], scheme: Scheme, peer: Peer, head: &Parts) -> bool {
     scheme == Scheme::Http && (!is_trusted(proxies, peer) || all_proxies_report("http", &head.headers))
 }

@@ -27,7 +27,7 @@ use frontdesk_process::panics::{self, Part};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Learned, Repeats};
 
-/// The outcome of a batch.
+/// The outcome of processing a batch of rows from the intake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Processed {
     /// Rows that were read from the intake, those of the canary included.
@@ -40,11 +40,11 @@ pub(crate) struct Processed {
     pub in_flood: usize,
     /// Acknowledgements to visitors that were not queued because of a limit per hour.
     pub skipped_mails: LimitCounts,
-    /// Whether deliveries may have become due. Also true if all new deliveries are held.
+    /// Whether deliveries may have become due. May be true although all new deliveries are held.
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
     pub has_more: bool,
-    /// The new submissions about which rspamd is to be asked once they are committed.
+    /// The new submissions for which to query rspamd once they are committed.
     pub opinions: Vec<OpinionRequest>,
     /// The CPU time that the writer's thread has used for the batch, without its commit.
     pub spent: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Processed {
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
     pub channels: Arc<Vec<Route>>,
-    /// The maximum number of submissions about which rspamd can be asked now.
+    /// The maximum number of submissions for which rspamd can be queried now.
     pub room_for_opinions: usize,
 }
 
@@ -271,7 +271,7 @@ impl Screened {
                     )
                 })?
             }
-            // Give no points if only a newer version, which shares this database, knows the form.
+            // A newer version, which shares this database, may have defined the form: give no points.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         // Suspicious visitors get no mail, so the submission could never be confirmed: hold it for the
@@ -380,7 +380,7 @@ fn acknowledge(
     Ok(fates)
 }
 
-/// Writes the changes to submissions that have been repeated, which may be new ones of this batch.
+/// Writes the changes to originals that were repeated, including new submissions of this batch.
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,

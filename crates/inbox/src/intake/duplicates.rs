@@ -33,7 +33,7 @@ pub(crate) struct Candidate {
     pub content: Hash,
     /// Whether the same content counts as a repeat even after [`MaxAges::window`].
     pub is_lasting: bool,
-    /// The hash of the sender's idempotency key.
+    /// The hash of the idempotency key that the sender sent, if there was one.
     pub key: Option<Hash>,
     pub form: String,
     pub source: Hash,
@@ -57,7 +57,7 @@ pub(crate) struct Known {
     pub keys: HashMap<Hash, i64>,
 }
 
-/// The fate of a candidate.
+/// The outcome for a candidate: a new submission, or a repeat of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     New {
@@ -102,7 +102,7 @@ pub(crate) struct MaxAges<'a> {
 }
 
 impl MaxAges<'_> {
-    /// The age below which content counts, and that for idempotency keys.
+    /// The maximum age of an original with the candidate's content, and that of idempotency keys.
     fn of(&self, candidate: &Candidate) -> (i64, i64) {
         let lasting = self.own.get(candidate.form.as_str()).copied().unwrap_or(self.lasting);
         let window = self.window.min(lasting);
@@ -110,7 +110,7 @@ impl MaxAges<'_> {
     }
 }
 
-/// The changes that a batch makes.
+/// The changes to make for a batch of submissions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     /// One fate for each candidate, in the same order.
@@ -262,11 +262,11 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {
-            // The original is delivered once the address is confirmed, or by the repeat; see `decide_one`.
+            // A repeat: the original is delivered once its address is confirmed, or released by the repeat.
             HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // The repeat releases the original, unless the repeat belongs to a flood; see `decide_one`.
+            // A repeat, which releases the original unless the repeat belongs to a flood (see `decide_one`).
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

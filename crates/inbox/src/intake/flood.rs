@@ -44,7 +44,7 @@ fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     false
 }
 
-/// The load to which a submission adds.
+/// How busy a submission's form and network were when it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Whether the submission belongs to a flood: it exceeds its form's quota, and its network has sent
@@ -83,7 +83,7 @@ pub(crate) struct Rates<'a> {
 }
 
 impl<'a> Rates<'a> {
-    /// Rates before any submission.
+    /// Creates rates that count no submissions yet.
     pub(crate) fn new(
         quota: Option<Quota>,
         own_quotas: &'a BTreeMap<String, Quota>,

@@ -14,7 +14,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old lessons are removed.
 const EXPIRY_INTERVAL: Duration = Duration::from_hours(24);
 
-/// Reads the lessons again after they have changed.
+/// Reads the lessons from the database again when they have changed.
 #[derive(Default)]
 pub(super) struct LessonReader {
     /// The version of the lessons that the screener has.

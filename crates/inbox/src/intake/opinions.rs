@@ -11,7 +11,7 @@ use crate::submission::first_email;
 use frontdesk_forms::FieldValue;
 use frontdesk_opinion::{Content, Opinion, OpinionRequest, Record, RspamdOptions};
 
-/// Collects the submissions of a batch about which rspamd is to be asked.
+/// Collects the submissions of a batch for which rspamd is to be queried.
 pub(super) struct Opinions<'a> {
     rspamd: Option<&'a RspamdOptions>,
     options: &'a IntakeOptions,
@@ -89,7 +89,7 @@ pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Re
                 }
                 Err(StoreError::Closed) => {}
                 Err(error) => {
-                    tracing::warn!(%id, %error, "could not store what rspamd answered about a submission, which is delivered without that opinion");
+                    tracing::warn!(%id, %error, "could not store rspamd's opinion of a submission, which is delivered without it");
                 }
             }
         })

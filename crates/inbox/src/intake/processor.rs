@@ -90,7 +90,7 @@ impl Drop for Processor {
 }
 
 impl Processor {
-    /// Starts the thread, which begins with the rows that are already in the intake.
+    /// Starts the processor thread, which begins with the rows that are already in the intake.
     pub fn start(
         options: Arc<ArcSwap<IntakeOptions>>,
         store: Store,
@@ -129,7 +129,9 @@ impl Processor {
         self.store.events().accepted.notify_one();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the intake processor panicked before it was stopped");
+            tracing::error!(
+                "the intake processor panicked before it was stopped; the next start processes the remaining submissions"
+            );
         }
     }
 }
@@ -146,12 +148,12 @@ struct ProcessorThread {
     counts: Arc<Counts>,
     /// When other replicas were last notified of new deliveries.
     announced_at: Option<Instant>,
-    /// When it was last logged that each limit of mails to visitors is used up.
+    /// For each limit on mails to visitors: when its exhaustion was last logged.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
     outage: Outage,
     lessons: LessonReader,
     opinions: OpinionQueue,
-    /// Until when mails that ask for a confirmation may wait for rspamd.
+    /// The time until which mails that ask for a confirmation may be waiting for rspamd.
     mails_delayed_until: Option<Instant>,
 }
 
@@ -246,7 +248,7 @@ impl ProcessorThread {
     fn refresh_lessons(&mut self) {
         let refreshed = self.lessons.refresh(&self.store, &self.options.load(), &self.screener);
         if let Err(error) = refreshed {
-            tracing::warn!(%error, "cannot refresh what screening learns from operators' decisions; it continues with what it has learned");
+            tracing::warn!(%error, "cannot read the operators' latest decisions, from which screening learns; it continues with the earlier ones");
         }
     }
 
@@ -316,7 +318,7 @@ impl ProcessorThread {
             if is_limited {
                 self.store.events().mails_limited.notify_one();
             }
-            // With a shared database, another replica may hold submissions and stop before the flood ends.
+            // Keep checking a shared database: another replica may hold submissions and then stop.
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
             if is_flooded {
@@ -389,7 +391,7 @@ impl ProcessorThread {
             self.store.change_blocking(move |tx| {
                 let began = thread_time();
                 let processed = batch::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
-                // Replicas that are not notified find the deliveries a little later.
+                // Replicas that get no notification find the deliveries later, at their next regular check.
                 if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
                     tx.announce()?;
                 }

@@ -70,13 +70,13 @@ impl CanaryKey {
     }
 }
 
-/// Compares in constant time.
+/// Compares a hash with received bytes, in constant time.
 fn is_equal(expected: &Hash, found: &[u8]) -> bool {
     let difference = expected.iter().zip(found).fold(0, |all, (a, b)| all | (a ^ b));
     found.len() == expected.len() && std::hint::black_box(difference) == 0
 }
 
-/// Omits the key.
+/// Omits the key, so that logs do not contain it.
 impl fmt::Debug for CanaryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CanaryKey").finish_non_exhaustive()

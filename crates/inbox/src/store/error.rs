@@ -47,7 +47,7 @@ pub enum StoreError {
     /// A file of a SQLite database is no longer the one that was opened.
     #[error("the database {} or its `-wal` or `-shm` file was removed, replaced or truncated while it was open", .0.display())]
     Moved(PathBuf),
-    /// Another process holds a lock that this one needs.
+    /// Another process holds a lock or has changed the same rows. A retry may succeed.
     #[error("the database is locked by another process")]
     Locked,
     /// A write is taking so long that its outcome is unknown.
@@ -78,7 +78,7 @@ pub enum StoreError {
     #[error("{server} is not available: {reason}")]
     Unreachable { server: Server, reason: String },
     /// Any other error of PostgreSQL. Contains the SQLSTATE code.
-    #[error("PostgreSQL reported an error (SQLSTATE {0})")]
+    #[error("PostgreSQL reported an error (SQLSTATE {0}): see the log of the database server")]
     Postgres(String),
     /// Any other error of SQLite.
     #[error("SQLite reported an error: {reason} (code {code})")]
@@ -204,7 +204,7 @@ fn permission_hint(path: &Path) -> String {
     // `chown` and `install` take a bare UID.
     let account = name.trim_start_matches('#');
     match existing {
-        // A server should not run as root, so the files get another owner.
+        // A server should not run as root, so give the files to this user instead.
         Some((_, 0)) if us != 0 && folder.is_dir() => format!(
             "this process runs as {name}, and the files belong to root: `sudo chown -R {account} {}` changes that",
             folder.display()

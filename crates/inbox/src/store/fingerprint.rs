@@ -63,7 +63,7 @@ impl Secret {
         self.hash("mailbox", [key.as_bytes()])
     }
 
-    /// Hashes what a limit of mails to visitors counts: the network, the domain, or the kind of mail.
+    /// Hashes the key by which a limit on mails to visitors counts: a network, a domain or a kind of mail.
     pub(super) fn mail_rate(&self, limit: MailLimit, subject: &[u8]) -> Hash {
         self.hash("mail rate", [limit.name().as_bytes(), subject])
     }
@@ -73,7 +73,7 @@ impl Secret {
         self.hash("link", [submission.as_bytes().as_slice(), &expires_at.to_be_bytes()])
     }
 
-    /// The key of the hashes of words in lessons.
+    /// The key for hashing the words in lessons.
     pub(super) fn token_key(&self) -> Hash {
         self.hash("lesson", [])
     }

@@ -16,7 +16,7 @@ const CHARS: usize = BYTES * 4 / 3;
 const PUNCTUATION: [char; 2] = ['-', '_'];
 const END: char = 'x';
 
-/// Permits its holder to confirm one submission until it expires. Contains no personal data.
+/// A token that permits its holder to confirm one submission. It expires and contains no personal data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LinkToken {
     pub(super) submission: Uuid,

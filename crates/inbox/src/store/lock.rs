@@ -20,7 +20,7 @@ use super::url::DatabaseUrl;
 pub enum Lock {
     /// Closing the file releases the lock.
     File { _file: File },
-    /// A lease of the role of maintenance.
+    /// The lease of the maintenance role in a PostgreSQL database.
     Server(MaintenanceLease),
     /// An advisory lock of the transaction that is open on this connection.
     Transaction(Box<PgConnection>),

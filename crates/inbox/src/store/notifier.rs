@@ -74,7 +74,7 @@ impl ChangeListener {
 /// Listens on a PostgreSQL connection.
 pub struct ServerListener {
     server: Server,
-    /// The connection and its notifications; `None` while disconnected.
+    /// The connection with the receiver of its notifications; `None` while disconnected.
     heard: Option<(Receiver<()>, PgConnection)>,
     /// Whether a pooler prevents listening, so that every wait only sleeps.
     is_pooled: bool,
@@ -83,7 +83,7 @@ pub struct ServerListener {
 /// How often to assume a commit without a notification: replicas announce at most ten commits per second, and
 /// a replica that stops may leave its last commits unannounced.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// How often to assume a commit behind a pooler, where no commit is announced.
+/// How often to assume a commit behind a pooler, through which no notifications arrive.
 const POOLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ServerListener {
@@ -149,7 +149,7 @@ impl FileListener {
         FileListener::with_inotify(database, inotify::init(flags).ok())
     }
 
-    /// Listens from now on: with inotify or, if that is `None`, by checking the timestamps.
+    /// Starts to listen: with inotify or, if that is `None`, by checking the timestamps.
     fn with_inotify(database: &Path, inotify: Option<OwnedFd>) -> FileListener {
         let mut listener = FileListener { database: database.to_owned(), inotify, watch: None, seen: None };
         listener.seen = listener.read_stamp();

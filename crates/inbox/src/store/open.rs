@@ -10,7 +10,7 @@ use super::sqlite::files::create_folder;
 use super::url::DatabaseUrl;
 use super::{postgres, sqlite};
 
-/// How long a statement of a copy waits for locks on a SQLite file.
+/// How long a statement waits for a lock on a SQLite file while an inbox is being copied.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.

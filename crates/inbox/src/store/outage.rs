@@ -1,6 +1,6 @@
 //! Reduces the log lines about a lasting failure to one at its beginning and one at its end.
 
-/// Whether an operation that is repeated fails at the moment.
+/// Tracks whether a repeated operation is currently failing, so that only changes are logged.
 #[derive(Debug, Default)]
 pub struct Outage {
     is_reported: bool,

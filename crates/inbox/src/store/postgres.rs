@@ -277,7 +277,7 @@ fn shares_sessions(connection: &PgConnection, server: &Server) -> Result<bool, S
 fn create_tables(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let made = sql.transaction(|| {
-        // If several replicas start at once, only one of them creates the tables.
+        // Lock, so that only one of several replicas that start at once creates the tables.
         sql.query(
             "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
             &[],

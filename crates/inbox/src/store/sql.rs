@@ -55,7 +55,7 @@ pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secr
 /// A connection to a database, or a transaction on it.
 pub(crate) trait Sql: Send {
     fn dialect(&self) -> Dialect;
-    /// Whether a connection pooler may give each transaction another session of the database.
+    /// Whether a connection pooler may run each transaction in a different session of the database.
     fn is_pooled(&self) -> bool {
         false
     }

@@ -38,7 +38,7 @@ use super::url::DatabaseUrl;
 pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
 /// The version of the table layout, stored in `user_version`. Databases with another version are refused.
 pub(super) const LAYOUT: i64 = 19;
-/// "FDSK", stored in `application_id`, identifies our files.
+/// The value of `application_id` in the files of frontdesk: "FDSK" in ASCII.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
@@ -134,7 +134,7 @@ impl SqliteWriter {
             }
             return Err(error);
         }
-        // Do not confirm submissions in a removed file: they are lost.
+        // Fail if the file has been removed or replaced: submissions in a removed file are lost.
         self.files.check_in_place()?;
         unresolved.clear();
         self.definitions = definitions;
@@ -152,7 +152,7 @@ impl SqliteWriter {
         let _ = checkpoint_passively(&self.connection);
     }
 
-    /// Like [`truncate_wal`], but restores the lock timeout.
+    /// Like the function [`truncate_wal`], but restores the lock timeout.
     pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
         let emptied = truncate_wal(&self.connection);
         set_lock_timeout(&self.connection, BUSY_TIMEOUT)?;
@@ -206,7 +206,7 @@ impl Sql for Connection {
         let mut rows = statement.query(params_from_iter(values))?;
         let mut found: Vec<Row> = Vec::new();
         while let Some(row) = rows.next()? {
-            // Read the names of the columns only with the first row: most lookups find none.
+            // Read the names of the columns only if there is a row: most lookups find no row.
             let columns = match found.first() {
                 Some(first) => first.columns.clone(),
                 None => row.as_ref().column_names().map(str::to_owned).collect(),
@@ -293,7 +293,7 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     enable_stable_plans(&connection)?;
     connection.pragma_update(None, "trusted_schema", "off")?;
-    // Overwrite removed data with zeros.
+    // Make SQLite overwrite removed data with zeros.
     connection.pragma_update(None, "secure_delete", "on")?;
     Ok(connection)
 }
@@ -333,7 +333,7 @@ fn has_tables(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
     }
 }
 
-/// See [`super::check_environment`].
+/// Fails if the existing file has another layout, encoding or collation; see [`super::check_environment`].
 pub(super) fn check_environment(path: &Path) -> Result<(), StoreError> {
     if path.exists() { expect_encoding_and_collation(&open_to_read(path)?, path) } else { Ok(()) }
 }

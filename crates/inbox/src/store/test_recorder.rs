@@ -32,7 +32,7 @@ static RECORDED: Mutex<BTreeMap<String, Recorded>> = Mutex::new(BTreeMap::new())
 /// The name of the writer threads.
 pub(super) const WRITER: &str = "inbox-writer";
 
-/// The path of a file, or the application name of a server's clients. Unique for each test.
+/// The database's key in [`RECORDED`]: the path of a SQLite file, or the application name for PostgreSQL.
 fn name(place: &DatabaseUrl) -> String {
     match place {
         DatabaseUrl::Sqlite(path) => std::path::absolute(path).unwrap().to_str().unwrap().to_owned(),

@@ -7,7 +7,7 @@ use frontdesk_postgres::Server;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A SQLite file. If it is missing, it is created with access for this user only.
+    /// A SQLite file. A missing file is created with access for this user only.
     Sqlite(PathBuf),
     /// A database on a PostgreSQL server, which several machines can share.
     Postgres(Server),

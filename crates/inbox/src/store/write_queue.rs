@@ -108,7 +108,7 @@ pub(super) struct Batch {
     pub callers: Vec<Caller>,
     pub changes: Vec<Box<dyn Change>>,
     pub wal_truncations: Vec<ResultSender<bool>>,
-    /// Whether to check an idle, healthy database.
+    /// Whether the batch is empty, and the writer only checks an idle, healthy database.
     pub is_idle_check: bool,
 }
 
@@ -141,7 +141,7 @@ impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change
 }
 
 impl WriteQueue {
-    /// A queue for PostgreSQL.
+    /// A queue for PostgreSQL, whose writer also checks the server while the queue is idle.
     pub fn probed() -> WriteQueue {
         WriteQueue { probe_interval: Some(SERVER_CHECK_INTERVAL), ..WriteQueue::default() }
     }
@@ -229,7 +229,7 @@ impl WriteQueue {
         self.lock().is_copying
     }
 
-    /// Stores the answer of [`WriteQueue::is_copying`].
+    /// Records whether SQLite's log is being copied into the database on another thread.
     pub fn set_copying(&self, is_copying: bool) {
         self.lock().is_copying = is_copying;
     }
@@ -253,7 +253,7 @@ impl WriteQueue {
         self.changed.notify_all();
     }
 
-    /// Closes the queue and drops all requests.
+    /// Closes the queue and drops all requests, whose callers then get an error.
     pub fn abandon(&self) {
         *self.lock() = Waiting { closed: true, ..Waiting::default() };
     }

@@ -22,15 +22,15 @@ use frontdesk_process::panics;
 /// Wakes threads and tasks of this process after commits.
 #[derive(Default)]
 pub struct Events {
-    /// The intake may have new rows, or other work for the processor.
+    /// Signals that the intake may have new rows, or that the processor may have other work.
     pub accepted: Notify,
-    /// This process has checked the intake, and has processed a batch if there was one.
+    /// Signals that this process has checked the intake, and has processed a batch if there was one.
     pub processed: watch::Sender<()>,
-    /// Deliveries may have been queued.
+    /// Signals that deliveries may have been queued.
     pub queued: Notify,
-    /// Submissions are held because of a flood.
+    /// Signals that submissions are held because of a flood.
     pub flooded: Notify,
-    /// Mails to visitors were stopped by the limit for all visitors.
+    /// Signals that the limit for all visitors has stopped mails to visitors.
     pub mails_limited: Notify,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn start_thread(
     let created = place.file().map_or(Ok(()), create_folder);
     let database = match created.and_then(|()| DatabaseWriter::open(place)) {
         Ok(database) => Some(database),
-        // A server with a full disk must still start, because pages need no inbox.
+        // Start in spite of a temporary error such as a full disk, because pages need no inbox.
         Err(error) if error.is_temporary() => {
             queue.record_outcome(Some(error));
             None

@@ -44,7 +44,7 @@ pub struct Attempt {
 }
 
 impl AttemptEnd {
-    /// The word for the outcome, for operators.
+    /// The outcome in one word, for operators: `delivered`, `failed` or `uncertain`.
     pub fn outcome(&self) -> &'static str {
         match self.delivered {
             Some(true) => "delivered",
@@ -100,7 +100,7 @@ pub struct ChannelTarget {
     pub destination: String,
 }
 
-/// Asks the store for due deliveries on a channel.
+/// A request to claim due deliveries of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub target: ChannelTarget,
@@ -109,7 +109,7 @@ pub struct ClaimRequest {
     pub turn: usize,
 }
 
-/// The lowest rank of a suspicious submission from a network within its daily allowance.
+/// The lowest rank of suspicious submissions; others from networks within their daily allowance rank lower.
 pub const SUSPICIOUS_RANK: i64 = 64;
 /// The lowest rank of a submission from a high-volume network: one that has used up its daily allowance.
 /// Submissions from other networks have a rank of at most 7, the bit length of the number of earlier
@@ -121,7 +121,7 @@ pub const HIGH_VOLUME_RANK: i64 = 128;
 pub struct DueDelivery {
     pub submission: Uuid,
     pub channel: String,
-    /// Lower ranks are sent first.
+    /// The priority of the delivery: those with lower ranks are sent first.
     pub rank: i64,
     pub due_at: Timestamp,
     /// Whether an attempt was interrupted: its lease has expired.
@@ -130,7 +130,7 @@ pub struct DueDelivery {
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
     pub failures: u32,
-    /// The number of consecutive interrupted attempts, without the last one.
+    /// The number of consecutive interrupted attempts, not counting one that `is_sending` indicates.
     pub interrupted: u32,
 }
 
@@ -145,7 +145,7 @@ impl DueDelivery {
         self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
     }
 
-    /// Whether one of these leases is of this delivery.
+    /// Whether one of the leases in `under_way` is for this delivery.
     pub(crate) fn is_leased(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
@@ -156,7 +156,7 @@ impl DueDelivery {
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     pub due: Vec<DueDelivery>,
-    /// How many first attempts for high-volume networks may begin.
+    /// The maximum number of first attempts for high-volume networks that may begin.
     pub high_volume: usize,
 }
 

@@ -31,13 +31,13 @@ pub struct AttemptFailure {
     pub answer: String,
     /// The delay that the receiver asked for.
     pub retry_after: Option<Duration>,
-    /// Which options of the channel to change, if the error suggests that. It is not stored.
+    /// Suggests which options of the channel to change, if the error gives reason to. Not stored.
     pub advice: Option<&'static str>,
     /// Set if some recipients have the notification and others do not.
     pub recipients: Option<Recipients>,
 }
 
-/// The recipients of a notification that not all of them have.
+/// The recipients of a notification that only some of them have received.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipients {
     /// The addresses that have received the notification. A retry omits them.
@@ -54,14 +54,14 @@ named_enum! {
         /// Concerns the channel: no connection, a refused login, an exhausted daily quota. Any other
         /// notification would have failed as well.
         Channel = "channel",
-        /// Concerns the channel or this notification: the error, such as HTTP 403 or 500, does not say which.
+        /// A failure of the channel or of only this message: the error, such as HTTP 403, does not say which.
         Unclear = "unclear",
         /// The receiver may have accepted the notification: it was sent completely, and the reply cannot be
         /// read. A retry may make a copy, so there is only one, after an hour at the earliest.
         Uncertain = "uncertain",
         /// A temporary refusal (SMTP 450, HTTP 429). The next notification may be accepted within seconds.
         Deferred = "deferred",
-        /// Concerns only this notification: the receiver works, but refused it this time.
+        /// A failure of only this notification: the receiver works, but refused it this time.
         Notification = "notice",
         /// Concerns only this notification: the receiver will never accept it, so it becomes a dead letter at
         /// once.
@@ -92,7 +92,7 @@ impl Outcome {
         }
     }
 
-    /// Sets the recipients of a failure that some of them have received. Leaves a success unchanged.
+    /// Records which recipients of a failed notification have received it. Leaves a success unchanged.
     #[must_use]
     pub fn with_recipients(self, recipients: Recipients) -> Outcome {
         match self {
@@ -103,7 +103,7 @@ impl Outcome {
         }
     }
 
-    /// Whether at least one recipient is known to have the notification.
+    /// Whether at least one recipient is known to have received the notification.
     pub fn has_reached_anyone(&self) -> bool {
         match self {
             Outcome::Delivered(_) => true,

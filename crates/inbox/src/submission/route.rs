@@ -44,21 +44,21 @@ impl Route {
         self.visitor.is_none() && self.takes(form)
     }
 
-    /// The channel's rule for this mail to visitors who send this form; `None` if it does not send the mail.
+    /// The channel's rule for sending `mail` to visitors who send this form; `None` if it does not send it.
     pub fn rule_for(&self, mail: VisitorMail, form: &str) -> Option<&VisitorRule> {
         self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
     }
 
-    /// Whether the channel is configured for this form, whether it sends to the team or to visitors.
+    /// Whether the channel, to the team or to visitors, is configured for this form.
     fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
 }
 
-/// Which submissions a channel gets, of the forms that it accepts.
+/// Selects the submissions that a channel gets, among those to the forms that it accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// The submissions that the condition of no other channel matches.
+    /// The submissions that match no other channel's condition.
     #[default]
     Otherwise,
     /// All submissions. Does not count as a match, so channels with [`Condition::Otherwise`] get them too.

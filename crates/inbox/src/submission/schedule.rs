@@ -30,7 +30,7 @@ pub fn longest_wait(failures: u32) -> Duration {
     Duration::from_millis(seconds * 1100)
 }
 
-/// A delivery becomes a dead letter after this many consecutive interruptions, because it may be their cause.
+/// After this many consecutive interruptions, which the delivery itself may cause, it becomes a dead letter.
 const MOST_INTERRUPTIONS: u32 = 20;
 
 /// Binary logarithm of the maximum backoff after interruptions, in seconds (2^8 s).

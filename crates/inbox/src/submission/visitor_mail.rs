@@ -10,14 +10,14 @@ use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::mailbox::{is_automated, mailbox_key};
 use frontdesk_forms::named_enum;
 
-/// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
+/// The prefix of the names of channels to visitors. The names of the operator's channels have no colon.
 pub const PREFIX: &str = "visitor:";
 
 named_enum! {
     /// The purpose of a mail to a visitor. Its name is also the name of the channel that sends it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum VisitorMail {
-        /// Thanks for a submission. Queued when the submission is processed.
+        /// Thanks a visitor for a submission. Queued when the submission is processed.
         Acknowledgement = "visitor:acknowledgement",
         /// Asks a visitor to confirm the address.
         Confirmation = "visitor:confirmation",
@@ -35,11 +35,11 @@ named_enum! {
     /// A limit of mails to visitors per hour. In metrics, its name is the value of a label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum MailLimit {
-        /// Limits the mails of one kind to all visitors together.
+        /// Limits the rate of mails of one kind to all visitors together.
         All = "all",
-        /// Limits the mails of all kinds because of submissions from one network.
+        /// Limits the rate of mails of all kinds that submissions from one network cause.
         Network = "network",
-        /// Limits the mails of all kinds to one domain.
+        /// Limits the rate of mails of all kinds to the addresses of one domain.
         Domain = "domain",
     }
 }
@@ -64,9 +64,9 @@ pub type LimitCounts = [usize; MailLimit::ALL.len()];
 pub struct HourlyLimits {
     /// The limit of mails of each kind to all visitors together.
     pub all: u32,
-    /// The limit of mails of all kinds because of submissions from one network.
+    /// The limit of mails of all kinds that submissions from one network cause.
     pub network: Option<u32>,
-    /// The limit of mails of all kinds to one domain, unless it belongs to a large mailbox provider.
+    /// The limit of mails of all kinds to the addresses of one domain, except large mailbox providers.
     pub domain: Option<u32>,
 }
 
@@ -87,7 +87,7 @@ pub struct VisitorRule {
 pub struct ConfirmationRule {
     /// How long a link can be used.
     pub within: Duration,
-    /// The time between the mail and the reminder; `None` for no reminder.
+    /// The time between the confirmation mail and the reminder; `None` for no reminder.
     pub remind_after: Option<Duration>,
 }
 

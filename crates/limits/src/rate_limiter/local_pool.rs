@@ -53,7 +53,7 @@ impl LocalPool {
         let id = handle.id();
         let mut entries = self.lock_entries();
         let Some((_, entry)) = entries.iter_mut().find(|(other, _)| *other == id) else {
-            // Forget runtimes without recent calls: they may have ended.
+            // Remove the connections of runtimes without recent calls, because these runtimes may have ended.
             entries.retain(|(_, entry)| now.saturating_duration_since(entry.called) <= MAX_IDLE);
             if entries.len() < MAX_CONNECTIONS {
                 entries.push((id, PoolEntry { called: now, connection: None, opened: None }));

@@ -18,7 +18,7 @@ const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.e
 pub struct RedisOptions {
     url: String,
     info: ConnectionInfo,
-    /// The trusted certificate authorities in PEM. `None` means the public ones.
+    /// The trusted certificate authorities in PEM; `None` for the public authorities.
     pub ca: Option<Vec<u8>>,
     /// The secret for hashing sources before they are stored in Redis. This secret is never sent to Redis.
     /// Only servers with the same secret share limits. If `None`, the password in the URL is used.

@@ -47,7 +47,7 @@ pub const BOUNDS: [u64; 7] = [250, 500, 1_000, 2_500, 5_000, 10_000, 20_000];
 /// The reason why the local limits decided instead of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// The breaker was open, so the request did not wait.
+    /// The circuit breaker was open, so Redis was not called.
     Disconnected,
     /// Redis did not reply within [`RedisOptions::timeout`].
     Slow,
@@ -181,7 +181,7 @@ impl RedisClient {
 }
 
 impl Inner {
-    /// Counts a decision that is left to the local limits. Returns `None` for the caller to pass on.
+    /// Counts a decision that the local limits make. Always returns `None`, for the caller to return.
     fn count_fallback<T>(&self, why: Fallback) -> Option<T> {
         self.lock_metrics().fallbacks[why as usize] += 1;
         None
@@ -393,7 +393,7 @@ impl From<RedisError> for RedisFault {
                 "it is a read-only replica, or a replica that has lost its primary: `limits.shared_url` must name a primary"
             }
             ErrorKind::Server(BusyLoading) => "it is still loading its data",
-            // The `redis` crate writes this text itself, but reports the error as one of the server.
+            // The `redis` crate generates this text itself, but classifies it as an error of the server.
             ErrorKind::Server(ResponseError)
                 if error.to_string().starts_with("Redis server refused to switch database") =>
             {

@@ -22,7 +22,7 @@ pub(super) enum Operation {
     Report,
 }
 
-/// Hashes sources to names of Redis keys, from which they cannot be recovered without the secret.
+/// Hashes sources to names of Redis keys, which do not reveal the sources without the secret.
 pub(super) struct Keys {
     secret: [u8; 32],
 }
@@ -39,7 +39,7 @@ impl Keys {
         Keys { secret: blake3::derive_key(CONTEXT, secret.as_bytes()) }
     }
 
-    /// The request for a source and its network. The key names contain hashes of both and of their quotas.
+    /// Builds the request for a source and its network, with hashes of them and their quotas as key names.
     pub(super) fn build_request(&self, operation: Operation, source: Source, rule: &LimitRule) -> Request {
         let quotas = rule.quotas();
         let [of_source, of_network] = quotas;

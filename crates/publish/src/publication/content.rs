@@ -61,7 +61,7 @@ pub(super) fn is_document(name: &str) -> bool {
     DOCUMENTS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Extensions of programs and styles, which may have the marks of keys and configurations in strings.
+/// Extensions of programs and styles, whose strings may look like keys or configurations.
 const PROGRAMS: [&str; 10] =
     [".cjs", ".css", ".js", ".js.map", ".jsx", ".map", ".mjs", ".scss", ".ts", ".tsx"];
 
@@ -78,7 +78,7 @@ pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
     if bytes.starts_with(JOURNAL) || matches!(bytes, [0x37, 0x7f, 0x06, 0x82 | 0x83, ..]) {
         return Some(ContentMark::Log);
     }
-    // The index of a log begins with its version, in the byte order of the machine, and repeats its header.
+    // The index of a log begins with the number of its version, in the byte order of the machine.
     let is_version = [3_007_000_u32.to_le_bytes(), 3_007_000_u32.to_be_bytes()];
     if is_version.iter().any(|version| bytes.starts_with(version)) && bytes.get(48..52) == bytes.get(..4) {
         return Some(ContentMark::Log);
@@ -95,7 +95,7 @@ pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
         () if PROGRAMS.iter().any(|ending| name.ends_with(ending)) => None,
         () if contains_quoted_key(&text) || is_key_record(&text) => Some(ContentMark::PrivateKey),
         () if is_configuration(&text) => Some(ContentMark::Configuration),
-        // Binary keys have no mark. Presentations with this extension are ZIP archives.
+        // Binary keys have no mark. Keynote presentations also end in `.key`, but are ZIP archives.
         () if name.ends_with(".key") && !text.starts_with(b"PK") => Some(ContentMark::PrivateKey),
         () => None,
     }
@@ -132,7 +132,7 @@ fn as_single_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether a line of the text begins a private key or is an age identity, or the text is a PuTTY key.
 fn contains_private_key(text: &[u8]) -> bool {
-    // Each mark contains `PRIVATE KEY`, which occurs in few files.
+    // Search for `PRIVATE KEY` first: each mark contains it, and few files do.
     let marks = memmem::find_iter(text, b"PRIVATE KEY").filter(|at| is_key_header(line_around(text, *at)));
     let identities = memmem::find_iter(text, b"AGE-SECRET-KEY-")
         .filter(|at| line_around(text, *at).starts_with(b"AGE-SECRET-KEY-"));
@@ -147,7 +147,7 @@ fn is_key_header(line: &[u8]) -> bool {
     dashes >= 4 && label.is_some_and(|label| memmem::find(label, b"PRIVATE KEY").is_some())
 }
 
-/// Minimum length of the Base64 of a key. Examples in texts are shorter.
+/// Minimum length of a key in Base64. Examples in texts are shorter.
 const MIN_KEY: usize = 20;
 
 /// Whether the text begins with at least [`MIN_KEY`] characters of Base64, in the standard or the URL-safe
@@ -265,7 +265,7 @@ fn is_export(text: &[u8]) -> bool {
     let mut rest = compact.strip_prefix(b"[").unwrap_or(&compact);
     EXPORT_COLUMNS.iter().zip(["{", ",", ",", ","]).all(|(name, before)| {
         let member = format!("{before}\"{name}\":\"");
-        // The values of these members contain no quotes.
+        // Skip the value up to the next quote: the values of these columns contain no quotes.
         let after = rest.strip_prefix(member.as_bytes());
         let value =
             after.and_then(|after| after.iter().position(|byte| *byte == b'"').map(|at| &after[at + 1..]));

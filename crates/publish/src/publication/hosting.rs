@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// A file or folder for the server of a host, not for visitors.
+/// A file or folder for the server of a hosting provider, not for visitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostingFile {
     /// `_headers` or `_redirects`, whose rules apply to a build.
@@ -12,18 +12,18 @@ pub(crate) enum HostingFile {
     RulesCopy,
     /// A program, its parts, or its routes.
     Program,
-    /// The configuration of a host, which may have passwords.
+    /// The configuration of a hosting provider, which may contain passwords.
     Configuration,
 }
 
-/// Maximum number of files and folders in a folder `functions`. One with more counts as one without programs.
+/// Maximum number of entries in a folder `functions`. A larger folder counts as one without programs.
 const MAX_EXAMINED: usize = 1000;
 
 impl HostingFile {
     /// Determines from the name in the root of a build, or in `static/`, whether the entry is for a host.
     /// Ignores case, and endings of compressed files such as `.gz`.
     pub fn from_name(name: &str, is_folder: bool) -> Option<Self> {
-        // Not all file systems distinguish cases.
+        // Compare in lower case, because not all file systems distinguish cases.
         let lower = name.to_ascii_lowercase();
         let plain = [".br", ".gz", ".zst"].iter().find_map(|ending| lower.strip_suffix(ending));
         match plain.unwrap_or(&lower) {

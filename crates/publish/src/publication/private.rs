@@ -12,7 +12,7 @@ use blake3::Hash;
 
 use super::content::is_certificate;
 
-/// Visitors do not choose the keys, so the hash function need not resist an attacker.
+/// A map without protection against chosen keys: visitors do not choose them.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A private file or folder of the operator, which need not exist.
@@ -26,7 +26,7 @@ pub struct PrivatePath {
     pub has_companions: bool,
 }
 
-/// Device and inode.
+/// The device and the inode of a file.
 type FileIdentity = (u64, u64);
 
 fn file_id(file: &Metadata) -> FileIdentity {

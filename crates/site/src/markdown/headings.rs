@@ -11,7 +11,7 @@ use frontdesk_forms::text::escape_html;
 pub(super) struct AnchoredHeadings(Mutex<std::vec::IntoIter<String>>);
 
 impl AnchoredHeadings {
-    /// The ids are those of the headings in document order.
+    /// `ids` are the ids of the headings, in document order.
     pub fn new(ids: impl Iterator<Item = String>) -> Self {
         Self(Mutex::new(ids.collect::<Vec<_>>().into_iter()))
     }

@@ -11,7 +11,7 @@ pub(super) const BLOCKED: [(&str, &str); 4] = [
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// Kinds of content that the policy permits only from this site and permitted hosts, each with a hint.
+/// Images, which the policy permits only from this site and permitted hosts, with a hint for authors.
 pub(super) const BLOCKED_IMAGE: (&str, &str) = (
     "images",
     "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",

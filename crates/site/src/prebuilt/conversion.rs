@@ -37,7 +37,7 @@ pub(super) struct Facts {
     pub metadata: Metadata,
     /// The content security policy.
     pub policy: String,
-    /// The names in the page's attributes `data-frontdesk`.
+    /// The names of forms in the page's attributes `data-frontdesk`.
     pub forms: Vec<String>,
     /// Two hashes of each block of links, see [`Converted::link_blocks`].
     pub link_blocks: Vec<[u64; 2]>,
@@ -47,7 +47,7 @@ pub(super) struct Facts {
     pub problem: Option<Problem>,
 }
 
-/// Why the Markdown of a page is doubtful.
+/// A reason to doubt the Markdown of a page, which is reported as a warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Problem {
     message: String,
@@ -80,7 +80,7 @@ pub(super) struct Shared {
 }
 
 impl Conversion {
-    /// Keeps what the site uses of a result of the converter. `html` is the page.
+    /// Keeps the parts of the converter's result that the site uses. `html` is the HTML of the page.
     pub fn new(html: &str, converted: Converted) -> Self {
         let problem = find_problem(html, &converted);
         let policy = content_security_policy(&converted.embedded);
@@ -160,7 +160,7 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
 }
 
 impl Problem {
-    /// The warning about a page of this name.
+    /// Converts the problem into a warning about the page named `page`.
     pub fn fault(&self, page: &str) -> Fault {
         let fault = Fault::warning(page, None, self.message.clone());
         if self.hint.is_empty() { fault } else { fault.hint(self.hint.clone()) }

@@ -27,7 +27,7 @@ const MAGIC: &[u8] = b"frontdesk conversion 1\n";
 /// Replaces the length of the Markdown in a cache file if the conversion has none.
 const NO_MARKDOWN: u32 = u32::MAX;
 
-/// The conversions in a folder. Missing and damaged files count as missing.
+/// A cache of conversions in a folder, one file for each. A damaged file counts as missing.
 #[derive(Debug)]
 pub struct ConversionCache {
     folder: PathBuf,
@@ -36,7 +36,7 @@ pub struct ConversionCache {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The conversions of the last load.
+    /// The input hashes of the conversions that the last load used.
     used: HashSet<Hash>,
     /// The conversions in `used` that may be missing from the folder.
     new: Vec<(Hash, Conversion)>,

@@ -27,7 +27,7 @@ pub(super) struct PageConverter<'a> {
 impl<'a> PageConverter<'a> {
     /// Prepares the options that all conversions share. An invalid selector counts as empty.
     pub fn new(build: &BuildOptions, forms: &FormTexts, places: &'a CachePlaces) -> Self {
-        // Invalid selectors were rejected when the configuration was read.
+        // Reading the configuration has already rejected invalid selectors, so `ok` drops no error.
         let selector =
             |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
         let options = Options {

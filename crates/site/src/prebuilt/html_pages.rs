@@ -26,7 +26,7 @@ impl HtmlPage<'_> {
         &self.file.name
     }
 
-    /// The decoded HTML. Copies the page unless it is UTF-8, so a caller keeps it only while it needs it.
+    /// The decoded HTML, which is a copy unless the file is UTF-8. Drop it soon, to free its memory.
     pub fn html(&self) -> Cow<'_, str> {
         decode_html(&self.file.blob.bytes).0
     }

@@ -10,7 +10,7 @@ use super::wording;
 use crate::{PageSummary, PagesOptions, escape_text};
 use frontdesk_forms::{CONTACT, DedupKey, Form, FormSet, WAITLIST};
 
-/// Builds the guide: how to use the forms, their limits, and the pages except posts and lists.
+/// Builds `agents.md`: how to use the forms, their limits, and the pages except posts and lists.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let base = &options.base_url;
     let pages = pages.iter().filter(|page| !page.is_post && !page.is_generated);
@@ -38,7 +38,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     render(include_str!("agents.md"), values)
 }
 
-/// Counts and names the endpoints, in Markdown.
+/// A Markdown sentence that says how many endpoints there are, and names them.
 fn endpoints(forms: &FormSet) -> String {
     let titles = escape_text(&wording::titles(forms)).into_owned();
     match forms.iter().len() {

@@ -53,7 +53,7 @@ pub(super) fn build_guides(
     guides
 }
 
-/// Says where the forms are described; empty if there are none. Begins with a space.
+/// A sentence about where the forms are described, with a leading space. Empty if there are no forms.
 fn describe_forms(words: &WordList, options: &PagesOptions) -> String {
     let count = options.form_set.iter().len();
     if count == 0 {

@@ -70,7 +70,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     format!("{document:#}\n")
 }
 
-/// Names the forms in a few words.
+/// A summary of the API, which names the forms.
 fn summary(forms: &FormSet) -> String {
     match forms.iter().len() {
         _ if wording::has_default_forms(forms) => "A waitlist request and a contact message.".to_owned(),
@@ -94,7 +94,7 @@ fn describe_forms(options: &PagesOptions, resources: &ResourceOptions) -> String
     format!("{forms} of {website}. {access}\n\n{CONFIRMATION}")
 }
 
-/// Added to an operation's description if HTML forms are accepted.
+/// The text to append to an operation's description if the site accepts HTML forms.
 const HTML_POSTS: &str = "\n\nBrowsers without JavaScript send the form of a page of this site as \
     `application/x-www-form-urlencoded`, with an `Accept` that prefers HTML. They get a redirect (303) to a \
     thank-you page, or the page with its errors as HTML. Other clients should send JSON.";
@@ -108,7 +108,7 @@ const RESPONSES: [(&str, &str, &[&str]); 8] = [
     ("403", "An HTML form that is not on a page of this site.", &[]),
     ("405", "Only POST is accepted.", &["Allow"]),
     ("408", "The body did not arrive in time.", &[]),
-    // `describe_operation` writes this description, which contains the maximum size.
+    // The description is empty here: `describe_operation` writes it with the maximum size.
     ("413", "", &[]),
     ("429", "Too many requests, or too many bytes, from this source or its network.", &["Retry-After"]),
     ("500", "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.", &["Retry-After"]),

@@ -20,7 +20,7 @@ pub(super) fn operator_name(options: &PagesOptions) -> &str {
     if name.is_empty() { options.title.trim() } else { name }
 }
 
-/// The website within a sentence: `the website of Example`.
+/// A phrase for the website, to be used within a sentence: `the website of Example`.
 pub(super) fn website(options: &PagesOptions) -> String {
     match (options.title.trim(), options.operator.name.trim()) {
         ("", "") => "this website".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn website(options: &PagesOptions) -> String {
     }
 }
 
-/// Says whose website this is.
+/// A sentence that names the site's title and operator, as far as the configuration does.
 pub(super) fn introduction(options: &PagesOptions) -> String {
     match (options.title.trim(), options.operator.name.trim()) {
         ("", "") => "This is a guide to this website.".to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn titles(set: &FormSet) -> String {
     list(&titles, " and ")
 }
 
-/// The items with commas, and the conjunction before the last.
+/// Joins the items with commas, and the last two with the conjunction.
 pub(super) fn list(items: &[String], conjunction: &str) -> String {
     match items {
         [] => String::new(),
@@ -58,7 +58,7 @@ pub(super) fn list(items: &[String], conjunction: &str) -> String {
     }
 }
 
-/// Says that forms need no credentials, and whether they are rate limited.
+/// A sentence that says that forms need no credentials, and that they are rate limited if quotas are set.
 pub(super) fn access(forms: usize, resources: &ResourceOptions) -> String {
     let (needs, are) = match forms {
         1 => ("It needs no credentials", "it is"),

@@ -24,7 +24,7 @@ pub(crate) struct Pattern {
     ignores_final_slash: bool,
 }
 
-/// The text between two slashes, decoded.
+/// A part of a pattern between two slashes: decoded text and placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Segment {
     /// The text before the first placeholder.
@@ -49,7 +49,7 @@ impl Pattern {
                  `/path id=:id /to/:id`)",
             );
         }
-        // The server refuses such paths before it looks for a rule.
+        // The server refuses paths with empty, `.` or `..` segments before it looks for a rule.
         if text.contains("//") || path.split('/').any(|segment| matches!(segment, "." | "..")) {
             return Err("has an empty or dot segment, so no request matches it");
         }
@@ -99,7 +99,7 @@ impl Pattern {
         (segments, has_wildcard)
     }
 
-    /// The names of all placeholders, with `splat`.
+    /// The names of all placeholders, including `splat` for the `*`.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let names = self.segments().flat_map(|segment| &segment.placeholders).map(|(name, _)| name.as_str());
         names.chain(self.end.iter().map(|_| "splat"))

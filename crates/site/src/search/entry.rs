@@ -13,7 +13,7 @@ use frontdesk_process::page_spill::PageSpill;
 pub(super) const MAX_TITLE: usize = 200;
 const MAX_DESCRIPTION: usize = 300;
 
-/// A page to search.
+/// A page to add to the search index.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchDocument<'a> {
     /// The percent-encoded path.
@@ -95,7 +95,7 @@ fn cut(text: &str, length: usize) -> &str {
     if part.len() == text.len() {
         return part;
     }
-    // Languages without spaces have no word boundaries to look for.
+    // Cut after a character in languages without spaces, which have no word boundaries to look for.
     match part.rfind(' ') {
         Some(end) if end >= part.len() / 2 => &part[..end],
         _ => cut_by(text, length, char::len_utf8),

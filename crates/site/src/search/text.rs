@@ -91,7 +91,7 @@ struct TextReader {
 }
 
 impl TextReader {
-    /// Reads the HTML from its beginning to its end into the page.
+    /// Parses the HTML, and appends its headings and texts to `self.page`.
     fn read(&mut self, html: &str) {
         let mut rest = html;
         while let Some(at) = memchr(b'<', rest.as_bytes()) {
@@ -162,7 +162,7 @@ impl TextReader {
     }
 }
 
-/// The role of an element in the text.
+/// The role of an HTML element in a page's text.
 enum Element {
     /// An element whose content is not text, such as a script.
     Hidden,
@@ -173,7 +173,7 @@ enum Element {
 }
 
 impl Element {
-    /// The role of the element with this name, in any case. Unknown elements are blocks.
+    /// The role of the element with this name, regardless of case. Unknown elements are blocks.
     fn named(name: &[u8]) -> Self {
         // No name in the list below is longer than 8 bytes.
         let mut lower = [0; 8];
@@ -238,7 +238,7 @@ fn read_reference(text: &str) -> (char, usize) {
     c.zip(end).map_or(('&', 1), |(c, end)| (c, end + 1))
 }
 
-/// Decodes the references that `read_reference` supports. Others stay as they are.
+/// Decodes the character references that `read_reference` supports. Leaves others unchanged.
 fn decode_references(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find('&') else { return text.into() };
     let mut decoded = text[..first].to_owned();

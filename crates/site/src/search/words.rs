@@ -35,7 +35,7 @@ pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
                 after_space = start;
             }
         } else {
-            // The lower case of a letter may depend on those around it, up to the next space.
+            // The lowercase form of a letter may depend on its neighbors, up to the next space.
             let is_end = |pair: &[u8]| pair[0] == b' ' && pair[1].is_ascii();
             start = bytes[end..].windows(2).position(is_end).map_or(bytes.len(), |length| end + length);
             for word in words_of(&text[after_space..start].to_lowercase()) {

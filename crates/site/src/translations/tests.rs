@@ -203,6 +203,6 @@ fn wrong_languages_and_keys_are_reported() {
     assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     check(
         "title: X\ntranslation: people",
-        "pages/x.md:3: pages/team.md has the same `translation` in the same language\n    hint: only the first one is linked as a translation",
+        "pages/x.md:3: pages/team.md has the same `translation` in the same language\n    hint: change one of them: only the first page is linked as a translation",
     );
 }

@@ -15,7 +15,7 @@ use frontdesk_inbox::time::format_distance;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
     subject: String,
-    /// `ok`, `fix` or `note`.
+    /// The label of the state: `ok`, `fix` or `note`.
     word: &'static str,
     text: String,
     age: String,
@@ -27,7 +27,7 @@ impl StatusLine {
         StatusLine { subject: visible(subject), word, text: visible(&text), age: String::new() }
     }
 
-    /// Sets the age: `words` and the time since `moment`. Without a moment, there is no age.
+    /// Sets the age to a label and the time since a moment. Without a moment, there is no age.
     pub(super) fn aged(self, moment: Option<(Timestamp, &str)>, now: Timestamp) -> StatusLine {
         let age = moment.map(|(moment, words)| format!(" ({words} {})", format_distance(moment, now)));
         StatusLine { age: age.unwrap_or_default(), ..self }

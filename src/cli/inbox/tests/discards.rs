@@ -123,7 +123,10 @@ fn an_ambiguous_hash_selects_no_source() {
         .unwrap();
     let (code, out, err) = inbox.run(&format!("discard --held --source {digit} --yes"));
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
-    assert!(err.contains(&format!("sources have a hash that begins with `{digit}`\nhint: ")), "{err}");
+    assert!(
+        err.contains(&format!("sources of held submissions have a hash that begins with `{digit}`\nhint: ")),
+        "{err}"
+    );
     assert_eq!(listed(&inbox).len(), 17);
 }
 

@@ -11,18 +11,18 @@ fn a_sealed_submission_names_the_command_that_opens_it() {
     let object: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
     assert_eq!((&object["_sealed"], object.get("email")), (&true.into(), None));
-    assert!(inbox.run("list").1.contains("(sealed: --identity FILE opens it)"));
-    assert!(inbox.run("show 0").1.ends_with("\n\n(sealed: --identity FILE opens it)\n"));
+    assert!(inbox.run("list").1.contains("(encrypted: use --identity FILE)"));
+    assert!(inbox.run("show 0").1.ends_with("\n\n(encrypted: use --identity FILE)\n"));
     let (_, out, err) = inbox.run("list --json --text ada");
     assert_eq!(
         (out.as_str(), err.as_str()),
-        ("", "1 sealed submission was not searched: `--identity FILE` opens sealed submissions.\n")
+        ("", "1 encrypted submission was not searched: `--identity FILE` decrypts submissions.\n")
     );
     let (_, out, err) = inbox.run("export --csv");
     assert_eq!(out.lines().count(), 2);
     assert_eq!(
         err,
-        "1 submission is sealed and written without its fields: `--identity FILE` opens sealed submissions.\n"
+        "1 submission is encrypted and written without its fields: `--identity FILE` decrypts submissions.\n"
     );
 }
 
@@ -54,7 +54,7 @@ fn a_wrong_identity_is_reported_for_each_submission() {
     let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&objects[0]["_sealed"], &objects[1]["email"]), (&true.into(), &"ada@example.com".into()));
     let id = objects[0]["id"].as_str().unwrap();
-    let said = format!("error: {id} cannot be opened: it was sealed to another key\n");
+    let said = format!("error: {id} cannot be decrypted: it is encrypted to another key\n");
     assert_eq!(err, said);
     for arguments in ["list", "export --csv", &format!("show {id}")] {
         let (code, out, err) = inbox.run(&format!("{arguments} --identity {identity}"));

@@ -25,7 +25,7 @@ const DEADLINES: FetchTimeouts = FetchTimeouts {
 /// Longer `Retry-After` times (in seconds) are cut to this: the library panics if its clock overflows.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
-/// The ACME library's client.
+/// The HTTP client of the ACME library.
 #[derive(Clone)]
 pub(super) struct Http(Arc<FetchClient>);
 

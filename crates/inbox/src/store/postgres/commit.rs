@@ -52,7 +52,7 @@ const REGISTERED: &str = "registered ";
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
-/// Why a transaction failed.
+/// Why a transaction failed, and whether its outcome is certain.
 enum CommitError {
     /// Nothing was stored.
     Failed(StoreError),
@@ -192,7 +192,7 @@ impl PostgresWriter {
         &self,
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
-        // Check which server processes are alive before removing rows: those of ended ones are then visible.
+        // Check which processes are alive before removing rows: the rows of ended ones are then visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
             if self.is_backend_alive(backend)? {
@@ -237,10 +237,10 @@ impl PostgresWriter {
             self.definitions = definitions;
         }
         committed.map_err(|error| match error {
-            // The server may still commit, or its reply is not reliable.
+            // The server may still commit, or its reply is not reliable, so the outcome is unknown.
             error if self.connection.is_lost() => CommitError::Unknown(error),
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
-            // The ids exist, so an earlier try was committed.
+            // An id already exists. An earlier try may have stored it, so the outcome is unknown.
             StoreError::Postgres(code) if code == "23505" => CommitError::Unknown(StoreError::Locked),
             error => CommitError::Failed(error),
         })
@@ -290,10 +290,10 @@ impl PostgresWriter {
     fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
         let sql: &dyn Sql = &self.connection;
         if backend.starts_with(REGISTERED) {
-            // The end of the registration takes effect with the commit.
+            // `look_for_rows` ends the registration, which takes effect when this transaction commits.
             return sql.transaction(|| self.look_for_rows(backend, ids));
         }
-        // A process that is waiting for its client must not commit later.
+        // End the server process if it is waiting for its client, so that it cannot commit later.
         sql.query(END_IF_IDLE, values![backend])?;
         self.look_for_rows(backend, ids)
     }

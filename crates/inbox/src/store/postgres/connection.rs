@@ -189,7 +189,7 @@ impl PgConnection {
         }
     }
 
-    /// The types of a statement. Asks the server once.
+    /// The types of a statement's parameters and columns. Cached after the first query to the server.
     fn describe(&self, pooled: &Pooled, sql: &str) -> Result<Arc<Described>, StoreError> {
         if let Some(described) = pooled.described.borrow().get(sql) {
             return Ok(Arc::clone(described));
@@ -235,7 +235,7 @@ impl PgConnection {
 
     /// Converts an error of the statements from [`Pooled::begin`].
     fn begin_error(&self, error: &Error) -> StoreError {
-        // SQLSTATE 22012 is the division by zero in `Registration::check`.
+        // `Registration::check` divides by zero (22012) if the registration is gone or `fsync` is off.
         if error.as_db_error().is_some_and(|error| error.code().code() == "22012") {
             return self.unreachable("the registration of this connection has ended");
         }
@@ -304,16 +304,16 @@ impl PgConnection {
                 StoreError::Damaged("a value does not match its column's type")
             };
         };
-        // PgBouncer's answer to `BEGIN` if it pools by statement.
+        // PgBouncer answers `BEGIN` with this error if it pools by statement.
         if error.code().code() == "08P01" && error.message().contains("pooling mode") {
             return StoreError::SharedSessions(DatabaseUrl::Postgres(self.server.clone()));
         }
-        // After such an error, the connection is closed, and the outcome of a commit is unknown.
+        // A fatal error closes the connection, and leaves the outcome of a commit unknown.
         if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
             return self.unreachable("the server has ended the connection");
         }
         match error.code().code() {
-            // The pooler still leads to a former primary, although the URL may have another host.
+            // Read-only transaction: the pooler still connects to a former primary.
             "25006" if self.is_pooled() => {
                 self.unreachable("the server behind the pooler accepts no changes")
             }
@@ -324,7 +324,7 @@ impl PgConnection {
             // The server is shutting down, or has ended the session.
             "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
             "53300" => self.unreachable("the server has too many connections"),
-            // A statement was prepared in another session, or by another client in this session.
+            // The session has changed: the statement was prepared in another session or by another client.
             "26000" | "42P05" => {
                 self.server.pooler().set_pooled();
                 self.unreachable("a connection pooler has changed the session")
@@ -343,9 +343,9 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
         ("statement_timeout", millis(session.statement)),
         ("lock_timeout", millis(LOCK_TIMEOUT.min(session.statement / 5))),
         ("idle_in_transaction_session_timeout", millis(IDLE_TIMEOUT)),
-        // Compiling a query over all rows takes longer than executing it.
+        // JIT compilation of a query over all rows takes longer than its execution.
         ("jit", "off".to_owned()),
-        // The settings from here on are not made behind a pooler, where they have no effect.
+        // Behind a pooler, this setting and those below are omitted, because they have no effect there.
         ("default_transaction_isolation", "read committed".to_owned()),
         ("tcp_keepalives_idle", "10".to_owned()),
         ("tcp_keepalives_interval", "5".to_owned()),
@@ -354,7 +354,7 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
     settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// How many of the first [`settings`] each transaction makes behind a pooler.
+/// Behind a pooler, each transaction applies this many of the first [`settings`].
 const LOCAL_SETTINGS: usize = 5;
 
 /// The state of a connection through a pooler.
@@ -390,7 +390,7 @@ impl Pooled {
 }
 
 impl Drop for PgConnection {
-    /// Ends the registration, so that the inbox is no longer in use. After a timeout, it expires.
+    /// Ends the registration, so that the inbox is no longer in use. If that fails, the registration expires.
     fn drop(&mut self) {
         let Some(pooled) = self.pooled.take() else { return };
         if let Some(registration) = pooled.registration.take()
@@ -406,13 +406,13 @@ impl Drop for PgConnection {
 /// How long dropping a connection waits for the server.
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A query for the columns of an `INSERT`.
+/// A query without rows that has the columns of an `INSERT`, to find out their types.
 fn select_nothing(into: &str) -> String {
     let (table, names) = into.split_once(' ').unwrap_or_default();
     format!("SELECT {} FROM {table} LIMIT 0", names.trim_matches(['(', ')']))
 }
 
-/// An `INSERT` of arrays of the types of its columns.
+/// An `INSERT` of many rows, with one array parameter per column. `types` are the types of the columns.
 fn insert_arrays<'a>(into: &str, types: impl Iterator<Item = &'a str>) -> String {
     let arrays: Vec<String> = types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
     format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", "))
@@ -432,7 +432,7 @@ impl Sql for PgConnection {
     /// Returns zero for statements such as `BEGIN` and `NOTIFY`, which are not prepared. Behind a pooler,
     /// executes any other statement in a transaction of its own unless one is open.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        // Do not prepare statements of control: that gains nothing, and some poolers do not support it.
+        // Do not prepare transaction control: that gains nothing, and some poolers do not support it.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
@@ -536,7 +536,7 @@ impl ToSql for Value<'_> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // `to_sql` checks the type together with the value.
+        // Accept every type here, because `to_sql` checks the type together with the value.
         true
     }
 

@@ -26,21 +26,21 @@ const IS_HELD: &str = "lease.expires_at > (extract(epoch FROM clock_timestamp())
          SELECT 1 FROM pg_stat_activity WHERE pid::text = split_part(lease.session, ' ', 1)
          AND (backend_start IS NULL OR concat_ws(' ', pid, extract(epoch FROM backend_start)) = lease.session)))";
 
-/// How long a process has the role of maintenance without renewing it.
+/// How long a process keeps the maintenance role without renewing its lease.
 const ROLE_DURATION: Duration = Duration::from_secs(30);
 const ROLE_RENEWAL: Duration = Duration::from_secs(8);
-/// How often the holder checks its connection.
+/// How often the holder of the lease checks its connection.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the holder relies on the role after a renewal: less than [`ROLE_DURATION`], after which another
 /// process may take the role.
 const ROLE_VALIDITY: Duration = Duration::from_secs(25);
-/// The lease of the process that runs maintenance.
+/// The name of the lease that the process that runs maintenance holds.
 const MAINTENANCE: &str = "maintenance";
 
 /// The role of maintenance. Renews its lease on a thread. Dropping it ends the lease, and waits up to a
 /// second for that.
 pub struct MaintenanceLease {
-    /// Until when this process has the role; `None` if another process has taken it.
+    /// Until when this process has the maintenance role; `None` if another process has taken it.
     until: Arc<Mutex<Option<Instant>>>,
     /// Dropping the sender makes the thread end the lease.
     stop: Option<Sender<()>>,
@@ -48,7 +48,7 @@ pub struct MaintenanceLease {
 }
 
 impl MaintenanceLease {
-    /// Takes the role, and starts the thread that renews it; `None` if another process has it.
+    /// Takes the maintenance role, and starts the thread that renews it. `None` if another process has it.
     pub(in crate::store) fn try_acquire(server: &Server) -> Result<Option<MaintenanceLease>, StoreError> {
         let link = PgConnection::open(server, BRIEF)?;
         let holder = Uuid::now_v7();
@@ -77,13 +77,13 @@ impl MaintenanceLease {
         Ok(Some(MaintenanceLease { until, stop: Some(stop), ended }))
     }
 
-    /// Whether this process still has the role.
+    /// Whether this process still has the maintenance role.
     pub(in crate::store) fn is_held(&self) -> bool {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether any process has the role.
+    /// Whether any process has the maintenance role.
     pub(in crate::store) fn is_taken(server: &Server) -> Result<bool, StoreError> {
         let link = PgConnection::open(server, BRIEF)?;
         let held = format!("SELECT 1 FROM lease WHERE name = ?1 AND {IS_HELD}");

@@ -31,10 +31,10 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Registers in the current transaction, and removes leases that expired more than a day ago.
+    /// Inserts a registration in the current transaction. Removes leases that expired more than a day ago.
     pub fn insert(sql: &dyn Sql) -> Result<Registration, StoreError> {
         let registration = Registration { holder: Uuid::now_v7(), renewed: Cell::new(Instant::now()) };
-        // Remove what killed processes have left: leases that expired more than a day ago.
+        // Remove leases that expired more than a day ago, which killed processes have left behind.
         let remove = format!("DELETE FROM lease WHERE expires_at < {NOW} - 86400000");
         sql.execute(&remove, &[])?;
         let insert = format!("INSERT INTO lease (name, holder, expires_at) VALUES (?1, ?2, {NOW} + ?3)");

@@ -124,7 +124,7 @@ impl InboxReader {
     /// that period.
     pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
         let day = day_number(from);
-        // A day that begins before the first possible time is earlier than all submissions.
+        // If the day begins before the earliest possible timestamp, count from that timestamp.
         let start = from.to_zoned(zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp());
         let since = start.as_millisecond();
         self.sql.snapshot(|| {
@@ -194,7 +194,7 @@ impl InboxReader {
         })
     }
 
-    /// Counts the operators' decisions by their lessons since `since`, Unix time in milliseconds.
+    /// Counts the operators' decisions, as recorded in lessons, since `since` (Unix time in milliseconds).
     fn decisions(&self, since: i64) -> Result<Decisions, StoreError> {
         let count = |condition: &str| format!("count(*) FILTER (WHERE {condition})");
         let decisions = format!(

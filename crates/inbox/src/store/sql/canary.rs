@@ -46,7 +46,7 @@ impl CanaryStatus {
     }
 }
 
-/// How far a test submission has come.
+/// The progress of one of the canary's test submissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CanaryProgress {
     pub is_accepted: bool,
@@ -87,7 +87,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// How far a test submission has come. If its run has ended, it counts as not accepted.
+    /// The progress of a test submission. If its run has ended, the submission counts as not accepted.
     pub fn canary_progress(&self, nonce: &Hash) -> Result<CanaryProgress, StoreError> {
         let columns = "accepted_at IS NOT NULL AS is_accepted, processed_at IS NOT NULL AS is_processed";
         let row = self.sql.row(&format!("SELECT {columns} FROM canary WHERE nonce = ?1"), values![nonce])?;

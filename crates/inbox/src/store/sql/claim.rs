@@ -189,7 +189,7 @@ fn candidates(
     Ok(found)
 }
 
-/// When the next first attempt or, with `is_retry`, the next retry is due, or the lease of one ends.
+/// The earliest time at which a first attempt (or a retry, with `is_retry`) is due or a lease ends.
 fn next_due(tx: &dyn Sql, channel: &str, is_retry: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
@@ -248,7 +248,7 @@ fn begin_attempt(
             }));
         }
         Ok(_) => {
-            Outcome::failed(Cause::Refused, "the submission is sealed, so only its recipient can read it")
+            Outcome::failed(Cause::Refused, "the submission is encrypted, so only its recipient can read it")
         }
         // An unreadable row must not block other deliveries. Other errors, such as those of a query for the
         // definition, may not occur again.

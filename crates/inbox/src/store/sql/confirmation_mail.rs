@@ -32,7 +32,7 @@ pub struct ConfirmationMails {
     pub has_more: bool,
 }
 
-/// The state of a link.
+/// The state of a link that confirms an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     Open,
@@ -71,7 +71,7 @@ impl Transaction<'_> {
         channels: &[Route],
     ) -> Result<(LinkState, bool), StoreError> {
         let (tx, id) = (self.sql, token.submission);
-        // With PostgreSQL, only one of several simultaneous calls confirms the address.
+        // With PostgreSQL, lock the row, so that only one of several simultaneous calls confirms the address.
         tx.query(
             &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
             values![id],

@@ -144,7 +144,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
                     copied.submissions += written.rows;
                 }
             }
-            // Behind a pooler, other connections hold the locks, so check that these are not lost.
+            // Behind a pooler, the locks are on separate connections, so check that they were not lost.
             let is_lost = [&source_lock, &target_lock].into_iter().flatten().any(|lock| !lock.is_held());
             if is_lost { Err(StoreError::Locked) } else { Ok(()) }
         })

@@ -14,7 +14,7 @@ use super::{Row, Sql, values};
 use crate::store::error::StoreError;
 use frontdesk_forms::{DefinitionId, Form, FormSet};
 
-/// The definitions that a writer knows to be in its database, with their ids.
+/// The form definitions that are known to be stored in the database, with their ids.
 #[derive(Default)]
 pub(crate) struct StoredDefinitions(Vec<(&'static Form, DefinitionId)>);
 

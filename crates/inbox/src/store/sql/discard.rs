@@ -95,7 +95,7 @@ fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String
         .to_owned();
     if let Some(signal) = filter.signal {
         let reasons = dialect.reasons_table("s");
-        // A flood may hold a submission without this signal, because screening held it before the flood.
+        // A submission in a flood may lack this signal, because screening already held it for other reasons.
         let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
         condition.push_str(&format!(

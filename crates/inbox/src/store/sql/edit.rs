@@ -78,7 +78,7 @@ fn await_confirmation(
     if !channels.iter().any(|route| route.visitor.is_some()) {
         return Ok(false);
     }
-    // With PostgreSQL, only one of several simultaneous releases asks for the confirmation.
+    // With PostgreSQL, lock the row: only one of several simultaneous releases asks for the confirmation.
     let lock = tx.dialect().row_lock_clause();
     tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {lock}"), values![id])?;
     let held = "SELECT form, coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), 0) AS rank

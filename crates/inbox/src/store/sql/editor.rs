@@ -25,7 +25,7 @@ use frontdesk_forms::mailbox::mailbox_key;
 use frontdesk_process::progress;
 use frontdesk_screening::Lexicon;
 
-/// How long to wait for locks that the server holds.
+/// How long to wait for locks that the running server holds on the database.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The pause before another try while rows are locked or readers block the truncation of the write-ahead log.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -509,7 +509,7 @@ impl Editor {
 /// The deliveries, submissions and channels that a [`Retry`] selects when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct Selected {
-    /// The deliveries of each channel, sorted by submission.
+    /// The ids and attempt counts of each channel's deliveries, sorted by submission.
     deliveries: BTreeMap<String, Vec<Untried>>,
     set_aside: Vec<[u8; 16]>,
     channels: Vec<String>,

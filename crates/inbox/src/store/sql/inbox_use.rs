@@ -6,13 +6,13 @@ use super::read::InboxReader;
 use super::{rows, values};
 use crate::store::error::StoreError;
 
-/// The number of latest submissions that show whether operators read them in the inbox.
+/// How many of the latest submissions are examined to find out whether operators read them in the inbox.
 const SAMPLE: i64 = 20;
 
-/// How operators read the inbox.
+/// Statistics that show whether operators read submissions in the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readership {
-    /// The number of open submissions from before the given time that no operator has opened.
+    /// The number of open submissions received before the given time that no operator has opened.
     pub unread: usize,
     /// When an operator last opened a submission for the first time, used the web interface or changed
     /// something. `None` if that never happened.
@@ -23,7 +23,7 @@ pub struct Readership {
 }
 
 impl InboxReader {
-    /// How operators read the inbox, with the unread submissions that were received before `before`.
+    /// Reports how operators read the inbox. Counts unread submissions that were received before `before`.
     pub fn readership(&self, before: Timestamp) -> Result<Readership, StoreError> {
         let count =
             "SELECT count(*) FROM submission WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL

@@ -150,7 +150,7 @@ const TAKEN_OVER: [&str; 12] = [
 pub struct PendingRow {
     row: Row,
     pub id: Uuid,
-    /// The definition that the submission was sent with, or the built-in one of its form's name.
+    /// The definition that the submission was sent with, or else the built-in definition of its form.
     pub definition: Option<&'static Form>,
     /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
@@ -227,8 +227,8 @@ pub struct NewSubmission<'a> {
 }
 
 impl NewSubmission<'_> {
-    /// When the submission's deliveries are due, as When the submission was received, as Unix time in
-    /// milliseconds. `latest` is the current time by the database's clock.
+    /// When the submission's deliveries are due, as Unix time in milliseconds: `delay` after it was received.
+    /// `latest` is the current time by the database's clock, at which later times are capped.
     pub(crate) fn due_at(&self, latest: i64) -> i64 {
         self.row.received_at.min(latest).saturating_add(self.delay)
     }
@@ -248,7 +248,7 @@ pub struct Original {
     pub is_deliverable: bool,
 }
 
-/// The outcome of an accepted request.
+/// Whether an accepted request is stored as a new submission or repeats an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     New(Uuid),
@@ -482,7 +482,7 @@ impl Transaction<'_> {
                 source: row.get("source")?,
                 is_deliverable: !would_get(channels, &row)?
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
-                    // Releasing a held submission inserts its missing deliveries.
+                    // The release of a held, unencrypted submission inserts its missing deliveries.
                     || !row.get::<bool>("is_sealed")?
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),

@@ -30,7 +30,7 @@ const LEARNS: &str = "screening.learn";
 /// The name in `meta` of the version of the lessons.
 const VERSION: &str = "lessons";
 
-/// The rows from which [`insert`] makes lessons.
+/// The query for the submissions from which [`insert`] can make lessons.
 const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
          suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
 
@@ -51,13 +51,13 @@ fn teaching(number: i64) -> Result<Teaching, StoreError> {
         .ok_or(StoreError::Damaged("the kind of a lesson is unknown"))
 }
 
-/// Whether operators' decisions teach. True until a server stores otherwise.
+/// Whether screening learns from operators' decisions. True until a server stores otherwise.
 pub(super) fn learns(sql: &dyn Sql) -> Result<bool, StoreError> {
     let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![LEARNS])?;
     Ok(stored.is_none_or(|value| value != b"0"))
 }
 
-/// Stores whether operators' decisions teach, for all processes that change the inbox. Earlier lessons stay.
+/// Sets whether screening learns from operators' decisions, for all processes. Earlier lessons stay.
 fn set_learns(tx: &dyn Sql, learns: bool) -> Result<(), StoreError> {
     if self::learns(tx)? == learns {
         return Ok(());
@@ -76,11 +76,11 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
     store_meta(tx, VERSION, Uuid::now_v7().as_bytes())
 }
 
-/// The inputs for making lessons. They are those of screening, so that both find the same tokens in a text.
+/// The inputs for making lessons. Screening uses the same, so that it finds the same tokens in a text.
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
-    /// The site's phrases. Tokens contain no features that depend on the site's pages.
+    /// The site's phrases that screening recognizes. Tokens do not depend on the site's pages.
     pub lexicon: &'a Arc<Lexicon>,
     pub now: Timestamp,
 }
@@ -140,7 +140,7 @@ pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bo
     Ok(is_removed)
 }
 
-/// Teaches that a released submission is honest, if screening had held it.
+/// Stores a lesson that a released submission is honest, if screening had held it.
 pub(super) fn teach_release(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<(), StoreError> {
     let was_withheld = "SELECT 1 FROM submission WHERE id = ?1 AND withheld = 1";
     if tx.exists(was_withheld, values![id])? {
@@ -247,7 +247,7 @@ fn expire(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
 }
 
 impl Transaction<'_> {
-    /// Stores whether operators' decisions teach, for all processes that change the inbox.
+    /// Sets whether screening learns from operators' decisions, for all processes that change the inbox.
     pub fn set_learns(&self, learns: bool) -> Result<(), StoreError> {
         set_learns(self.sql, learns)
     }

@@ -32,7 +32,7 @@ pub struct Listing<'a> {
     reader: &'a InboxReader,
     /// Selects the remaining submissions: after each page, `before` is the last id on that page.
     filter: Filter,
-    /// All further submissions that can meet the filter, if they are few and an index has them.
+    /// The ids of all further submissions that can meet the filter, if an index finds them and they are few.
     candidates: Option<std::vec::IntoIter<Uuid>>,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,

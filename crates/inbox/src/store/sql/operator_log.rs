@@ -12,7 +12,7 @@ use crate::store::error::StoreError;
 use crate::submission::named_enum;
 
 named_enum! {
-    /// The kind of a change by an operator.
+    /// A kind of change by an operator, as recorded in the operator log.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum OperatorAction {
         Hold = "hold",
@@ -36,7 +36,7 @@ named_enum! {
         /// Noted that the user replied to the visitor.
         Reply = "reply",
         UndoReply = "undo-reply",
-        /// Saved a list under a name, or removed the name.
+        /// Saved a view (a list under a name), or removed one.
         SaveView = "save-view",
         RemoveView = "remove-view",
         /// Sent a test message through a channel.

@@ -17,7 +17,7 @@ use frontdesk_screening::verdict::ScreeningVerdict;
 pub(super) const HAS_OPINION: &str =
     "reasons IS NOT NULL AND CAST(reasons AS text) LIKE '%\"signal\":\"opinion\"%'";
 
-/// The changes that an opinion made.
+/// The changes that rspamd's opinion on a submission has caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpinionEffect {
     /// The submission got the mark *suspicious*.

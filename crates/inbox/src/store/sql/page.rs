@@ -35,14 +35,14 @@ const UNREAD: &str = "seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AN
 /// them quickly.
 const MAX_CANDIDATES: usize = 1000;
 
-/// One page of a list.
+/// One page of a list of submissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPage {
     /// The submissions on the page, newest first.
     pub submissions: Vec<Submission>,
     /// The list continues with submissions before this id; `None` at the end of the list.
     pub next: Option<Uuid>,
-    /// Whether the time was up before the page was full.
+    /// Whether the time limit passed before the page was full.
     pub is_partial: bool,
     /// How many sealed submissions could not be searched.
     pub sealed: usize,
@@ -87,17 +87,17 @@ fn select_texts(condition: &str) -> String {
     )
 }
 
-/// Words to look for, and whether the time for the search is up.
+/// The words of a search, and a function that reports whether its time limit has passed.
 struct Search<'a> {
     words: &'a SearchText,
     is_over: &'a dyn Fn() -> bool,
 }
 
-/// Those of the checked ids that meet a condition.
+/// The result of checking a list of ids: the ids that meet a condition.
 #[derive(Default)]
 struct Checked {
     ids: Vec<Uuid>,
-    /// The last id that was checked, if the time was up before all were.
+    /// The last id that was checked, if the time limit passed before all ids were checked.
     stopped_at: Option<Uuid>,
 }
 
@@ -111,7 +111,7 @@ enum Source {
     Windows,
 }
 
-/// The last of the ids if there may be further ones; `None` if there were fewer than were asked for.
+/// The last id of a full window, after which there may be more ids; `None` if the window is not full.
 fn end_of(ids: &[Uuid]) -> Option<Uuid> {
     ids.last().copied().filter(|_| ids.len() == WINDOW)
 }
@@ -238,7 +238,7 @@ impl InboxReader {
         if let Some(ids) = self.candidates(filter)? {
             return Ok(Source::Candidates(ids.into_iter()));
         }
-        // If a status has an index but no list of candidates, too many submissions have it: use windows.
+        // A status with an index but without a list of candidates applies to many submissions: use windows.
         let has_status_index = !candidate_queries(filter).0.is_empty();
         let Some(condition) = indexed_condition(filter).filter(|_| !has_status_index) else {
             return Ok(Source::Windows);

@@ -21,7 +21,7 @@ pub struct PersonSummary {
     pub first_at: Timestamp,
 }
 
-/// A subquery for the ids of the submissions with the hash `?1`, each once.
+/// A subquery for the distinct ids of the submissions with the address hash `?1`.
 pub(super) fn ids(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {

@@ -9,7 +9,7 @@ use crate::store::error::StoreError;
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::is_visitor_channel;
 
-/// The submissions that have been delivered, and those that a configured channel will deliver soon.
+/// The ids of submissions by the state of their deliveries.
 #[derive(Default)]
 pub(super) struct Reach {
     pub(super) delivered: BTreeSet<[u8; 16]>,

@@ -59,7 +59,7 @@ impl InboxReader {
         self.sql.is_pooled()
     }
 
-    /// The warning that a PostgreSQL database may sort texts in another order than when it was created.
+    /// A warning if a PostgreSQL database may sort texts differently than when it was created.
     pub fn collation_warning(&self) -> Result<Option<String>, StoreError> {
         collation::warning(&*self.sql)
     }
@@ -247,7 +247,7 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
 }
 
 impl FromRow for Delivery {
-    /// Reads all but the attempts, which are left empty.
+    /// Reads a delivery, except for its attempts, which are left empty.
     fn from_row(row: &Row) -> Result<Delivery, StoreError> {
         Ok(Delivery {
             channel: row.get("channel")?,

@@ -55,7 +55,7 @@ pub(super) const SUBMISSION: &str = concat!(
     "(SELECT mailed_at FROM confirmation WHERE submission = s.id) AS asked_at"
 );
 
-/// Selects submissions, newest first.
+/// A filter that selects submissions, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub id: Option<Uuid>,
@@ -70,14 +70,14 @@ pub struct Filter {
     pub before: Option<Uuid>,
     /// Selects only ids above this one.
     pub after: Option<Uuid>,
-    /// Selects only submissions that an operator has marked as done, or only the others.
+    /// `true` selects only submissions that are marked as done, and `false` only the others.
     pub is_done: Option<bool>,
     pub is_held: Option<bool>,
     /// Selects only submissions to these forms; none if the list is empty.
     pub forms: Option<Vec<String>>,
     /// Selects only submissions that no operator has opened. If false, selects opened ones too.
     pub is_unread: bool,
-    /// Selects only submissions that an operator has marked as spam, or only the others.
+    /// `true` selects only submissions that are marked as spam, and `false` only the others.
     pub is_spam: Option<bool>,
     /// Selects only submissions that are assigned to this user; if the name is empty, to no user.
     pub assignee: Option<String>,
@@ -90,7 +90,7 @@ pub struct Filter {
 pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
-    // Adds a part that compares a column with a parameter.
+    // Appends a condition that compares a column with a parameter.
     let mut with = |before: &str, value: Cell, after: &str| {
         values.push(value);
         parts.push(format!("{before} ?{}{after}", values.len()));

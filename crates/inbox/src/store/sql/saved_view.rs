@@ -13,7 +13,7 @@ const MAX_QUERY: usize = 2000;
 /// Maximum number of saved views.
 pub const MAX_VIEWS: usize = 50;
 
-/// A list under a name.
+/// A saved view: a list of submissions under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedView {
     pub name: String,

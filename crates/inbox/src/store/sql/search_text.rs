@@ -30,7 +30,7 @@ impl SearchText {
     /// words outside quotes, and ignores words beyond the first 16. `None` if there is no word.
     pub fn parse(text: &str) -> Option<SearchText> {
         let mut words = Vec::new();
-        // Every second part is between quotes. A quote that is not closed ends with the text.
+        // Every second part is between quotes. An unclosed quote extends to the end of the text.
         for (at, part) in text.split('"').enumerate() {
             let part = fold(part);
             if at % 2 == 1 {
@@ -54,7 +54,7 @@ impl SearchText {
         value.char_indices().map(|(at, _)| at).find(any_begins)
     }
 
-    /// Whether each word is in a field or in the notes, which may be several joined.
+    /// Whether each word is in a field or in `notes`, which may be several notes joined by spaces.
     pub fn are_in(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
         self.are_in_folded(fields, &fold(notes))
     }

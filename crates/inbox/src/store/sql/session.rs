@@ -54,11 +54,11 @@ pub struct NewSession {
     pub client: String,
 }
 
-/// Whether a login link can be used.
+/// Whether a login link can be used, or the reason why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginState {
     Valid,
-    /// Another browser has asked for the link.
+    /// The link was requested in another browser.
     OtherBrowser,
     /// The link is unknown, expired or used.
     Invalid,
@@ -203,7 +203,7 @@ fn insert_login(
     .map(drop)
 }
 
-/// Removes login links and sessions that have expired, or are from the future.
+/// Removes login links and sessions that have expired or have times in the future.
 fn remove_expired(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let [earliest, latest] = valid_expiries(now);
     tx.execute("DELETE FROM login_token WHERE expires_at NOT BETWEEN ?1 AND ?2", values![earliest, latest])?;
@@ -212,12 +212,12 @@ fn remove_expired(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
         .map(drop)
 }
 
-/// The earliest and the latest expiry of a login link that is valid, as Unix times in milliseconds.
+/// The earliest and the latest expiry time of valid login links, as Unix times in milliseconds.
 fn valid_expiries(now: Timestamp) -> [i64; 2] {
     [now.as_millisecond() + 1, (now + LOGIN_LIFETIME + CLOCK_TOLERANCE).as_millisecond()]
 }
 
-/// A condition on `session` with the parameters [`valid_times`].
+/// The condition of a valid session. Its parameters are the times from [`valid_times`].
 const IS_VALID: &str =
     "used_at <= ?3 AND (is_trusted = 0 AND used_at >= ?1 OR is_trusted = 1 AND created_at >= ?2)";
 

@@ -54,7 +54,7 @@ pub struct Queue {
     /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
     /// limit of mails to visitors or because the address has had a mail within a day.
     pub unasked: usize,
-    /// Since when the first of the mails to `unasked` visitors has been due.
+    /// The earliest time at which a mail to one of the `unasked` visitors was due.
     pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
@@ -180,11 +180,11 @@ pub struct LeadCounts {
     pub referrers: Vec<(String, usize)>,
     /// The names of the campaigns that visitors came from; see [`LeadSource::campaign`].
     pub campaigns: Vec<(String, usize)>,
-    /// Whether [`MAX_LEADS`] are counted, so that older ones may be missing.
+    /// Whether the limit [`MAX_LEADS`] was reached, so that older leads may be missing from the counts.
     pub is_cut: bool,
 }
 
-/// The maximum number of leads whose sources are counted: each is read and parsed.
+/// The maximum number of leads whose sources are counted, because each lead must be read and parsed.
 pub const MAX_LEADS: usize = 10_000;
 
 impl LeadCounts {

@@ -36,9 +36,9 @@ pub(crate) fn with_faulty_changes_skipped<T>(
 /// How the changes of one transaction are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Apply {
-    /// All or none.
+    /// Applies all changes or none of them.
     Together,
-    /// Each in a savepoint. Skips those that fail because of stored data.
+    /// Applies each change in a savepoint, and skips changes that fail because of stored data.
     Separately,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn apply_changes(
         match change.apply(tx) {
             Ok(()) => {}
             Err(error) if error.is_caused_by_row() => {
-                tracing::error!(%error, "skipped one change to the inbox, which panics or is refused because of stored data; its caller gets this error, and the other changes are still applied");
+                tracing::error!(%error, "skipped one change to the inbox, because stored data or a defect made it fail; the operation fails with this error, and the other changes are still applied");
                 tx.sql.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),
@@ -67,7 +67,7 @@ pub(crate) fn apply_changes(
     Ok(())
 }
 
-/// Notifies other processes when the transaction is committed. With SQLite, the writer or editor does that.
+/// Notifies other processes upon the commit. Does nothing with SQLite, where the writer or editor does this.
 pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
     match sql.dialect() {
         Dialect::Sqlite => Ok(()),
@@ -135,12 +135,12 @@ impl Transaction<'_> {
         Ok(self.sql.execute(advance, values![name, at.as_millisecond().to_be_bytes()])? == 1)
     }
 
-    /// Converts a time by our clock to the database's clock.
+    /// Converts a time by this machine's clock to the database's clock.
     pub fn to_database_time(&self, ours: Timestamp) -> Timestamp {
         ours.saturating_add(self.ahead).unwrap_or(ours)
     }
 
-    /// Converts a time by the database's clock to our clock.
+    /// Converts a time by the database's clock to this machine's clock.
     pub(super) fn to_our_time(&self, theirs: Timestamp) -> Timestamp {
         theirs.saturating_sub(self.ahead).unwrap_or(theirs)
     }

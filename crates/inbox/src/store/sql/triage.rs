@@ -39,7 +39,7 @@ impl Editor {
             let taught = if is_spam { Teaching::Spam } else { Teaching::Honest };
             let is_taught = lesson::teach(tx, teacher, id, taught)?;
             if changed == 0 && is_taught {
-                // Log the new lesson here: the mark did not change, so `annotate` logs nothing.
+                // Log the lesson here: the mark did not change, so `annotate` logs nothing.
                 self.log_entry(action).about(id).add(tx, 1)?;
             }
             Ok(changed)

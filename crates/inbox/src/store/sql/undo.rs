@@ -10,7 +10,7 @@ use crate::store::error::StoreError;
 
 /// How long a change can be undone.
 pub const UNDO_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
-/// Maximum number of changes of a user that can be undone. A new one replaces the oldest.
+/// Maximum number of changes that a user can undo. A further change replaces the oldest one.
 const MAX_CHANGES: usize = 20;
 
 impl Editor {

@@ -26,7 +26,7 @@ const MAX_PATH: usize = 1024;
 /// The number of views of a page, in one representation and by one kind of client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ViewCount {
-    /// Percent-encoded. Empty for the sum of all pages that are not counted separately.
+    /// The percent-encoded path of the page. Empty for the sum of all pages that are not counted separately.
     pub path: Arc<str>,
     pub representation: &'static str,
     pub agent: &'static str,
@@ -36,12 +36,12 @@ pub struct ViewCount {
 /// The number of views that came from another site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReferrerCount {
-    /// Empty for the sum of all hosts that are not counted separately.
+    /// The name of the referring host. Empty for the sum of all hosts that are not counted separately.
     pub host: Box<str>,
     pub count: u64,
 }
 
-/// Counts that have not been stored yet.
+/// Counts of views that have not been stored yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewCounts {
     pub pages: Vec<ViewCount>,
@@ -175,7 +175,7 @@ pub struct Views {
     pub ai: usize,
     /// Views as HTML by the clients of [`ViewFilter::browsers`].
     pub people: usize,
-    /// Views as Markdown, and all by the clients of [`ViewFilter::ai_agents`].
+    /// Views as Markdown, and all other views by the clients of [`ViewFilter::ai_agents`].
     pub agents: usize,
 }
 
@@ -197,7 +197,7 @@ impl Add for Views {
 #[derive(Clone, Debug)]
 pub struct ViewFilter<'a> {
     pub from: Date,
-    /// The day after the last one; `None` for all days.
+    /// The day after the last day that is included; `None` for no end.
     pub until: Option<Date>,
     /// The percent-encoded path of the only page to include. The report then has no referring hosts.
     pub page: Option<&'a str>,
@@ -205,7 +205,7 @@ pub struct ViewFilter<'a> {
     pub ai_agents: &'a [&'static str],
     /// The names of clients that people use.
     pub browsers: &'a [&'static str],
-    /// The maximum number of pages and of referring hosts.
+    /// The maximum number of pages, and of referring hosts, in the report.
     pub most: usize,
 }
 
@@ -241,13 +241,13 @@ impl InboxReader {
         })
     }
 
-    /// The views of each day that has any, in order.
+    /// The views on each day, in order of date. Omits days without views.
     pub fn view_days(&self, filter: &ViewFilter<'_>) -> Result<Vec<(Date, Views)>, StoreError> {
         let rows = self.count_views("day", "1", usize::MAX, filter)?;
         rows.iter().map(|row| Ok((read_day(row)?, Views::from_row(row)?))).collect()
     }
 
-    /// The number of viewed pages, and those with the most views, most first.
+    /// The number of viewed pages, and the pages with the most views, in descending order of views.
     pub fn viewed_pages(&self, filter: &ViewFilter<'_>) -> Result<(usize, Vec<(String, Views)>), StoreError> {
         let pages = self.count_views("path", "2 DESC, 1", filter.most, filter)?;
         Ok((pages.first().map_or(Ok(0), |row| row.get("keys"))?, read_named(&pages)?))
@@ -310,7 +310,7 @@ impl InboxReader {
     }
 }
 
-/// The number of the day after the last one that a filter selects.
+/// The number of the first day after those that a filter selects; the largest number if it has no end.
 fn last_day(filter: &ViewFilter<'_>) -> i64 {
     filter.until.map_or(i64::MAX, day_number)
 }

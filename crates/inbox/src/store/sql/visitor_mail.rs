@@ -20,13 +20,13 @@ use frontdesk_forms::mailbox::{mailbox_key, recipient_domain};
 use frontdesk_limits::Gcra;
 
 const HOUR: i64 = 60 * 60 * 1000;
-/// How long each mail counts towards a limit per hour.
+/// How long each mail counts towards an hourly limit.
 const WINDOW: Duration = Duration::from_hours(1);
-/// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after`, and a day.
+/// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after` (89 days) plus a day.
 const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
 /// An episode in which [`MailLimit::All`] is used up ends once no mail has exceeded the limit for this long.
 const EPISODE_GAP: i64 = HOUR;
-/// The minimum time between two updates of the end of an episode, which many mails in a row would cause.
+/// The minimum time between two updates of an episode's end, because many mails may exceed the limit.
 const EPISODE_PRECISION: i64 = 60 * 1000;
 /// Keys under which the inbox stores the beginning and the end of the latest episode in which
 /// [`MailLimit::All`] was used up, and the beginning of the latest one that the team has been notified of.
@@ -59,9 +59,9 @@ pub struct MailRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailFate {
     Queued,
-    /// No channel sends such mails, or the address may not get them.
+    /// No channel sends this mail for the form, or the address may not receive it.
     NotPermitted,
-    /// The mailbox has had such a mail within a day.
+    /// The mailbox has been sent a mail of the same kind within the last day.
     Repeated,
     /// As many mails as an hour allows have been sent. There is room for one more at `room_at`, as Unix time
     /// in milliseconds.
@@ -71,7 +71,7 @@ pub enum MailFate {
     },
 }
 
-/// The new state of a limit that another mail counts for: a row of `visitor_rate`.
+/// The updated row of `visitor_rate` for a limit that another mail counts towards.
 struct MailCharge {
     key: Hash,
     /// When no mail counts towards the limit any more, as Unix time in microseconds.
@@ -147,7 +147,7 @@ impl Transaction<'_> {
             match Gcra::per(WINDOW, per_hour).charge_with_reserve(rested.unwrap_or(now), now, reserve) {
                 Ok(rested) => charged.push(MailCharge { key, rested }),
                 Err(room_at) => {
-                    // Round up to milliseconds, so that there is room at `room_at`.
+                    // Round up to milliseconds, so that the limit really has room at `room_at`.
                     let room_at = room_at.saturating_add(999).div_euclid(1000);
                     return Ok(Err(MailFate::OverLimit { limit, room_at }));
                 }
@@ -185,7 +185,7 @@ impl Transaction<'_> {
         self.store_time(ANNOUNCED, since)
     }
 
-    /// If the mailbox has had no such mail within a day, records that it gets one now, and returns true.
+    /// Returns true and records the mail, unless the mailbox has had a mail of this kind within a day.
     fn claim_mailbox(&self, mail: VisitorMail, email: &str, at: i64) -> Result<bool, StoreError> {
         let claimed = self.sql.execute(
             "INSERT INTO visitor_mail (address, mail, until) VALUES (?1, ?2, ?3)

@@ -23,7 +23,7 @@ use crate::store::fingerprint::Secret;
 use crate::store::lock::{self, Lock};
 use frontdesk_process::progress;
 
-/// The row of `meta` that holds a backup's digest. An inbox in use has none.
+/// The name of the row in `meta` that holds a backup's digest. An inbox in use has no such row.
 const DIGEST: &str = "backup-digest";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Describes the restored inbox before a server first opens it. Opening makes the file slightly larger.
+    /// The restored inbox before a server first opens it, which makes the file slightly larger.
     pub backup: Backup,
     /// The new path of the inbox that was replaced, if there was one.
     pub kept: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
 }
 
-/// The suffix of an inbox that a restore has replaced. The time of the restore follows.
+/// The suffix of the name of an inbox that a restore has replaced, followed by the time of the restore.
 const KEPT: &str = ".before-restore-";
 
 /// Lists the inboxes beside `database` that restores have replaced, and their logs, sorted by name. Empty if
@@ -162,7 +162,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         contents
     };
     drop(source_connection);
-    // Turn off the write-ahead log and syncs: only this process uses the snapshot, and only briefly.
+    // Use no shared locks, write-ahead log or syncs: only this process uses the snapshot, and only briefly.
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;
     connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
@@ -180,7 +180,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Adds the digest of its contents to a backup that has none. Does not sync the file.
+/// Adds the digest of `contents` to a backup that has none. Does not sync the file.
 fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // The file is synced later, before it gets its final name.
@@ -266,7 +266,7 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
     Ok(())
 }
 
-/// The name of a table in SQL.
+/// Quotes a table's name as an SQL identifier.
 fn quote(table: &str) -> String {
     format!("\"{}\"", table.replace('"', "\"\""))
 }
@@ -295,7 +295,7 @@ fn name_damaged_file(file: &Path, error: BackupError) -> BackupError {
     BackupError::Damaged { path: file.to_owned(), reason }
 }
 
-/// Whether the file's content causes this error.
+/// Whether the SQLite error `code` means that the file is damaged or is not a database.
 fn is_unreadable(code: i32) -> bool {
     use rusqlite::ffi::{SQLITE_CORRUPT, SQLITE_IOERR_SHORT_READ, SQLITE_NOTADB};
     code == SQLITE_IOERR_SHORT_READ || matches!(code & 0xff, SQLITE_CORRUPT | SQLITE_NOTADB)
@@ -377,7 +377,7 @@ fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// Fails if `file` is the database, by any path, or has the name of one of its other files.
+/// Fails if `file` is the database, by any path, or has the name of its log or of another of its files.
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
@@ -453,7 +453,7 @@ fn remove_logs(path: &Path) {
 /// `RENAME_NOREPLACE`, a file that is created at the same moment is replaced.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system does not support `NOREPLACE`.
+        // Check and rename in two steps if the file system does not support `NOREPLACE`.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
             if fs::symlink_metadata(to).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());

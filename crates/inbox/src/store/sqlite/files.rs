@@ -99,7 +99,7 @@ impl DatabaseFiles {
     /// Fails with [`StoreError::Moved`] if a path refers to a different file, or the database has shrunk.
     pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
-        // If a file cannot be read, reopening the database reports the cause.
+        // Treat an unreadable file as moved: reopening the database then reports the cause.
         let is_in_place = |(file, id): &(PathBuf, FileId)| file_id(file).is_ok_and(|found| found == *id);
         if length < self.length || !self.files.iter().all(is_in_place) {
             return Err(StoreError::Moved(self.files[0].0.clone()));
