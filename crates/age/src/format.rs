@@ -39,7 +39,7 @@ const MAC_BYTES: usize = 32;
 const NONCE_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;
-/// The length of a header with one X25519 stanza (168), the nonce and one tag.
+/// The total length of a header with one X25519 stanza (168 bytes), the nonce and one tag.
 pub(super) const OVERHEAD_BYTES: usize = 168 + NONCE_BYTES + TAG_BYTES;
 
 /// Encrypts `plain` to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, plus 16 bytes for
@@ -87,7 +87,7 @@ pub(super) fn decrypt(
 
 struct Header<'a> {
     stanzas: Vec<Stanza>,
-    /// The bytes that the MAC covers: from the version line to the mark before the MAC.
+    /// The bytes that the MAC covers: the header from its first byte through the `---` before the MAC.
     authenticated: &'a [u8],
     mac: [u8; MAC_BYTES],
 }
@@ -238,7 +238,7 @@ fn decrypt_payload(
         plain.extend_from_slice(chunk);
         let nonce = chunk_nonce(index, chunks.peek().is_none());
         let length = key.open_in_place(nonce, Aad::empty(), &mut plain[start..])?.len();
-        // Only an empty plaintext has an empty chunk.
+        // Reject an empty chunk after the first one: only an empty plaintext has an empty chunk.
         if length == 0 && index > 0 {
             return Err(Unspecified);
         }

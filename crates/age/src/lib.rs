@@ -40,7 +40,7 @@ impl Recipient {
         } else if upper.starts_with("SSH-") {
             "SSH keys are not supported"
         } else if upper.strip_prefix("AGE1").is_some_and(|rest| rest.contains('1')) {
-            // Other recipients are also Bech32, but their prefixes contain a `1`.
+            // The prefixes of other recipient types contain a `1`; the data after `age1` never does.
             "other kinds of recipients, such as those of plugins, are not supported"
         } else {
             match PublicKey::parse(text) {
@@ -77,7 +77,7 @@ pub enum IdentityError {
     Io { path: PathBuf, error: Arc<io::Error> },
     #[error("{} {problem}", path.display())]
     File { path: PathBuf, problem: &'static str },
-    /// Lines are counted from 1.
+    /// The line number starts at 1.
     #[error("{}:{line}: {problem}", path.display())]
     Line { path: PathBuf, line: usize, problem: &'static str },
 }
@@ -116,7 +116,7 @@ impl fmt::Debug for AgeIdentity {
 /// not quote the content.
 fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
-    // Editors on Windows write a byte order mark.
+    // Skip the byte order mark that editors on Windows write.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.len() > MAX_IDENTITY_FILE_BYTES {
         return unusable("is too large to be an identity file (more than 64 KiB)");

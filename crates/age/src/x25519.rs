@@ -22,14 +22,14 @@ const WRAP_KEY_LABEL: &[u8] = b"age-encryption.org/v1/X25519";
 
 /// A 256-bit key that is wiped when dropped.
 pub(super) type SecretKey = SecretBox<[u8; KEY_BYTES]>;
-/// The key of one file, which its header contains, encrypted to each recipient. Wiped when dropped.
+/// The key that encrypts one file. The header contains it, encrypted to each recipient. Wiped when dropped.
 pub(super) type FileKey = SecretBox<[u8; FILE_KEY_BYTES]>;
 
 #[derive(Clone)]
 pub(super) struct PublicKey([u8; KEY_BYTES]);
 
 impl PublicKey {
-    /// Decodes `age1…`.
+    /// Parses a public key in Bech32 (`age1…`).
     pub(super) fn parse(text: &str) -> Option<PublicKey> {
         Some(PublicKey(*decode_bech32(text, PUBLIC_PREFIX)?.expose_secret()))
     }
@@ -67,7 +67,7 @@ pub(super) struct PrivateKey {
 }
 
 impl PrivateKey {
-    /// Decodes `AGE-SECRET-KEY-1…`.
+    /// Parses a private key in Bech32 (`AGE-SECRET-KEY-1…`).
     pub(super) fn parse(text: &str) -> Option<PrivateKey> {
         let bytes = decode_bech32(text, PRIVATE_PREFIX)?;
         let private = agreement::PrivateKey::from_private_key(&X25519, bytes.expose_secret()).ok()?;

@@ -38,7 +38,7 @@ pub(super) fn record(
         return;
     }
     let path = path::decode(request.path).ok();
-    // Look the path up: a request that was redirected to HTTPS may name a path that does not exist.
+    // Log only paths that exist; a request that was redirected to HTTPS may have an unknown path.
     let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
         target: ACCESS_LOG_TARGET,

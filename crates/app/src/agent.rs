@@ -96,7 +96,7 @@ impl Agents {
             };
             match result {
                 Ok(agent) => return Ok(Some(agent)),
-                // The request names another host, so the signature may have been made for that host.
+                // If `Host` names another site, report that instead: the agent may have signed for it.
                 Err(SignatureError::Signature)
                     if host_of(head).is_some_and(|host| !self.origin.matches_host(host)) =>
                 {
@@ -120,7 +120,7 @@ impl Agents {
         claim.check_time(now)?;
         let mut why = SignatureError::Directory;
         for directory in &self.directories {
-            // Without `Signature-Agent`, the key may be in any allowed directory.
+            // Skip directories other than the one in `Signature-Agent`. Without that header, try all of them.
             if claim.directory.as_ref().is_some_and(|text| !directory.matches_url(text)) {
                 continue;
             }

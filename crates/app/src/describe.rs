@@ -45,7 +45,7 @@ pub enum UrlResponses {
     Negotiated {
         html: EncodedResponses,
         markdown: EncodedResponses,
-        /// The response if `Accept` allows neither.
+        /// The response if `Accept` allows neither HTML nor Markdown.
         neither: RecordedResponse,
     },
     /// The response is the same for every `Accept`.
@@ -73,11 +73,11 @@ pub struct Description {
     /// The 404 responses in folders with a 404 page of their own, by the folder's decoded path without a
     /// trailing slash. Folders come before those that contain them.
     pub missing_in: Vec<(String, UrlResponses)>,
-    /// The response for other paths below `/api/`, with any method and `Accept`.
+    /// The response for unknown paths below `/api/`, with any method and `Accept`.
     pub unknown_endpoint: RecordedResponse,
     /// The response to methods other than GET and HEAD at the URLs of pages and files.
     pub read_only: RecordedResponse,
-    /// The response to a path that other servers may interpret differently.
+    /// The response to an ambiguous path, which other servers may interpret differently.
     pub ambiguous: RecordedResponse,
     /// Paths that only this server can serve: the forms' endpoints, and confirmation links if the site has
     /// them. A path that ends with a slash stands for all paths below it.
@@ -161,7 +161,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Records the response to a client that accepts only `media` (`None`: neither) and prefers one encoding.
+    /// Records the response to a client that accepts only `media`; `None` means neither HTML nor Markdown.
     fn record_response_to(
         self,
         path: &str,
@@ -183,11 +183,11 @@ impl Recorder<'_> {
             .map_err(|error| io::Error::new(error.kind(), format!("the response for {path}: {error}")))
     }
 
-    /// Adds the security headers and omits `Accept-Ranges`. Reads a file on the disk into memory.
+    /// Records a response with the security headers, without `Accept-Ranges`. Reads a file body into memory.
     fn record(self, response: HttpResponse) -> io::Result<RecordedResponse> {
         let (head, body) = add_security_headers(response, self.policy).into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        // Whether ranges are possible depends on the server, not on the site.
+        // Omit `Accept-Ranges`: whether ranges are supported depends on the server, not on the site.
         let headers = head.headers.iter().filter(|(name, _)| *name != ACCEPT_RANGES);
         let headers = headers.map(|(name, value)| (name.as_str().to_owned(), text(value)));
         let (status, headers) = (head.status.as_u16(), headers.collect());

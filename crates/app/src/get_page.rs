@@ -24,7 +24,7 @@ use frontdesk_site::file::{EncodedBody, File};
 use frontdesk_site::negotiate::{self, Codings, Media};
 use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry};
 
-/// The path prefix of the endpoints. Unknown ones get a JSON 404, in the format of the endpoints' own errors.
+/// The path prefix of the API endpoints. An unknown path below it gets a JSON 404, like their own errors.
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for any path other than a form endpoint.
@@ -70,7 +70,7 @@ pub(super) trait RequestPreferences {
     /// ([`ByteRange::parse`]).
     fn range(&self) -> Option<ByteRange>;
 
-    /// Whether `If-Range` is present and names another body.
+    /// Whether `If-Range` is present and does not match this body's ETag.
     fn fails_if_range(&self, body: &EncodedBody) -> bool;
 }
 
@@ -130,7 +130,7 @@ pub(super) fn choose<'a>(
     (choice, RequestLabels { class: class_label(entry), representation })
 }
 
-/// The page in the preferred representation; `None` if the client accepts neither.
+/// The page in the preferred representation; `None` if the client accepts neither HTML nor Markdown.
 fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
     match media? {
         Media::Html => Some(&page.html),
@@ -138,7 +138,7 @@ fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
     }
 }
 
-/// The label of a URL with this entry; [`Class::None`] for unknown and removed URLs.
+/// The metrics label for a URL with this entry; [`Class::None`] for unknown and removed URLs.
 fn class_label(entry: Option<&SiteEntry>) -> Class {
     match entry {
         None | Some(SiteEntry::Gone) => Class::None,
@@ -150,7 +150,7 @@ fn class_label(entry: Option<&SiteEntry>) -> Class {
     }
 }
 
-/// The label of a file whose representation is not negotiated.
+/// The metrics label of a file whose representation is not negotiated.
 fn representation_label(file: &File) -> Representation {
     match file.media_type.split(';').next() {
         Some("text/html") => Representation::Html,

@@ -12,10 +12,10 @@ use super::selection::Selection;
 use super::state::Snapshot;
 use frontdesk_http::{CurrentDate, Scheme};
 
-/// Maximum number of cached heads. Each takes about 3 KiB.
+/// Maximum number of cached response heads. Each takes about 3 KiB.
 const SLOTS: usize = 64;
 
-/// The heads that the hyper connections of one worker share. A new head replaces the one in its slot.
+/// The response heads that one worker's hyper connections share. A new head replaces the one in its slot.
 pub(super) struct HeadCache {
     slots: [Option<Head>; SLOTS],
     date: CurrentDate,
@@ -24,11 +24,11 @@ pub(super) struct HeadCache {
 struct Head {
     key: HeadKey,
     headers: HeaderMap,
-    /// Keeps the memory at the key's address in use, so that no other body gets this address.
+    /// Keeps the ETag allocated: its address is part of the key, so no other ETag may get this address.
     _etag: Bytes,
 }
 
-/// Everything that determines a head except for the date.
+/// Everything that determines a response head except for the date.
 #[derive(Debug, PartialEq, Eq)]
 struct HeadKey {
     /// The address of the body's ETag, which belongs to one body.
@@ -36,7 +36,7 @@ struct HeadKey {
     /// The value of [`Selection::cache_slot`] for the response.
     kind: usize,
     scheme: Scheme,
-    /// The generation of the snapshot: a reload can change the options.
+    /// The generation of the snapshot, because a reload can change the options.
     generation: u64,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct HeaderLines {
 }
 
 impl HeaderLines {
-    /// Replaces the lines with those for the options of this snapshot.
+    /// Replaces the cached header lines with those for the options of this snapshot.
     #[cold]
     pub(super) fn prepare(&mut self, snapshot: &Snapshot) {
         self.generation = snapshot.generation;
@@ -52,7 +52,7 @@ fn write_security_headers(
 /// security headers that they do not replace. Bodies cache the result, so a reload that changes `policy`
 /// creates new files.
 pub(super) fn serialize(selection: &Selection<'_>, policy: &HeaderValue) -> Box<[u8]> {
-    // A status is formatted as its number and reason phrase.
+    // `StatusCode` formats as the number and the reason phrase, for example `200 OK`.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
     selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
     if let Some(length) = selection.content_length() {

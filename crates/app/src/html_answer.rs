@@ -49,11 +49,11 @@ fn thousandths(quality: &str) -> u16 {
     }
 }
 
-/// The answer to one form, in the language of the page that the visitor left.
+/// The response to one HTML form, in the language of the page from which the visitor sent it.
 pub(super) struct Answer<'a> {
     site: &'a Site,
     form: &'static Form,
-    /// The decoded path of the page that the visitor left, or that of the endpoint.
+    /// The decoded path of the page from which the form was sent, or that of the endpoint if it is unknown.
     page: String,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Answer<'a> {
             FormRefusal::NotStored(_) | FormRefusal::LowDisk(_) | FormRefusal::NotConfirmed(_) => {
                 FormMessage::ServerError
             }
-            // The page shows the errors of single fields beside these fields.
+            // The page shows the errors of single fields beside them, so the message is general.
             FormRefusal::Invalid(_) | FormRefusal::MediaType
                 if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) =>
             {
@@ -131,12 +131,12 @@ fn page_left(head: &Parts, base_url: &str) -> Option<String> {
     Some(path::decode(named_page(head).or_else(referer)?).ok()?.into_owned())
 }
 
-/// The query `page=…` of the form's address.
+/// The page that the query `page=…` of the request names: the page with the form.
 pub(super) fn named_page(head: &Parts) -> Option<&str> {
     head.uri.query().and_then(|query| query.strip_prefix("page="))
 }
 
-/// The path and the query of a `Referer` on this site: its host is that of `base_url` or of the request.
+/// The path and query of `Referer` if it is a URL of this site, by the host of `base_url` or the request.
 pub(super) fn own_referer<'a>(head: &'a Parts, base_url: &str) -> Option<&'a str> {
     let referer = head.headers.get(REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;

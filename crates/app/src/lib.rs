@@ -57,9 +57,9 @@ pub use state::{AppState, Snapshot};
 pub struct Sockets {
     pub http: Vec<Socket>,
     pub https: Vec<Socket>,
-    /// For the private address: metrics and health checks.
+    /// The socket of the private address for metrics and health checks.
     pub ops: Option<Socket>,
-    /// For the inbox's web interface.
+    /// The socket of the inbox's web interface.
     pub inbox: Option<Socket>,
 }
 
@@ -129,10 +129,10 @@ pub fn serve(
     let public = http.chain(https.into_iter().map(|socket| (Scheme::Https, socket))).collect();
     let handlers = app.clone();
     app.server.run(public, move || PublicSite::new(&handlers), phase)?;
-    // Store the last page views after the workers have ended.
+    // The workers have ended, so store the last page views.
     drop(counting);
     let _ = views.join();
-    // Stop serving the private addresses only now: during the shutdown, they have reported it.
+    // Stop the private listeners last, so that health checks can observe the whole shutdown.
     let _ = workers_done.send(true);
     [inbox, ops]
         .into_iter()

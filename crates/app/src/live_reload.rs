@@ -36,7 +36,7 @@ pub struct LiveReload {
 
 #[derive(Debug, Clone)]
 struct ReloadState {
-    /// The number of this state, which grows with each reload, and from one process to the next.
+    /// The version number of this state, which grows with each reload and from one process to the next.
     version: u64,
     /// The value of `version` when the served site was loaded.
     site: u64,
@@ -103,7 +103,7 @@ fn summarize(warnings: &[impl Serialize]) -> Value {
     json!({ "count": warnings.len(), "first": warnings.first() })
 }
 
-/// Whether a request for a decoded path waits for a reload.
+/// Whether a request for a decoded path is a long poll that waits for a reload.
 pub(super) fn is_wait(path: &str, head: &Parts) -> bool {
     path == PATH && head.method == Method::POST
 }

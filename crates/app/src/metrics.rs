@@ -61,7 +61,7 @@ label! {
     Representation {
         Html = "html",
         Markdown = "markdown",
-        /// Anything else, including plain-text errors.
+        /// Any other media type, including plain-text errors.
         Other = "other",
     }
 }
@@ -166,7 +166,7 @@ impl FormNames {
         self.0.iter().position(|place| *place.get_or_init(|| name) == name).unwrap_or(MAX_NAMES)
     }
 
-    /// The names and their places, in the order in which they were first used.
+    /// The form names with the indexes of their counters, in the order of first use.
     fn iter(&self) -> impl Iterator<Item = (usize, Interned)> + '_ {
         self.0.iter().map_while(|place| place.get().copied()).enumerate()
     }
@@ -209,7 +209,7 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Counts a reload. `is_done` means that it succeeded.
+    /// Counts a reload. `is_done` is true if the reload succeeded.
     pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);

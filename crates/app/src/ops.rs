@@ -27,7 +27,7 @@ pub(super) struct Probes {
     pub(super) phase: watch::Receiver<ShutdownPhase>,
 }
 
-/// One request per connection, within the time limit of a request.
+/// The options of the private listener: one request per connection, within the request timeout.
 pub(super) fn options(snapshot: &Snapshot) -> PrivateOptions {
     let timeout = snapshot.options.http.timeouts.exchange;
     PrivateOptions {

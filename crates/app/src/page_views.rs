@@ -33,14 +33,14 @@ pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 const MAX_OWN: usize = 448;
 /// Maximum number of referring hosts that a worker counts separately between two collections.
 const MAX_OWN_REFERRERS: usize = 256;
-/// Time between two collections. One more takes place at midnight, so that views count for their day.
+/// Time between two collections. One more collection at midnight makes views count for their day.
 const INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of days for which counts wait until they can be stored.
 const MAX_WAITING_DAYS: usize = 7;
 /// Maximum duration of the last attempt to store counts, when the server stops.
 const LAST_ATTEMPT: Duration = Duration::from_secs(20);
 
-/// A response to a GET request with a page, or the confirmation that the client's copy of it is current.
+/// A 200 response with a page to a GET request, or a 304 response for the page.
 pub(super) struct PageView<'a> {
     /// The percent-encoded path of the page.
     pub(super) page: &'a Arc<str>,
@@ -115,7 +115,7 @@ impl OwnCounts {
         }
     }
 
-    /// Counts a view from `host`; together with others if it is empty, or new beyond [`MAX_OWN_REFERRERS`].
+    /// Counts a view from `host`. Empty hosts, and new ones beyond [`MAX_OWN_REFERRERS`], share a count.
     fn count_referrer(&mut self, host: &str) {
         if let Some(count) = self.referrers.get_mut(host) {
             *count += 1;
@@ -136,7 +136,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// Adds views of a page; to those of the empty path if the page is new and the memory is full.
+    /// Adds views of a page. If the table is full, counts a new page under the empty path.
     fn add_page(&mut self, path: Arc<str>, kind: Kind, count: u64) {
         let is_full = self.pages.len() >= MAX_VIEW_ROWS;
         let key = (path, kind.0);
@@ -144,14 +144,14 @@ impl Totals {
         *self.pages.entry(key).or_default() += count;
     }
 
-    /// Adds views from a host; to those of the empty host if the host is new and the memory is full.
+    /// Adds views from a host. If the table is full, counts a new host under the empty host.
     fn add_referrer(&mut self, host: Box<str>, count: u64) {
         let is_full = self.referrers.len() >= MAX_REFERRERS;
         let host = if is_full && !self.referrers.contains_key(&host) { "".into() } else { host };
         *self.referrers.entry(host).or_default() += count;
     }
 
-    /// Adds all counts of `other`; beyond the maximum, to the empty path or host.
+    /// Adds all counts of `other`. If a table is full, counts new entries under the empty path or host.
     fn add_all(&mut self, other: Self) {
         for ((path, kind), count) in other.pages {
             self.add_page(path, Kind(kind), count);
@@ -165,7 +165,7 @@ impl Totals {
         self.pages.is_empty() && self.referrers.is_empty()
     }
 
-    /// The counts as the store takes them.
+    /// Converts the counts to rows for the database.
     fn to_counts(&self) -> ViewCounts {
         let pages = self.pages.iter().map(|((path, kind), count)| ViewCount {
             path: path.clone(),
@@ -178,7 +178,7 @@ impl Totals {
         ViewCounts { pages: pages.collect(), referrers: referrers.collect() }
     }
 
-    /// Removes everything that is not in `unstored`.
+    /// Removes the counts that `unstored` does not contain.
     fn retain(&mut self, unstored: &ViewCounts) {
         let paths: HashSet<_> =
             unstored.pages.iter().map(|view| (&*view.path, view.representation, view.agent)).collect();
@@ -194,7 +194,7 @@ impl Totals {
 #[derive(Default)]
 struct SharedCounts {
     workers: Mutex<Vec<Arc<Mutex<OwnCounts>>>>,
-    /// Counts that workers have passed on because their own memory was full.
+    /// Counts that workers moved here because their own tables were full.
     passed_on: Mutex<Totals>,
 }
 
@@ -249,7 +249,7 @@ impl PageViews {
         }
     }
 
-    /// Starts a count at 1. If the worker's memory is full, first passes its counts on.
+    /// Starts a count at 1. If the worker's table is full, first moves its counts to the shared table.
     #[cold]
     fn begin_count(&self, own: &mut OwnCounts, key: OwnKey, path: Arc<str>) {
         if own.pages.len() >= MAX_OWN {
@@ -289,7 +289,7 @@ pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonit
         let now = Zoned::now();
         unstored.add(since.date(), views.take());
         since = now;
-        // While disk space is low, leave the rest of it to submissions.
+        // While disk space is low, store no views until the server stops: submissions need the space.
         if is_stopping || !disk.is_low() {
             let storing = unstored.store(store);
             if is_stopping {
@@ -332,7 +332,7 @@ impl UnstoredCounts {
         }
     }
 
-    /// Stores the counts, oldest day first. Stops at the first failure, and keeps what is not stored.
+    /// Stores the counts, oldest day first. After a failure, stops and keeps the remaining counts.
     async fn store(&mut self, store: &Store) {
         while let Some(mut entry) = self.days.first_entry() {
             let mut counts = entry.get().to_counts();

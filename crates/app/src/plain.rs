@@ -98,7 +98,7 @@ impl PublicSite {
     }
 }
 
-/// The preferences of a plain request. Most header values are found in the cache.
+/// The preferences of a plain request, which has neither `Range` nor `If-Match`. Most values are cached.
 struct PlainPreferences<'a> {
     request: &'a PlainRequest<'a, 'a>,
     cache: &'a PreferenceCache,

@@ -155,7 +155,7 @@ impl FormRequest<'_> {
         FormRefusal::NotStored(request)
     }
 
-    /// The body that has been read already, or the body of the request.
+    /// Returns the body if it has been read already (`early`); otherwise reads it.
     async fn read_unless(
         &self,
         early: Option<Posted>,
@@ -190,7 +190,7 @@ impl FormRequest<'_> {
         let content = match encoding {
             BodyEncoding::Json => Content::Json(bytes),
             BodyEncoding::Urlencoded => {
-                // The decoded fields are kept beside the entry, to show them again if storing fails.
+                // The decoded fields stay in memory too: the page shows them again if storing fails.
                 charge.resize(bytes.len() + length);
                 Content::Html(PostedForm::decode(form, &bytes)?)
             }
@@ -215,7 +215,7 @@ impl FormRequest<'_> {
         }
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        // `read` has refused HTML forms from other sites, so this one is from this site or a permitted one.
+        // `read` accepts HTML forms only if they are on this site or a permitted one: both count as `Same`.
         let origin = if posted.html().is_some() { Origin::Same } else { self.origin() };
         let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let idempotency_key = idempotency_key(&head.headers);
@@ -237,7 +237,7 @@ impl FormRequest<'_> {
         if !options.lead_source {
             return LeadSource::default();
         }
-        // Ignore a `Referer` with the endpoint's path: that is a page of errors, not the page with the form.
+        // Ignore a `Referer` with the endpoint's path: it is an error page, not the page with the form.
         let referer = html_answer::own_referer(head, base_url);
         let referer = referer.filter(|page| page.split('?').next() != Some(form.path));
         for page in [html_answer::named_page(head), referer].into_iter().flatten() {

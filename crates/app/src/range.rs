@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(super) enum ByteRange {
     /// Positions from the first to the last one, inclusive.
     Between(u64, u64),
-    /// All positions of the file from this one on.
+    /// All positions from this one to the end of the file.
     From(u64),
     /// This many bytes at the end of the file.
     Last(u64),
@@ -22,7 +22,7 @@ impl ByteRange {
         if !unit.trim().eq_ignore_ascii_case("bytes") {
             return None;
         }
-        // A list may have empty members (§5.6.1.2).
+        // Ignore empty list members, which are permitted (§5.6.1.2).
         let mut ranges = ranges.split(',').map(str::trim).filter(|range| !range.is_empty());
         let (first, last) = ranges.next()?.split_once('-')?;
         if ranges.next().is_some() {

@@ -40,7 +40,7 @@ impl PublicSite {
             Ok(path) => path,
             Err(error) => return (bad_request(&error.to_string()), NONE).into(),
         };
-        // Box the futures of the handlers below: otherwise the future of every request would be as large.
+        // Box the handlers' futures; otherwise every request's future would be as large as the largest one.
         if let Some(form) = snapshot.site.form_set.at(&path) {
             let request = FormRequest { app, snapshot, form, peer: context.peer, head };
             return (Box::pin(request.respond(body)).await, FORM).into();
@@ -57,7 +57,7 @@ impl PublicSite {
         let preferences = HeaderPreferences { headers: &head.headers, cache: &self.preferences };
         let views = options.count_views.then_some(&app.page_views);
         let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
-        // Files on the disk take the slower path below: if they have changed, the response is 503.
+        // Leave files on the disk to the code below, which responds with 503 if a file has changed.
         if let Choice::Send(selection) = choice
             && selection.body.disk_file().is_none()
         {
@@ -98,7 +98,7 @@ impl Handler for PublicSite {
     type Snapshot = Snapshot;
     type Body = ResponseBody;
 
-    /// Routes the request, counts it, logs it if that is enabled, and adds the headers of all responses.
+    /// Routes the request, counts it, logs it if enabled, and adds the headers that every response carries.
     async fn respond(&self, snapshot: &Arc<Snapshot>, request: Request<'_>) -> HttpResponse {
         let Request { head, body, context } = request;
         panics::inject("request", head.uri.path());
@@ -147,7 +147,7 @@ impl PublicHandler for PublicSite {
 struct Routed {
     response: HttpResponse,
     labels: RequestLabels,
-    /// Whether the response already has the headers of all responses.
+    /// Whether the response already has the headers that every response carries.
     has_all_headers: bool,
 }
 

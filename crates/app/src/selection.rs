@@ -137,7 +137,7 @@ impl<'a> Selection<'a> {
         add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
     }
 
-    /// Whether the file has headers of its own, which replace others of the same name.
+    /// Whether the file has headers of its own, which replace default headers of the same name.
     pub(super) fn has_own_headers(&self) -> bool {
         !self.file.headers.is_empty()
     }
@@ -146,7 +146,7 @@ impl<'a> Selection<'a> {
         self.file.headers.iter().any(|(own, _)| own == name)
     }
 
-    /// The slot in [`EncodedBody::cached`]. Selections of one body that share a slot have the same head.
+    /// The slot in [`EncodedBody::cached`]. Selections of one body with the same slot have the same head.
     pub(super) fn cache_slot(&self) -> usize {
         const KINDS: usize = CACHE_SLOTS / 2;
         self.kind as usize + if self.is_negotiated { KINDS } else { 0 }
@@ -158,7 +158,7 @@ impl<'a> Selection<'a> {
         self.part(0..self.content_length().unwrap_or_default())
     }
 
-    /// These bytes of the content. Fails like [`Self::content`].
+    /// Returns this range of the content. Fails if the file on the disk has changed, like [`Self::content`].
     fn part(&self, bytes: Range<u64>) -> Result<ResponseBody, DiskFileChanged> {
         let length = bytes.end - bytes.start;
         if let Some(parts) = self.body.parts() {
@@ -189,7 +189,7 @@ impl<'a> Selection<'a> {
         response
     }
 
-    /// 206 with these bytes of the body, at least one (RFC 9110 §15.3.7). 503 like [`Self::to_response`].
+    /// 206 with this range, which must not be empty (RFC 9110 §15.3.7); 503 if the file has changed.
     pub(super) fn to_partial_response(self, bytes: Range<u64>) -> HttpResponse {
         let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, self.body.len());
         let Ok(body) = self.part(bytes) else { return file_unavailable() };

@@ -40,7 +40,7 @@ pub struct AppState {
     /// The options of the inbox's web interface.
     pub desk: Arc<ArcSwap<DeskOptions>>,
     pub metrics: Metrics,
-    /// Tells open pages about reloads, for `serve --watch`; otherwise `None`.
+    /// Notifies open pages of reloads under `serve --watch`; otherwise `None`.
     pub live_reload: Option<Arc<LiveReload>>,
 }
 
@@ -108,7 +108,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Adds the headers of all responses that depend on the options or on TLS.
+    /// Adds the headers that every response carries and that depend on the options or on TLS.
     pub(super) fn add_common_headers(&self, scheme: Scheme, response: HttpResponse) -> HttpResponse {
         let mut response = add_security_headers(response, &self.options.content_security_policy);
         // Send HSTS only over TLS (RFC 6797 §7.2).

@@ -35,13 +35,13 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
         Ok(basis) => basis,
         Err(error) => return only_markdown(&client).ok_or(error),
     };
-    // The order decides what is left out if the budget does not suffice.
+    // If the request budget runs out, the later surveys are incomplete, so their order matters.
     let caches = CachesSurvey::survey(&client, &mut basis).await;
     let negotiation = NegotiationSurvey::survey(&client, &basis, &caches).await;
     let files = FilesSurvey::survey(&client, &basis).await;
     let basics = BasicsSurvey::survey(&client, &basis).await;
     let forms = FormsSurvey::survey(&client, &files).await;
-    // The survey of links is last, because it spends the requests that are left on further links.
+    // Survey the links last: this survey spends all remaining requests on further links.
     let links = LinksSurvey::survey(&client, &basis, &caches).await;
     let exchanges = client.exchanges();
     let survey = Survey { basis, caches, negotiation, links, files, forms, basics, exchanges };

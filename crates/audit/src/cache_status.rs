@@ -4,28 +4,28 @@ use sfv::{BareItem, List, ListEntry, Parser};
 
 use crate::exchange::Response;
 
-/// The way in which a cache answered a request.
+/// How a cache handled a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// The response came from the cache: fresh, stale or validated.
     Hit,
     /// The response came from the origin, and the cache may store it.
     Miss,
-    /// The cache does not store responses to such requests.
+    /// The cache does not store the response, for example because it is configured to pass the request on.
     Bypass,
 }
 
-/// The report of one cache about a request.
+/// The status that one cache reports in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// The product, or the name that the cache has in `Cache-Status`; `a cache` if the field does not say.
+    /// The product, or the cache's name in `Cache-Status`; `a cache` if both are unknown.
     pub product: String,
     pub outcome: CacheOutcome,
-    /// The field as received: `CF-Cache-Status: HIT`. Long values are cut.
+    /// The field as received, for example `CF-Cache-Status: HIT`. Long values are truncated.
     pub field: String,
 }
 
-/// Fields whose value is a word such as `HIT`, and the products that send them. `X-Cache` has many senders.
+/// Header fields with a value such as `HIT`, and the product that sends each. Many products send `X-Cache`.
 const FIELDS: [(&str, &str); 16] = [
     ("CF-Cache-Status", CLOUDFLARE),
     ("X-Vercel-Cache", VERCEL),
@@ -52,10 +52,10 @@ pub(crate) const VERCEL: &str = "Vercel";
 pub(crate) const NEXTJS: &str = "Next.js";
 const UNNAMED: &str = "a cache";
 
-/// The most characters of a value in [`CacheStatus::field`]; longer values are cut.
+/// Maximum number of characters of a value in [`CacheStatus::field`]; longer values are truncated.
 const MAX_VALUE: usize = 60;
 
-/// The reports of all caches on the path. Ignores values that are not understood.
+/// The statuses of all caches that report one in the response. Ignores unknown values.
 pub fn cache_statuses(response: &Response) -> Vec<CacheStatus> {
     let mut statuses = standard_statuses(response);
     for (name, product) in FIELDS {
@@ -65,7 +65,7 @@ pub fn cache_statuses(response: &Response) -> Vec<CacheStatus> {
             statuses.push(CacheStatus { product: product.to_owned(), outcome, field: field(name, &value) });
         }
     }
-    // Varnish sends the number of the request, and for a hit also that of the request which was stored.
+    // Varnish sends the ID of the request and, for a hit, also the ID of the request that filled the cache.
     let numbers = response.header("X-Varnish");
     let outcome = match numbers
         .split_ascii_whitespace()
@@ -105,7 +105,7 @@ pub fn has_own_lifetime(response: &Response) -> bool {
     names.iter().any(|name| response.headers.contains_key(*name))
 }
 
-/// The members of `Cache-Status` (RFC 9211), the cache next to the origin first.
+/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin.
 fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     let value = response.header("Cache-Status");
     let Ok(caches) = Parser::new(&value).parse::<List>() else { return Vec::new() };
@@ -134,7 +134,7 @@ fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
     let value = value.split(" from ").next().unwrap_or_default().to_ascii_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| value.contains(word));
     if product == VERCEL && value == "REVALIDATED" {
-        // With other products, the origin confirmed the stored response; with Vercel, it sent a new one.
+        // Vercel's `REVALIDATED` means that the origin sent a new response; elsewhere it is a hit.
         Some(CacheOutcome::Miss)
     } else if has(&["PASS", "DYNAMIC", "NONE", "NOCACHE", "NO-CACHE", "NOSTORE", "UNCACHEABLE"]) {
         Some(CacheOutcome::Bypass)

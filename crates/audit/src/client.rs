@@ -18,7 +18,7 @@ use crate::group::Group;
 use crate::options::{AuditError, Options};
 use crate::robots::Robots;
 
-/// The most requests that are open at the same time.
+/// Maximum number of concurrent requests.
 const PARALLEL: usize = 2;
 
 /// The audit sends no more requests once its decoded responses exceed this many bytes in total.
@@ -31,7 +31,7 @@ const TIME_PER_REQUEST: Duration = Duration::from_secs(5);
 /// The audit sends no more requests after this many timeouts in a row.
 const MAX_TIMEOUTS: usize = 3;
 
-/// The most redirects that are followed from one URL.
+/// Maximum number of redirects that are followed from one URL.
 const MAX_REDIRECTS: usize = 5;
 
 const TIMEOUTS: FetchTimeouts = FetchTimeouts {
@@ -68,7 +68,7 @@ impl std::fmt::Display for Denial {
     }
 }
 
-/// The HTTP client of one audit. Keeps every exchange, and notes which requests it refused to send.
+/// The HTTP client of one audit. Records every exchange and every request that it declined to send.
 pub struct Client {
     http: FetchClient,
     options: Options,
@@ -77,27 +77,27 @@ pub struct Client {
     host: String,
     /// Whether the host has a public address.
     is_public: bool,
-    /// The rules of `robots.txt`, once that was fetched.
+    /// The rules of `robots.txt`; `None` until it has been fetched.
     robots: RefCell<Option<Rc<Robots>>>,
     permits: Semaphore,
     next_start: Cell<Option<Instant>>,
     deadline: Instant,
     bytes: Cell<usize>,
     sent: Cell<usize>,
-    /// Makes the unused queries of [`Client::fresh`] different from those of earlier audits.
+    /// Makes the cache-busting queries of [`Client::fresh`] differ from those of earlier audits.
     seed: u64,
     fresh: Cell<u64>,
     exchanges: RefCell<Vec<Arc<Exchange>>>,
     denials: RefCell<Vec<(Group, Denial)>>,
     stopped: RefCell<Option<String>>,
-    /// The number of requests in a row that timed out.
+    /// The number of consecutive requests that timed out.
     timeouts: Cell<usize>,
 }
 
 impl Client {
     /// Resolves the host of `target` and permits private addresses only if all of its addresses are private.
-    /// `seed` makes unused queries unique; the current time is suitable. Also begins the progress stage
-    /// `requests`.
+    /// `seed` makes cache-busting queries unique; the current time is suitable. Also begins the progress
+    /// stage `requests`.
     pub async fn new(target: &Url, options: &Options, seed: u64) -> Result<Client, AuditError> {
         let url = fetch_url(target).map_err(AuditError::Unreachable)?;
         let resolving = NameResolver::System.resolve(url.host(), url.port());
@@ -148,7 +148,7 @@ impl Client {
         matches!(url.scheme(), "http" | "https") && site_host(url) == self.host
     }
 
-    /// The URL with a query that was never requested before, so that no cache has a response for it.
+    /// Returns the URL with a new cache-busting query, so that no cache has a response for it.
     pub fn fresh(&self, url: &Url) -> Url {
         self.fresh.set(self.fresh.get() + 1);
         let mut fresh = url.clone();
@@ -158,7 +158,7 @@ impl Client {
         fresh
     }
 
-    /// From now on, requests that `robots.txt` forbids are not sent, see [`Denial::Robots`].
+    /// From now on, declines requests that `robots.txt` forbids ([`Denial::Robots`]).
     pub fn respect(&self, robots: Rc<Robots>) {
         *self.robots.borrow_mut() = Some(robots);
     }
@@ -254,7 +254,7 @@ impl Client {
         Ok(outcome.map(|protocol| protocol.unwrap_or_else(|| "http/1.1".to_owned())))
     }
 
-    /// All exchanges so far, in the order in which they ended.
+    /// All exchanges so far, in the order in which they were completed.
     pub fn exchanges(&self) -> Vec<Arc<Exchange>> {
         self.exchanges.borrow().clone()
     }
@@ -308,7 +308,7 @@ impl Client {
         Err(denial)
     }
 
-    /// Waits until a request may start, and reserves the following start.
+    /// Waits until the next request may start, and reserves the start time of the request after it.
     async fn wait_for_turn(&self) {
         let now = Instant::now();
         let start = self.next_start.get().map_or(now, |next| next.max(now));
@@ -330,7 +330,7 @@ impl Client {
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
-        // A refusal of a crawler's `User-Agent` does not stop the audit, unless the status is 429.
+        // A server that refuses a crawler's `User-Agent` does not stop the audit, unless the status is 429.
         let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));

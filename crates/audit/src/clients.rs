@@ -8,7 +8,7 @@ pub enum Preferred {
     Markdown,
 }
 
-/// A program that requests pages.
+/// An HTTP client that requests pages, such as a browser or an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct WebClient {
     pub name: &'static str,
@@ -63,7 +63,7 @@ pub const GEMINI_CLI: WebClient = WebClient {
     preferred: Preferred::Markdown,
 };
 
-/// The token by which `robots.txt` names the audit.
+/// The product token that addresses the audit in `robots.txt`.
 pub const PRODUCT_TOKEN: &str = "frontdesk-audit";
 
 /// The `User-Agent` of the audit, unless the operator sets another.

@@ -10,14 +10,14 @@ use frontdesk_convert::{Url, decode_html};
 use frontdesk_fetch::FetchResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-/// The most bytes of a response's body, as sent and after decoding. Longer bodies are cut.
+/// Maximum length of a response body in bytes, as sent and after decoding. Longer bodies are truncated.
 pub(crate) const MAX_BODY: usize = 2 << 20;
 
-/// The start of an unused query, which makes a URL unknown to all caches (cache busting). Hexadecimal digits
-/// follow.
+/// The start of a cache-busting query, which is unique and makes a URL unknown to all caches. Hexadecimal
+/// digits follow.
 pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 
-/// The text without the unused queries that the audit adds to URLs.
+/// Returns the text without the cache-busting queries that the audit adds to URLs.
 pub(crate) fn without_fresh_queries(text: &str) -> String {
     let mut parts = text.split(FRESH_QUERY);
     let mut clean = parts.next().unwrap_or_default().to_owned();
@@ -47,7 +47,7 @@ impl Request {
         Request { method, url: url.clone(), headers: Vec::new(), body: String::new() }
     }
 
-    /// Adds a field. Ignores a value that no header field can have.
+    /// Adds a header field. Ignores a value with characters that are not permitted in header fields.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Request {
         self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
@@ -72,7 +72,7 @@ pub struct Exchange {
     /// The number of the request within its audit, from 1.
     pub number: usize,
     pub request: Request,
-    /// The error is a sentence: what failed, without the URL.
+    /// The response, or a sentence that says what failed, without the URL.
     pub outcome: Result<Response, String>,
 }
 
@@ -126,7 +126,7 @@ impl Exchange {
     }
 }
 
-/// The usual spelling of a field's name: `Accept-Encoding`.
+/// The usual capitalization of a header name, for example `Accept-Encoding`.
 fn title_case(name: &HeaderName) -> String {
     let words = name.as_str().split('-').map(|word| {
         let (first, rest) = word.split_at(word.len().min(1));
@@ -160,12 +160,12 @@ pub struct Response {
     pub body: Vec<u8>,
     /// The number of bytes that arrived, before decoding.
     pub encoded_length: usize,
-    /// Whether the body is complete: false if it was too long, broke off or cannot be decoded.
+    /// Whether the body is complete: false if it is too long, was interrupted or cannot be decoded.
     pub is_whole: bool,
     /// Whether all bytes arrived but are not gzip, although `Content-Encoding` says so. Browsers show an
     /// error.
     pub is_encoding_untrue: bool,
-    /// From sending the request to the end of the response's header, without the connection's setup.
+    /// The time from sending the request to the end of the response's header, without connection setup.
     pub time_to_header: Duration,
 }
 
@@ -190,7 +190,7 @@ impl Response {
         response
     }
 
-    /// The value of a field; several lines are joined by commas (RFC 9110 §5.3). Empty if it is missing.
+    /// The value of a field, with several lines joined by commas (RFC 9110 §5.3). Empty if there is none.
     pub fn header(&self, name: impl header::AsHeaderName) -> String {
         let values = self.headers.get_all(name).into_iter();
         values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect::<Vec<_>>().join(", ")
@@ -217,7 +217,7 @@ impl Response {
         if value == "identity" { String::new() } else { value }
     }
 
-    /// The names in `Vary`, in lower case.
+    /// The header names in `Vary`, in lower case.
     pub fn vary(&self) -> Vec<String> {
         let value = self.header(header::VARY).to_ascii_lowercase();
         value.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
@@ -239,7 +239,7 @@ impl Response {
     /// and in a known character encoding. Valid UTF-8 with an unknown coding counts as decoded.
     pub fn unreadable(&self) -> Option<String> {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
-        // Browsers ignore unknown codings, such as `utf-8`.
+        // A UTF-8 body is readable even if its coding is unknown: browsers ignore values such as `utf-8`.
         if !matches!(&*self.encoding(), "" | "gzip") && !is_utf8 {
             return Some(format!("the content coding `{}` was not asked for", self.encoding()));
         } else if !self.is_whole {

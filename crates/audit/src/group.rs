@@ -23,7 +23,7 @@ impl Group {
         Group::Basics,
     ];
 
-    /// The heading of the report, and the group's name in JSON.
+    /// The heading of the group in the report, and its name in JSON.
     pub fn title(self) -> &'static str {
         match self {
             Group::Caches => "caches",

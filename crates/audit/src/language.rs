@@ -4,7 +4,7 @@ use frontdesk_convert::Url;
 
 use crate::page::Page;
 
-/// Languages that many sites have, most frequent first.
+/// Languages that are common on websites, most frequent first.
 const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];
 
 /// The language of a tag in lower case, without script and region. Bokmål and Nynorsk are Norwegian.
@@ -23,7 +23,7 @@ pub fn languages(page: &Page) -> Vec<(Url, String)> {
     links.collect()
 }
 
-/// The `lang` of a page; empty if it has none.
+/// The `lang` attribute of a page; empty if the page has none.
 pub(crate) fn lang_of(page: &Page) -> String {
     let html = page.select("html[lang]");
     html.first().and_then(|html| html.attribute("lang")).unwrap_or_default().trim().to_owned()

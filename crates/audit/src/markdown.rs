@@ -4,7 +4,7 @@ use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{AstNode, NodeValue};
 use comrak::{Arena, Options, parse_document};
 
-/// The most bytes that are parsed: the time for some input grows with the square of its length.
+/// Maximum number of bytes that are parsed: some input takes quadratic time.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// The parts of a Markdown document, without its front matter.
@@ -16,9 +16,9 @@ pub struct MarkdownPage {
     pub links: Vec<String>,
     /// The contents of code blocks, in order, with their info strings.
     pub code: Vec<(String, String)>,
-    /// Raw HTML, block by block and inline.
+    /// The raw HTML: each HTML block and each piece of inline HTML.
     pub html: Vec<String>,
-    /// All text with single spaces between the parts, also that of code; without raw HTML.
+    /// All text including that of code, without raw HTML. Single spaces separate the parts.
     pub text: String,
     /// The front matter with its delimiters; empty if there is none.
     pub front_matter: String,
@@ -36,7 +36,7 @@ pub struct MarkdownPage {
 pub struct Table {
     /// The text of the last heading before the table; empty if there is none.
     pub heading: String,
-    /// The texts of the cells with single spaces, row by row, with the header.
+    /// The texts of the cells row by row, including the header, with single spaces between words.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -49,7 +49,7 @@ pub struct TextBlock {
     pub text: String,
     /// The number of letters and digits in the links of the block.
     pub linked: usize,
-    /// The targets of its links as written, in order.
+    /// The targets of the block's links as written, in order.
     pub links: Vec<String>,
     /// Whether the block begins a list item, or begins with bold text.
     pub is_marked: bool,
@@ -60,14 +60,14 @@ pub struct TextBlock {
 pub enum BlockKind {
     /// A heading with its level, from 1 to 6.
     Heading(u8),
-    /// A paragraph, also one in a list, or the cell of a table.
+    /// A paragraph, including one in a list item, or a table cell.
     Prose,
     Code,
     Html,
 }
 
 impl MarkdownPage {
-    /// Parses GitHub Flavored Markdown, at most [`MAX_BYTES`] of it.
+    /// Parses the first [`MAX_BYTES`] of a document in GitHub Flavored Markdown.
     pub fn parse(source: &str) -> MarkdownPage {
         let mut options = Options::default();
         options.extension.table = true;

@@ -8,28 +8,28 @@ use serde_json::{Map, Value};
 
 use crate::exchange::Exchange;
 
-/// The most references that are followed in a row: they may form a loop.
+/// Maximum number of references that are followed in a row, because references may be circular.
 const MAX_REFERENCES: usize = 16;
 
-/// The most bytes of a server's URL.
+/// Maximum length of a server URL in bytes.
 const MAX_URL: usize = 2_000;
 
-/// The most schemas that are read for one value: schemas may be recursive.
+/// Maximum number of schemas that are read for one value, because schemas may be recursive.
 const MAX_SCHEMAS: usize = 200;
 
-/// The most servers of an operation that are read.
+/// Maximum number of an operation's servers that are read.
 const MAX_SERVERS: usize = 10;
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// A description of an API.
+/// An OpenAPI description of an API.
 pub struct OpenApi {
     /// The URL of the description, against which relative URLs are resolved.
     pub url: Url,
     pub document: Value,
 }
 
-/// An operation in a description.
+/// An operation in an API description.
 #[derive(Clone, Copy)]
 pub struct DescribedOperation<'a> {
     /// The path as written in the description, with its parameters in braces.
@@ -41,14 +41,14 @@ pub struct DescribedOperation<'a> {
     pub item: &'a Value,
 }
 
-/// The body of a request, as described.
+/// The JSON request body of an operation, as the API description defines it.
 #[derive(Clone, Copy)]
 pub struct JsonBody<'a> {
     /// `application/json`, or a type with the suffix `+json`.
     pub media_type: &'a str,
     pub schema: &'a Value,
     pub is_required: bool,
-    /// Whether the description also permits a body of `text/*` or any media type.
+    /// Whether the API description also permits bodies of type `text/*` or `*/*`.
     pub takes_text: bool,
 }
 
@@ -139,7 +139,7 @@ impl OpenApi {
         self.url.join(&url).ok()
     }
 
-    /// Whether an operation needs credentials: if every alternative of its requirement names a scheme.
+    /// Whether an operation needs credentials: none of its alternative security requirements is empty.
     pub fn needs_credentials(&self, operation: &Value) -> bool {
         let requirement = operation.get("security").or_else(|| self.document.get("security"));
         let alternatives = requirement.and_then(Value::as_array);

@@ -6,23 +6,23 @@ use frontdesk_convert::Url;
 use frontdesk_fetch::ExtraRoots;
 use http::{HeaderName, HeaderValue};
 
-/// How an audit behaves.
+/// The options of an audit.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most requests that the audit sends. TLS handshakes without a request count as well.
+    /// Maximum number of requests that the audit sends. TLS handshakes without a request count as well.
     pub max_requests: usize,
     /// The number of pages that are compared with their Markdown, including the one that the URL names.
     pub pages: usize,
     /// Fields that requests carry, such as the credentials of a staging site. They are sent to the origin
     /// of the named URL, and over TLS to the same site.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The `User-Agent` that replaces that of the audit.
+    /// The `User-Agent` that replaces the audit's own.
     pub user_agent: Option<HeaderValue>,
     /// Certificate authorities to trust in addition to the public ones, such as that of a staging site.
     pub extra_roots: Option<ExtraRoots>,
     /// Whether to submit each form once with valid values. Otherwise only invalid requests are sent.
     pub submits: bool,
-    /// The time between the starts of two requests. Zero for sites on this machine.
+    /// The minimum time between the starts of two requests. Zero for sites on this machine.
     pub pace: Duration,
 }
 
@@ -43,9 +43,9 @@ impl Default for Options {
 /// Why a site could not be audited.
 #[derive(Debug)]
 pub enum AuditError {
-    /// The page cannot be fetched: the name, the connection, TLS or HTTP failed. A sentence.
+    /// The page cannot be fetched: DNS, the connection, TLS or HTTP failed. Contains a sentence.
     Unreachable(String),
-    /// The page answers with a redirect to another host, a login, a challenge or an error. A sentence.
+    /// The URL redirects to another host, or returns a login, a challenge or an error. Contains a sentence.
     NotServed(String),
 }
 

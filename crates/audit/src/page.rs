@@ -7,10 +7,10 @@ use frontdesk_convert::{Converted, HtmlElement, HtmlTree, Options, Selector, Url
 use crate::exchange::{Exchange, Representation, Response};
 use crate::markdown::MarkdownPage;
 
-/// The most bytes of HTML that are parsed of a page. Its tree takes up to a hundred times as many.
+/// Maximum number of bytes of HTML that are parsed per page. The tree takes up to 100 times the memory.
 const MAX_HTML: usize = 1 << 20;
 
-/// The most bytes of a resolved link; longer ones cannot be requested.
+/// Maximum length of a resolved link in bytes; longer links cannot be requested.
 const MAX_URL: usize = 2_000;
 
 /// A page with its HTML and, if the site negotiates, its Markdown.
@@ -20,16 +20,16 @@ pub struct Page {
     /// The response to a browser, with status 200 and HTML.
     pub html: Arc<Exchange>,
     pub tree: HtmlTree,
-    /// The URL against which links are resolved: `<base href>`, or the page's own.
+    /// The URL against which links are resolved: `<base href>`, or the page's own URL.
     base: Url,
     /// The Markdown that frontdesk makes from the HTML.
     pub converted: Converted,
-    /// `converted.markdown`, parsed.
+    /// The parsed `converted.markdown`.
     pub reference: MarkdownPage,
-    /// The response to an agent that prefers Markdown, at an unused address; at the page's own if only that
+    /// The response to an agent that prefers Markdown, at a cache-busting URL; at the page's own if only that
     /// has Markdown. `None` if the request was not sent.
     pub agent: Option<Arc<Exchange>>,
-    /// The Markdown of the page's address, if the response to the agent is Markdown.
+    /// The Markdown at the page's URL, if the response to the agent is Markdown.
     pub markdown: Option<MarkdownPage>,
     /// The response to the address that the HTML or its `Link` field declares as the page's Markdown, or that
     /// `llms.txt` names.
@@ -105,7 +105,7 @@ impl Page {
         (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL).then_some(url)
     }
 
-    /// The sitemap that the page names with `<link rel=sitemap>`.
+    /// The URL of the sitemap that the page declares with `<link rel=sitemap>`.
     pub fn sitemap(&self) -> Option<Url> {
         self.select("link[rel~=sitemap][href]").iter().find_map(|link| self.resolve(link.attribute("href")?))
     }
@@ -134,12 +134,12 @@ pub(crate) fn representation_of_page(response: &Response) -> Representation {
     }
 }
 
-/// Whether a client got a page or its twin as Markdown, with status 200.
+/// Whether the response to a request for a page or its twin is Markdown with status 200.
 pub(crate) fn is_markdown(exchange: &Exchange) -> bool {
     exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
-/// Whether bytes are text with a heading, an item of a list or a link.
+/// Whether the bytes are UTF-8 text with a Markdown heading, list item or link.
 fn looks_like_markdown(body: &[u8]) -> bool {
     let is_markup = |line: &str| {
         let rest = line.trim_start_matches('#');
@@ -153,14 +153,14 @@ fn selector(css: &str) -> Selector {
     Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// The URL of the first `<base href>`; `url`, that of the page, if there is none or if it is invalid.
+/// The URL of the first `<base href>`, or the page's own `url` if there is none or it is invalid.
 fn read_base(tree: &HtmlTree, url: &Url) -> Url {
     let elements = tree.all(&selector("base[href]"));
     let href = elements.first().and_then(|base| base.attribute("href"));
     href.and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone())
 }
 
-/// A value of the field `Link` (RFC 8288).
+/// A link in a `Link` header field (RFC 8288).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkValue {
     /// The target of the link as written.
@@ -186,7 +186,7 @@ pub fn parse_link_header(value: &str) -> Vec<LinkValue> {
     let mut rest = value;
     while let Some(start) = rest.find('<') {
         let Some((target, after)) = rest[start + 1..].split_once('>') else { break };
-        // The parameters end at a comma outside of quotation marks.
+        // Only a comma outside of quotation marks ends the parameters.
         let mut is_quoted = false;
         let end = after.find(|c: char| {
             is_quoted ^= c == '"';

@@ -14,12 +14,12 @@ pub struct NotJudged {
     pub group: Group,
     /// The rule, or `None` if requests of the group were not sent.
     pub rule: Option<&'static Rule>,
-    /// A clause without a capital letter and a full stop.
+    /// The reason, as a clause without a capital letter and a full stop.
     pub reason: String,
 }
 
 impl NotJudged {
-    /// An object for one line of JSON.
+    /// The entry as a JSON object for one line of the report.
     pub fn to_json(&self) -> Value {
         json!({
             "severity": "not judged",
@@ -30,7 +30,7 @@ impl NotJudged {
     }
 }
 
-/// The findings of an audit in the order of the groups and rules, and what it did.
+/// The result of an audit: its findings in the order of groups and rules, and the requests it sent.
 #[derive(Debug)]
 pub struct Report {
     /// The URL that was audited, after redirects.
@@ -46,7 +46,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The number of findings of a severity.
+    /// The number of findings with this severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }

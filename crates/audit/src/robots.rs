@@ -2,10 +2,10 @@
 
 use frontdesk_convert::Url;
 
-/// The most bytes that are read (RFC 9309 §2.5 asks for at least 500 KiB).
+/// Maximum number of bytes that are read. RFC 9309 §2.5 requires at least 500 KiB.
 const MAX_BYTES: usize = 500 * 1024;
 
-/// The most groups that are read, and the most crawlers, patterns and other fields of a group.
+/// Maximum number of groups that are read. The next constants limit the lines of one group.
 const MAX_GROUPS: usize = 1_000;
 const MAX_AGENTS: usize = 500;
 const MAX_RULES: usize = 1_000;
@@ -15,11 +15,11 @@ const MAX_FIELDS: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Robots {
     groups: Vec<RobotsGroup>,
-    /// The URLs of the lines `Sitemap`, as written.
+    /// The URLs in `Sitemap` lines, as written.
     pub sitemaps: Vec<String>,
-    /// Numbers of the lines that are neither fields, comments nor blank.
+    /// The numbers of the lines that are neither fields, comments nor blank.
     pub faulty_lines: Vec<usize>,
-    /// Numbers of the lines `Allow` and `Disallow` before the first `User-agent`, which crawlers skip.
+    /// The numbers of the `Allow` and `Disallow` lines before the first `User-agent`, which crawlers skip.
     pub stray_lines: Vec<usize>,
 }
 
@@ -28,17 +28,17 @@ pub struct Robots {
 pub struct RobotsGroup {
     /// Product tokens of crawlers in lower case, or `*`.
     pub agents: Vec<String>,
-    /// The patterns of paths without percent-encoding, each with whether it allows (`true`) or disallows.
+    /// Path patterns without percent-encoding, with `true` for `Allow` and `false` for `Disallow`.
     rules: Vec<(bool, String)>,
     /// Other fields of the group, such as `content-signal`: names in lower case, and values.
     pub fields: Vec<(String, String)>,
 }
 
 impl Robots {
-    /// Reads a file up to the limits above; ignores what exceeds them. Skips faulty lines, as crawlers do.
+    /// Parses a file up to the limits above and ignores the rest. Skips faulty lines, as crawlers do.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
-        // Whether the last line named a crawler: the next name belongs to the same group.
+        // Whether the last line was `User-agent`; if so, another such line belongs to the same group.
         let mut is_naming = false;
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         // Lines end with CR, LF or both (RFC 9309 §2.2).
@@ -72,14 +72,14 @@ impl Robots {
                 "sitemap" => robots.sitemaps.push(value.to_owned()),
                 _ => {
                     is_naming = false;
-                    // A field before the first group belongs to no crawler.
+                    // A field before the first group applies to no crawler, so it is skipped.
                     let Some(group) = robots.groups.last_mut() else {
                         let is_rule = matches!(&*name, "allow" | "disallow");
                         robots.stray_lines.extend(is_rule.then_some(index + 1));
                         continue;
                     };
                     match &*name {
-                        // An empty pattern matches nothing.
+                        // Skip empty patterns, which match no path.
                         "allow" | "disallow" if !value.is_empty() && group.rules.len() < MAX_RULES => {
                             group.rules.push((name == "allow", comparable(value)));
                         }
@@ -145,7 +145,7 @@ pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
         if parts.peek().is_none() && is_anchored {
             return rest.ends_with(part);
         }
-        // Takes the earliest occurrence, which leaves most of the path to the other parts of the pattern.
+        // Take the earliest occurrence, which leaves the longest rest of the path for the following parts.
         let Some(start) = rest.find(part) else { return false };
         rest = &rest[start + part.len()..];
     }

@@ -11,9 +11,9 @@ use crate::survey::Survey;
 /// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// An agent, a browser or a cache gets the wrong thing.
+    /// An agent, a browser or a cache gets a wrong response.
     Broken,
-    /// A change would help.
+    /// The site works, but a change would improve it.
     Advice,
 }
 
@@ -62,17 +62,17 @@ impl Platform {
 #[derive(Clone, Copy, Debug)]
 pub struct Fix {
     pub platform: Platform,
-    /// Sentences; lines of configuration are in backticks.
+    /// One or more sentences, with configuration lines in backticks.
     pub text: &'static str,
 }
 
-/// A check. Each has a file in `rules/`.
+/// A check of a site. Each rule has a file in `rules/`.
 #[derive(Debug)]
 pub struct Rule {
     /// The stable name of the rule: words in lower case with hyphens.
     pub id: &'static str,
     pub group: Group,
-    /// The severity of its findings; a rule may report a less severe finding as advice.
+    /// The severity of the rule's findings; a rule may report a less severe finding as advice.
     pub severity: Severity,
     /// One sentence: what is checked, as a statement about a correct site.
     pub checks: &'static str,
@@ -83,7 +83,7 @@ pub struct Rule {
     pub hurts: &'static str,
     /// How to repair the defect; the first fix applies to any platform.
     pub fixes: &'static [Fix],
-    /// Reports the defects that the survey shows. Reads no clock and sends nothing.
+    /// Reports the defects that the survey shows. Reads no clock and sends no requests.
     pub check: fn(&Survey, &mut Findings),
 }
 
@@ -92,7 +92,7 @@ pub struct Rule {
 pub struct Finding {
     pub rule: &'static Rule,
     pub severity: Severity,
-    /// The URL of the defect, without the unused query that the audit adds.
+    /// The URL of the defect, without the cache-busting query that the audit adds.
     pub url: String,
     /// One sentence on one line: what a client requested, what it got, and what is right.
     pub message: String,
@@ -152,7 +152,7 @@ fn evidence_json(exchange: &Exchange) -> Value {
     evidence
 }
 
-/// The most characters of a finding's message; longer messages are cut.
+/// Maximum number of characters of a finding's message; longer messages are truncated.
 const MAX_MESSAGE: usize = 500;
 
 /// Collects the findings of one rule.
@@ -184,8 +184,8 @@ impl Findings {
     }
 
     /// Reports a defect at another URL than that of the first exchange. Cuts long messages, replaces control
-    /// characters, and removes the unused queries that the audit adds, which only the evidence shows. Ignores
-    /// a second finding with the same URL and message.
+    /// characters, and removes the cache-busting queries that the audit adds, which only the evidence shows.
+    /// Ignores a second finding with the same URL and message.
     pub fn report_at(
         &mut self,
         severity: Severity,
@@ -199,13 +199,13 @@ impl Findings {
         let message = message.chars().take(MAX_MESSAGE).collect();
         let url = without_fresh_queries(&url.into());
         let finding = Finding { rule: self.rule, severity, url, message, evidence };
-        // The same defect may show in several exchanges.
+        // Several exchanges may show the same defect; report it once.
         if !self.found.iter().any(|other| (&other.url, &other.message) == (&finding.url, &finding.message)) {
             self.found.push(finding);
         }
     }
 
-    /// Notes that this rule could not be tested. The reason is a clause.
+    /// Records that this rule could not be judged, with a clause as the reason.
     pub fn not_judged(&mut self, reason: impl Into<String>) {
         self.not_judged.push(reason.into());
     }

@@ -20,7 +20,7 @@ use self::negotiation::NegotiationSurvey;
 use crate::exchange::Exchange;
 use crate::page::Page;
 
-/// Everything that the audit knows about a site.
+/// All data that the audit collects about a site.
 pub struct Survey {
     pub basis: Basis,
     pub caches: CachesSurvey,
@@ -29,12 +29,12 @@ pub struct Survey {
     pub files: FilesSurvey,
     pub forms: FormsSurvey,
     pub basics: BasicsSurvey,
-    /// All exchanges, in the order in which they ended.
+    /// All exchanges, in the order in which they were completed.
     pub exchanges: Vec<Arc<Exchange>>,
 }
 
 impl Survey {
-    /// The pages whose HTML is complete and decoded, so that what it lacks is known.
+    /// The pages whose HTML is complete and decoded, so that rules can determine what is missing.
     pub fn readable_pages(&self) -> impl Iterator<Item = &Page> {
         self.basis.pages.iter().filter(|page| page.response().unreadable().is_none())
     }

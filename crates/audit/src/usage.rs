@@ -21,7 +21,7 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    /// The use in words.
+    /// The name of the use in messages.
     pub fn title(self) -> &'static str {
         match self {
             Use::Search => "search",
@@ -41,7 +41,7 @@ pub(crate) enum Syntax {
 impl Syntax {
     pub const ALL: [Syntax; 2] = [Syntax::Signal, Syntax::Usage];
 
-    /// The name of the field, as it is usually written.
+    /// The usual spelling of the header field's name.
     pub fn field(self) -> &'static str {
         match self {
             Syntax::Signal => "Content-Signal",
@@ -61,17 +61,17 @@ impl Syntax {
     }
 }
 
-/// A preference for automated use: a line of `robots.txt` or a field of a response.
+/// A statement about automated use: a line of `robots.txt` or a header field of a response.
 pub(crate) struct Statement {
     pub syntax: Syntax,
     /// The value of the statement, without the path.
     pub value: String,
-    /// The crawlers of the group in `robots.txt`, in lower case; empty for a field of a response.
+    /// The crawlers of the group in `robots.txt`, in lower case; empty for a header field.
     pub agents: Rc<[String]>,
-    /// The pattern of paths that the statement is about; empty except for `Content-Usage` in `robots.txt`.
+    /// The pattern of paths that the statement applies to; empty except for `Content-Usage` in `robots.txt`.
     pub path: String,
     pub exchange: Arc<Exchange>,
-    /// The uses that the value names, with whether it allows them.
+    /// The uses that the value names, with `true` if the value allows the use.
     pub preferences: Vec<(Use, bool)>,
     /// Why crawlers ignore the value or a part of it, as clauses.
     pub faults: Vec<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// The place and the value: "robots.txt says `Content-Signal: search=yes`".
+    /// Quotes the statement with its source, such as "robots.txt says `Content-Signal: search=yes`".
     pub fn quote(&self) -> String {
         let place = if self.agents.is_empty() {
             let kind = self.exchange.response().map(Response::media_type).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Statement {
         format!("{place} says `{}: {path}{}`", self.syntax.field(), self.value)
     }
 
-    /// Reads a value. In `robots.txt`, a `Content-Usage` value may begin with the path for which it is meant.
+    /// Parses a value. In `robots.txt`, a `Content-Usage` value may begin with the path that it applies to.
     fn read(syntax: Syntax, value: &str, agents: Rc<[String]>, exchange: &Arc<Exchange>) -> Statement {
         let value = value.trim();
         let is_ruled = syntax == Syntax::Usage && !agents.is_empty() && value.starts_with('/');
@@ -168,7 +168,7 @@ impl Statement {
         }
     }
 
-    /// Whether the line of `robots.txt`, or the field of a response, is about this page.
+    /// Whether the statement applies to the page at `url`.
     pub fn is_about(&self, url: &Url) -> bool {
         self.path.is_empty() || is_match(&self.path, url.path())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// The most words of a phrase.
+/// Maximum number of words of a phrase.
 const PHRASE: usize = 3;
 
 /// The words of a text: runs of letters and digits, in lower case. In scripts without spaces, such as

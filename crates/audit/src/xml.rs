@@ -2,10 +2,10 @@
 
 use roxmltree::{Document, Error, ParsingOptions};
 
-/// The most elements, attributes and texts of a document.
+/// Maximum number of elements, attributes and texts of a document.
 const MAX_NODES: u32 = 1_000_000;
 
-/// The most attributes of a tag: the parser compares each with all those before it.
+/// Maximum number of attributes of a tag: the parser compares each attribute with all earlier ones.
 const MAX_ATTRIBUTES: usize = 200;
 
 /// Parses a document, and with `has_entities` also the entities that it declares. The error

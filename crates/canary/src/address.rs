@@ -12,7 +12,7 @@ use frontdesk_forms::text::{cut, visible};
 const MAX_NAMED: usize = 4;
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// Headers by which CDNs and caches can be recognized.
+/// Response headers by which a CDN or cache can be recognized, with its name.
 const SIGNS: [(&str, &str); 7] = [
     ("cf-ray", "Cloudflare"),
     ("x-amz-cf-id", "Amazon CloudFront"),
@@ -58,7 +58,7 @@ pub(crate) fn describe(
     }
 }
 
-/// The name of the proxy or CDN that has added its headers to a response, else the `Via` or `Server` header.
+/// The name of the proxy or CDN that added headers to the response, or else the `Via` or `Server` header.
 fn proxy_name(headers: &HeaderMap) -> Option<String> {
     let known = SIGNS.iter().find(|(header, _)| headers.contains_key(*header));
     if let Some((_, name)) = known {

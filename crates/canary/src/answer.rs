@@ -8,10 +8,10 @@ use frontdesk_fetch::{CertificateFault, FetchError, FetchPhase, FetchResponse};
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::store::CanaryKey;
 
-/// Maximum length of text from another server in a sentence.
+/// Maximum number of characters that are quoted from another server's response.
 const MAX_QUOTED_CHARS: usize = 120;
 
-/// The result of judging an answer.
+/// The result of checking the response to a test submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judgment {
     pub step: Step,
@@ -92,7 +92,7 @@ fn judge_foreign_success(response: &FetchResponse, context: Context<'_>) -> Judg
     let is_our_body = serde_json::from_slice::<serde_json::Value>(&response.body)
         .is_ok_and(|value| value == serde_json::json!({ "ok": true }));
     let text = if is_our_body && context.is_accepted {
-        // A proxy has removed the header with the proof, but the inbox has the submission.
+        // A proxy removed the header with the proof, but this inbox has accepted the submission.
         return accepted();
     } else if is_our_body {
         "the answer was 200 with `{\"ok\": true}`, but the submission never reached this inbox: the public address leads to another \
@@ -114,7 +114,7 @@ fn judge_foreign_success(response: &FetchResponse, context: Context<'_>) -> Judg
     failed(Step::Form, text)
 }
 
-/// The fault of a response that redirects the test submission, which the canary does not follow.
+/// Describes a redirect of the test submission, which the canary does not follow.
 fn describe_redirect(response: &FetchResponse) -> String {
     let status = status_text(response.status);
     let place = response.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
@@ -125,7 +125,7 @@ fn describe_redirect(response: &FetchResponse) -> String {
     )
 }
 
-/// Describes an error that this server has not sent, or that has lost its proof.
+/// Describes an error response from another server, or from this server if a proxy removed the proof.
 fn describe_foreign_error(status: StatusCode, response: &FetchResponse, context: Context<'_>) -> String {
     let (shown, path) = (status_text(status), context.path);
     let is_ours = response.headers.contains_key("ratelimit-policy") || error_member(&response.body).is_some();
@@ -180,7 +180,7 @@ fn is_challenge(response: &FetchResponse) -> bool {
 fn evidence_of_cache(headers: &HeaderMap, has_proof: bool) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     for name in ["x-cache", "cf-cache-status", "x-cache-status", "x-proxy-cache", "cache-status"] {
-        // `Cache-Status: name; hit` (RFC 9211), and earlier headers such as `X-Cache: HIT from name`.
+        // Matches `Cache-Status: name; hit` (RFC 9211), and older headers such as `X-Cache: HIT from name`.
         let words = |value: &str| value.to_ascii_lowercase().contains("hit");
         if let Some(value) = text(name).filter(|value| words(value)) {
             return Some(format!("`{name}: {}`", quoted(value)));
@@ -192,7 +192,7 @@ fn evidence_of_cache(headers: &HeaderMap, has_proof: bool) -> Option<String> {
     has_proof.then(|| "the response belongs to an earlier submission".to_owned())
 }
 
-/// A status and the kind of body: `200 OK with an HTML page "Sign in"`.
+/// Describes a status and the kind of body, for example `200 OK with an HTML page "Sign in"`.
 fn describe_body(status: StatusCode, response: &FetchResponse) -> String {
     let body = String::from_utf8_lossy(&response.body);
     let status = status_text(status);
@@ -219,7 +219,7 @@ fn error_member(body: &[u8]) -> Option<String> {
     members.get("error")?.as_str().map(quoted)
 }
 
-/// Judges a request without a response. `host` is the name in `base_url`.
+/// Judges a request that got no response. `host` is the host name in `base_url`.
 pub(crate) fn judge_error(error: &FetchError, host: &str) -> Judgment {
     let cause = quoted(&error.sentence);
     match error.phase {
@@ -253,7 +253,7 @@ pub(crate) fn judge_error(error: &FetchError, host: &str) -> Judgment {
     }
 }
 
-/// The fault of a host name without an address, or of a lookup that took too long.
+/// Describes a host name that has no address or whose lookup timed out.
 pub(crate) fn describe_unresolved(host: &str, cause: &str, is_timeout: bool) -> String {
     if is_timeout {
         format!(
@@ -266,7 +266,7 @@ pub(crate) fn describe_unresolved(host: &str, cause: &str, is_timeout: bool) -> 
     }
 }
 
-/// The fault of a failed TLS handshake, with its remedy.
+/// Describes a failed TLS handshake and how to repair the cause.
 fn describe_tls(host: &str, error: &FetchError, cause: &str) -> String {
     let (fault, remedy) = match error.certificate {
         Some(CertificateFault::Expired) => {
@@ -303,7 +303,7 @@ fn status_text(status: StatusCode) -> String {
         .map_or_else(|| status.as_u16().to_string(), |reason| format!("{} {reason}", status.as_u16()))
 }
 
-/// The beginning of text from another server, on one line and without control characters.
+/// Quotes the beginning of text from another server, on one line and without control characters.
 fn quoted(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_QUOTED_CHARS).collect();
     cut(&visible(&words.join(" ")), MAX_QUOTED_CHARS).to_owned()

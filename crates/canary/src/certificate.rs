@@ -12,10 +12,10 @@ use crate::report::{Outcome, Step, StepResult};
 /// A shorter remaining validity is a warning. Renewal programs renew earlier, a month or a third of the
 /// lifetime before the end.
 const WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
-/// A shorter remaining validity is a failure.
+/// Minimum remaining validity; a certificate that expires sooner is a failure.
 const FAILURE: SignedDuration = SignedDuration::from_hours(3 * 24);
 
-/// The first and the last second in which a certificate is valid.
+/// The first and the last second of a certificate's validity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateValidity {
     pub not_before: Timestamp,
@@ -73,7 +73,7 @@ impl CertificateValidity {
         )
     }
 
-    /// The step of a certificate. `subject` is a host or a file.
+    /// The result of the certificate step. `subject` is a host or a file.
     pub fn step(self, subject: &str, now: Timestamp) -> StepResult {
         let (outcome, text) = self.judge(now);
         let subject = subject.to_owned();

@@ -41,7 +41,7 @@ pub(crate) async fn check(client: &FetchClient, url: &Url) -> Option<StepResult>
     })
 }
 
-/// The step of a certificate that was not looked at, because an earlier step has failed.
+/// The result of the certificate step if an earlier step has failed: not checked.
 pub(crate) fn skipped(url: &Url) -> StepResult {
     StepResult {
         step: Step::Certificate,

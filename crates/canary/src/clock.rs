@@ -10,10 +10,10 @@ use crate::report::{Outcome, Step, StepResult};
 /// signatures, and certificates may not be valid yet.
 const MAX_SECONDS: i64 = 60;
 
-/// The time that another server stated in a response, and this machine's time.
+/// The time that another server reported in a response, and this machine's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClockReading {
-    /// The server in words: a host, or the receiver of a channel.
+    /// A description of the server: a host, or the receiver of a channel.
     pub server: String,
     pub theirs: Timestamp,
     pub ours: Timestamp,
@@ -68,7 +68,7 @@ pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) ->
     StepResult { step: Step::Clock, subject, outcome, text, took: Duration::ZERO }
 }
 
-/// A difference in words, such as `120 s ahead of` or `3 hours behind`.
+/// Describes a time difference, for example `120 s ahead of` or `3 hours behind`.
 fn describe_difference(ahead: SignedDuration) -> String {
     let seconds = ahead.as_secs().abs();
     let amount = match seconds {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::report::{Outcome, Step, StepResult};
 use frontdesk_process::panics::{self, Part};
 
-/// A check that the server supplies, such as that of the free space. It may block for some seconds.
+/// A check that the server supplies, such as one of free disk space. It may block for some seconds.
 #[derive(Clone)]
 pub struct LocalCheck {
     pub step: Step,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use frontdesk_deliver::mail::CANARY_HEADER;
 
-/// The most bytes that are read of a mail's file: the header of a mail is shorter.
+/// Maximum number of bytes that are read of a mail file: the header of a mail is shorter.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
 /// Looks for the mail of a run in `new/` and `cur/`, among files written after `since`. Returns whether the
@@ -20,7 +20,7 @@ pub(crate) fn take_mail(maildir: &Path, run: Uuid, since: SystemTime) -> io::Res
     for folder in ["new", "cur"] {
         for entry in fs::read_dir(maildir.join(folder))? {
             let entry = entry?;
-            // A mail program may move or remove the file meanwhile.
+            // Skip a file that cannot be read: a mail program may have moved or removed it.
             let Ok(metadata) = entry.metadata() else { continue };
             if !metadata.is_file() || metadata.modified().is_ok_and(|at| at < since) {
                 continue;

@@ -28,7 +28,7 @@ pub struct CanaryOptions {
     pub inbox_url: Option<String>,
     /// The pages and scripts of the site that is served.
     pub site: Arc<SiteContent>,
-    /// Checks of this machine and of the records of senders' domains.
+    /// Checks of this machine and of the DNS records of sender domains.
     pub local: Vec<LocalCheck>,
 }
 
@@ -43,20 +43,20 @@ impl CanaryOptions {
 /// normally ends before the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimits {
-    /// The limit for each phase of a request to a form, and for each check of this machine.
+    /// The time limit for each phase of a request to a form, and for each check of this machine.
     pub request: Duration,
-    /// The limit for fetching all pages and scripts.
+    /// The time limit for fetching all pages and scripts.
     pub pages: Duration,
-    /// The limit until an accepted test submission is processed.
+    /// The time limit for processing an accepted test submission.
     pub processing: Duration,
-    /// The limit until all channels have responded.
+    /// The time limit for the responses of all channels.
     pub channels: Duration,
-    /// The limit until the mail has arrived in the mailbox.
+    /// The time limit for the mail's arrival in the mailbox.
     pub mailbox: Duration,
 }
 
 impl TimeLimits {
-    /// The limits for runs that follow each other after `every`. Each has a minimum and a maximum.
+    /// The time limits for runs at intervals of `every`, each between a minimum and a maximum.
     pub fn of_interval(every: Duration) -> TimeLimits {
         let seconds = Duration::from_secs;
         TimeLimits {
@@ -68,7 +68,7 @@ impl TimeLimits {
         }
     }
 
-    /// The limit of a whole run.
+    /// The time limit for a whole run.
     pub fn run(self) -> Duration {
         self.request * 9 + self.pages + self.processing + self.channels + self.mailbox
     }

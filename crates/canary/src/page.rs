@@ -29,14 +29,14 @@ impl FormSenders {
         script.contains("data-frontdesk") || self.endpoints.iter().any(|path| script.contains(&**path))
     }
 
-    /// Whether a page has a script that sends forms.
+    /// Whether a page includes one of the scripts that send forms.
     fn are_on(&self, page: &PageContent) -> bool {
         self.scripts.iter().any(|script| page.scripts.contains(script))
             || self.is_sender(&page.inline_scripts)
     }
 }
 
-/// A form on a page of this server.
+/// A form on one of this server's own pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnForm<'a> {
     pub form: &'a Form,
@@ -149,7 +149,7 @@ fn judge_address(
         }
         FormAction::Missing if !is_scripted && !senders.are_on(own.page) => {
             let outcome = if own.page.has_foreign_scripts || !own.page.scripts.is_empty() {
-                // A script of the site's generator may send the form in a way that this check cannot see.
+                // Only warn, because another script may send the form in a way that is not detected.
                 Outcome::Warning
             } else {
                 Outcome::Failed

@@ -78,7 +78,7 @@ impl PageCheck<'_> {
         steps
     }
 
-    /// Judges a form on a page that visitors get. Skipped if this panics.
+    /// Checks a form in the `html` that visitors get. The step is skipped if the check panics.
     fn judge(&self, form: page::OwnForm<'_>, html: &str, path: &str, own: &SiteForms) -> (Outcome, String) {
         let judge = || {
             panics::inject("canary-page", path);
@@ -89,7 +89,7 @@ impl PageCheck<'_> {
         })
     }
 
-    /// The steps of a page that is not fetched: each form on it as skipped, with `text` as the reason.
+    /// The results for a page that is not fetched: each form is skipped, with `text` as the reason.
     fn skip(&self, path: &str, content: &PageContent, text: &str) -> Vec<StepResult> {
         let step = |form: page::OwnForm<'_>| StepResult {
             step: Step::Page,
@@ -148,7 +148,7 @@ impl PageCheck<'_> {
                     Some((Outcome::Failed, text.to_owned()))
                 } else if response.body != **own {
                     let text = "visitors get another version than this server's: purge caches, and let no proxy change scripts";
-                    // Another version of the script may work as well.
+                    // Only warn, because another version of the script may work as well.
                     Some((Outcome::Warning, text.to_owned()))
                 } else {
                     None

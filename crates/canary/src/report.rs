@@ -25,7 +25,7 @@ pub struct StepResult {
     /// The thing that was checked: a form, a channel, a host or a path. Never a secret.
     pub subject: String,
     pub outcome: Outcome,
-    /// One sentence: what is wrong, and what would be right. If nothing is wrong, what was seen.
+    /// One sentence: the fault and how to repair it, or what was checked if there is no fault.
     pub text: String,
     #[serde(rename = "took_ms", with = "milliseconds")]
     pub took: Duration,
@@ -39,9 +39,9 @@ pub enum Step {
     Dns,
     Connect,
     Tls,
-    /// A page that shows a form has the form's action, fields and script.
+    /// A page that shows a form has the form's `action`, fields and script.
     Page,
-    /// The form's endpoint answers as this server does.
+    /// The form's endpoint responds as this server does.
     Form,
     /// This inbox stored and processed the test submission.
     Intake,
@@ -52,10 +52,10 @@ pub enum Step {
     Certificate,
     Clock,
     Disk,
-    /// The records of the domain that mails come from.
+    /// The DNS records of the domain that mails are sent from.
     MailDomain,
     Digest,
-    /// The request to `ping_url` after a success.
+    /// The request to `ping_url` after a run without a failure.
     Ping,
 }
 
@@ -162,7 +162,7 @@ impl Report {
     }
 }
 
-/// `STEP SUBJECT: TEXT`.
+/// Formats a result as `STEP SUBJECT: TEXT`.
 impl fmt::Display for StepResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let space = if self.subject.is_empty() { "" } else { " " };
@@ -170,7 +170,7 @@ impl fmt::Display for StepResult {
     }
 }
 
-/// Durations as whole milliseconds.
+/// Serializes durations as whole milliseconds.
 mod milliseconds {
     use std::time::Duration;
 

@@ -34,7 +34,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// clock may have set the times of the files.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
 
-/// Everything that a run needs.
+/// The inputs of one canary run.
 pub(crate) struct Run<'a> {
     pub options: &'a CanaryOptions,
     pub store: &'a Store,
@@ -137,7 +137,7 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Finds the forms on the site's own pages. If this panics, returns only what the last run knew.
+    /// Finds the forms on the site's own pages. If this panics, returns only the results of the last run.
     async fn find_forms(&self) -> SiteForms {
         let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
         let origin = self.options.base_url.clone();
@@ -227,7 +227,7 @@ impl Run<'_> {
         let limit = self.limits.request;
         let timeouts =
             FetchTimeouts { resolve: limit, connect: limit, tls: limit, answer: limit, body: limit };
-        // The public address may be a private one, as seen from this machine.
+        // Allow private addresses (`true`): on this machine, the site's name may resolve to one.
         FetchClient::new(NameResolver::System, true, self.options.extra_roots.as_ref(), timeouts)
     }
 
@@ -408,7 +408,7 @@ fn not_sent(form: &Form) -> StepResult {
     step(Step::Form, form.name, Outcome::Skipped, "not sent, because of the fault above", Duration::ZERO)
 }
 
-/// The given steps of a connection as skipped. Leaves out [`Step::Tls`] for an `http` URL.
+/// Marks connection steps as skipped. Leaves out [`Step::Tls`] for an `http` URL.
 fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
     let is_tried = |kind: &&Step| **kind != Step::Tls || scheme == UrlScheme::Https;
     let skip = |kind: &Step| {
@@ -451,7 +451,7 @@ fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepRe
     steps
 }
 
-/// The form's example values, and the token.
+/// A JSON request body with the form's example values and the token.
 fn example_body(form: &Form, token: &str) -> String {
     let values = form.fields.iter().map(|field| (field.name.to_owned(), json!(field.example_value())));
     let mut body: Map<String, Value> = values.collect();
@@ -463,7 +463,7 @@ fn is_ok(steps: &[StepResult]) -> bool {
     steps.iter().all(|step| step.outcome != Outcome::Failed)
 }
 
-/// A time limit in words: `5 minutes`, or `90 s` if it is not a multiple of a minute or at most one minute.
+/// Formats a time limit: `5 minutes`, or `90 s` if it is at most one minute or not in whole minutes.
 fn minutes(limit: Duration) -> String {
     match limit.as_secs() {
         seconds if seconds % 60 == 0 && seconds > 60 => format!("{} minutes", seconds / 60),

@@ -20,9 +20,9 @@ use frontdesk_deliver::canary::{CanaryLink, Receivers, fault_notification};
 use frontdesk_inbox::store::{Store, StoreError};
 use frontdesk_process::panics;
 
-/// The longest sleep before the clock is read again, because it may have been set.
+/// Maximum sleep before the clock is read again, because the clock may be adjusted meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// The delay before another attempt after an error of the database.
+/// The delay before another attempt after a database error.
 const STORE_RETRY: Duration = Duration::from_secs(10);
 /// How long the channels have to accept the notification of an outage.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_mins(5);

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use frontdesk_convert::{HtmlElement, HtmlTree, Selector, Url, parse_url};
 use frontdesk_forms::Form;
 
-/// Names of controls with this prefix belong to the theme and to the form's script, not to a form.
+/// Prefix of controls that belong to the theme and to the form's script, not to the form definition.
 const OWN_PREFIX: &str = "desk_";
 
-/// The parts of a page that the check of forms needs.
+/// The parts of a page that the form check needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageContent {
     pub title: String,
@@ -27,7 +27,7 @@ pub(crate) struct PageContent {
 pub(crate) struct ShownForm {
     pub action: FormAction,
     pub is_post: bool,
-    /// The name of the form in the attribute `data-frontdesk`.
+    /// The form's name in its attribute `data-frontdesk`.
     pub attribute: Option<String>,
     /// The names of the form's controls, and whether a browser requires a value for each.
     pub controls: BTreeMap<String, bool>,
@@ -80,7 +80,7 @@ impl PageContent {
     }
 }
 
-/// Browsers neither show nor send what is in a `<template>`.
+/// Whether an element is in a `<template>`, whose content browsers neither show nor send.
 fn is_in_template(element: HtmlElement<'_>) -> bool {
     element.ancestors().any(|outer| outer.name() == "template")
 }
@@ -105,7 +105,7 @@ fn read_form(form: HtmlElement<'_>, controls: &[HtmlElement<'_>], addresses: &Ad
     }
 }
 
-/// Resolves the addresses on a page (RFC 3986 §5).
+/// Resolves relative URLs on a page (RFC 3986 §5).
 struct Addresses {
     site: Option<Url>,
     base: Option<Url>,
@@ -149,18 +149,18 @@ impl ShownForm {
         matches!(&self.action, FormAction::Path(path) if path == form.path)
     }
 
-    /// Whether the page marks this as `form`: with the attribute or, if there is none, with the address.
+    /// Whether the page marks this form as `form`: by `data-frontdesk` or, without it, by the address.
     pub(crate) fn is_marked_as(&self, form: &Form) -> bool {
         self.attribute.as_deref() == Some(form.name) || self.attribute.is_none() && self.sends_to(form)
     }
 
-    /// Whether this has controls for all fields that `form` requires. False if `form` requires none.
+    /// Whether this form has controls for all fields that `form` requires. False if `form` requires none.
     pub(crate) fn has_required_fields_of(&self, form: &Form) -> bool {
         let mut required = form.fields.iter().filter(|field| field.required).peekable();
         required.peek().is_some() && required.all(|field| self.controls.contains_key(field.name))
     }
 
-    /// Whether all controls of this are fields of `form`, apart from those with [`OWN_PREFIX`].
+    /// Whether all controls of this form, apart from those with [`OWN_PREFIX`], are fields of `form`.
     pub(crate) fn has_only_fields_of(&self, form: &Form) -> bool {
         self.controls.keys().all(|name| name.starts_with(OWN_PREFIX) || form.field(name).is_some())
     }

@@ -47,14 +47,14 @@ pub(crate) struct SiteForms {
     /// The pages with a form, in the order of their paths.
     pub pages: Vec<(SitePage, PageContent)>,
     pub senders: FormSenders,
-    /// Faults of pages of this server itself.
+    /// Faults in the pages of this server itself.
     pub faults: Vec<StepResult>,
     /// The subjects of pages with a form, for the next run: those that show it now, and those that have lost
     /// it.
     pub known: Vec<String>,
 }
 
-/// The subject of the step of a form on a page.
+/// The subject of the step that checks a form on a page.
 pub(crate) fn subject(path: &str, form: &Form) -> String {
     format!("{path} {}", form.name)
 }
@@ -146,12 +146,12 @@ fn has(page: &SitePage, text: &str) -> bool {
     memmem::find(&page.html, text.as_bytes()).is_some()
 }
 
-/// Whether a page has the attribute or the address of a form.
+/// Whether a page contains the attribute `data-frontdesk` or the path of a form's endpoint.
 fn is_marked(page: &SitePage, forms: &[&Form]) -> bool {
     has(page, "data-frontdesk=") || forms.iter().any(|form| has(page, form.path))
 }
 
-/// Whether the names of all fields that a form requires are on the page.
+/// Whether a page contains the names of all required fields of at least one form.
 fn may_look_like_one(page: &SitePage, forms: &[&Form]) -> bool {
     forms
         .iter()

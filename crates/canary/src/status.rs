@@ -46,7 +46,7 @@ pub(crate) fn next(
     (status, change)
 }
 
-/// The failed steps without their texts, which may quote other servers: for the log.
+/// Lists the failed steps for the log, without their texts, which may quote other servers.
 pub(crate) fn failed_steps(report: &Report) -> String {
     let names = report.failures().map(|failed| format!("{} {}", failed.step, failed.subject));
     names.collect::<Vec<String>>().join(", ")

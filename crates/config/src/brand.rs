@@ -4,7 +4,7 @@ use super::reader::{Reader, requests};
 use super::value::{self, Raw};
 use frontdesk_site::{BrandOptions, Color};
 
-/// Reads `[brand]`. The files are checked when the site loads.
+/// Reads `[brand]`. The files that its keys name are checked when the site loads.
 pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     let mut file = |name, example, documentation| {
         let file = r.get(requests(name).with_example(example), "", documentation, parse_asset);

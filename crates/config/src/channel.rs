@@ -250,7 +250,7 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
 
-/// The value of `body`. The bodies for Telegram and ntfy also need other keys.
+/// The value of the key `body`. The formats for Telegram and ntfy need further keys.
 enum BodyFormat {
     Body(WebhookBody),
     Telegram,
@@ -470,7 +470,7 @@ fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     if is_id || is_name { Ok(text) } else { Err(expected.to_owned()) }
 }
 
-/// Parses at most two keys, or none. The error does not quote them.
+/// Parses a list of up to two signing keys. The error does not quote them.
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
@@ -478,18 +478,18 @@ fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     items.into_iter().map(key).collect()
 }
 
-/// The value of `to`.
+/// The value of the key `to`, which sets the recipients of mails.
 enum Recipients {
     All(Vec<String>),
     /// The name of a field, and the recipients for each of its values as text.
     ByValue(String, Vec<(String, Vec<String>)>),
 }
 
-/// Parses a list of addresses, or a table of one field with a table of its values, among them `*`.
+/// Parses a list of addresses, or a table `{ FIELD = { VALUE = ADDRESSES } }` with a value `*`.
 fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     let from_text;
     let raw = match raw.as_text().filter(|text| text.starts_with('{')) {
-        // The environment has only text, so a table there is text in TOML.
+        // A variable or a flag contains the table as TOML text.
         Some(text) => {
             from_text = DeValue::parse(text).map(|value| Raw::from_toml(value.get_ref()));
             from_text.as_ref().unwrap_or(raw)

@@ -8,7 +8,7 @@ use super::toml_folder;
 use frontdesk_forms::{Form, FormFile, FormSet, MAX_FORMS};
 use frontdesk_site::fault::Fault;
 
-/// The folder of the definitions, within the site's folder.
+/// The folder of the form definitions, within the site's folder.
 pub const FORMS_FOLDER: &str = "forms";
 /// The table of the configuration keys for forms, `forms.NAME.…`.
 const KEYS: &str = "forms";
@@ -26,7 +26,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
         }
     };
     let mut forms: Vec<&'static Form> = FormSet::built_in().iter().collect();
-    // The form that uses each operation id. Agents would see two forms with the same id as one tool.
+    // The form that uses each operation ID. IDs must differ, or agents would see two forms as one tool.
     let mut operations: BTreeMap<&'static str, &'static str> =
         forms.iter().map(|form| (form.operation_id, form.name)).collect();
     let mut faulty: Vec<String> = Vec::new();
@@ -59,13 +59,13 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
         }
     }
     for name in faulty.iter().filter(|name| FormSet::built_in().named(name).is_none()) {
-        // The keys of a form that is left out are not read: do not report them as unknown.
+        // The keys of a faulty form are not read; skip them, or they would be reported as unknown.
         r.in_table(format!("{KEYS}.{name}."), Reader::skip_table);
     }
     FormSet::new(forms).with_faulty(faulty)
 }
 
-/// Reads the definition in one file. `None`, after recording the faults, if it has any.
+/// Reads the definition in one file. If the file has faults, records them and returns `None`.
 fn read_file(r: &mut Reader<'_>, folder: &Path, name: &str, place: &str) -> Option<FormFile> {
     let text = toml_folder::read(folder, name);
     let file = match (text, FormSet::built_in().named(name)) {

@@ -18,15 +18,15 @@ const MAX_ORIGINS: usize = 100;
 
 /// The values of `[forms]` that other parts of the server need.
 pub(super) struct FormValues {
-    /// The time within which a message with the same content as another one is a repeat.
+    /// The time window in which a second message with the same content counts as a duplicate.
     pub duplicate_window: Duration,
-    /// The keys of mails to visitors, whose texts are read with the channels.
+    /// The keys for mails to visitors. The mails' texts are read together with the channels.
     pub visitor: VisitorKeys,
-    /// The retention of forms with one of their own.
+    /// The retention periods of forms that have their own.
     pub retention: BTreeMap<String, Option<Duration>>,
-    /// The texts of replies to the submissions of forms that have one of their own.
+    /// The reply texts of forms that have their own.
     pub replies: BTreeMap<String, ReplyTemplate>,
-    /// The quotas per minute and per hour of forms with at least one of their own.
+    /// The quotas per minute and per hour of forms that have at least one of their own.
     quotas: BTreeMap<String, [Option<u32>; 2]>,
 }
 
@@ -119,7 +119,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
         |raw| parse_reply(raw, form),
     );
     values.replies.extend(reply.map(|reply| (form.name.to_owned(), reply)));
-    // Last, because `limits` is a table of its own in the complete file.
+    // Read `limits` last, because it is a table of its own in the complete file.
     let per_minute = r.get(
         requests(key("limits.per_minute")),
         "auto",

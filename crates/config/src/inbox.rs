@@ -19,11 +19,11 @@ const MAX_USERS: usize = 100;
 pub(super) struct InboxValues {
     /// The address of the web interface, if it is enabled.
     pub(super) listen: Option<Address>,
-    /// The options, except those of other sections.
+    /// The options of the web interface, except those that other sections set.
     pub(super) options: DeskOptions,
     /// The channel whose mail server sends login links; `None` for the first SMTP channel.
     mail: Option<String>,
-    /// When users get the daily mail.
+    /// The time of day at which users get the daily mail.
     digest_at: Option<jiff::civil::Time>,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     InboxValues { listen, options, mail, digest_at }
 }
 
-/// Reads the names of the web interface, and the users and proxies that may log in.
+/// Reads the host names of the web interface, and the users and proxies that may log in.
 fn read_access(r: &mut Reader<'_>) -> DeskOptions {
     DeskOptions {
         hosts: r.get(
@@ -223,7 +223,7 @@ fn parse_user(text: &str) -> Result<User, String> {
     Ok(User { address: address.to_ascii_lowercase(), role })
 }
 
-/// Parses the name of a header. Refuses names that browsers or HTTP give a meaning.
+/// Parses the name of a header. Refuses names whose meaning browsers or HTTP define.
 fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
     /// Headers that browsers set, or whose meaning HTTP defines.
     const RESERVED: [&str; 6] =

@@ -42,7 +42,7 @@ pub enum Effect {
 }
 
 impl ConfigKey {
-    /// A key without an example or other properties. [`Reader::get`] adds the documentation.
+    /// Creates a key without an example or other properties. [`Reader::get`] adds the documentation.
     fn new(effect: Effect, name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             name: name.into(),
@@ -78,7 +78,7 @@ pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
 }
 
 impl ConfigKey {
-    /// Shows this value, commented out, where all keys are documented.
+    /// Sets an example, which is shown commented out wherever all keys are documented.
     pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }

@@ -8,9 +8,9 @@ use super::toml_folder::{self, EXTENSION};
 use frontdesk_screening::Lexicon;
 use frontdesk_site::fault::Fault;
 
-/// The folder of the files, within the site's folder.
+/// The folder of the lexicon files, within the site's folder.
 pub const LEXICON_FOLDER: &str = "screening";
-/// The table of keys with which faults in these files are reported.
+/// The configuration table that faults in lexicon files refer to.
 const KEYS: &str = "screening";
 
 /// Reads the files, and builds the lexicon. Records faults, and leaves out files that cannot be read. Without

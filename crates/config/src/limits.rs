@@ -40,7 +40,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
         ),
         per_hour: r.get(requests("limits.network_per_hour"), "3000", "", quota()),
     };
-    // Even the smallest budget admits a body of maximum size.
+    // Every budget must admit at least one body of maximum size.
     let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,

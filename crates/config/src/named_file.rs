@@ -22,7 +22,7 @@ pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
     }
-    // Editors on Windows write a byte order mark.
+    // Remove the byte order mark that editors on Windows write.
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }

@@ -18,7 +18,7 @@ use super::value::{ParseResult, Raw, parse_line};
 use frontdesk_site::PrivatePath;
 use frontdesk_site::fault::{Fault, Placed, closest};
 
-/// The message about a variable that has our prefix but belongs to no key.
+/// The message about an environment variable with [`PREFIX`] that matches no key.
 const UNKNOWN_VARIABLE: &str = "unknown environment variable";
 
 /// Prefix of every environment variable that sets a key.
@@ -54,7 +54,7 @@ pub(super) struct Reader<'a> {
     /// The keys with secret values, by the file that holds the values: `None` for the configuration file, or
     /// the path that an environment variable names.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
-    /// The keys whose values were replaced by the default.
+    /// The keys whose values were faulty and were replaced by the default.
     unusable: Vec<String>,
     syntax: SyntaxFaults,
     faults: Vec<Fault>,
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     ) -> T {
         key.name = format!("{}{}", self.table, key.name).into();
         key.documentation = documentation;
-        // Converts the default to the type that it has in the file.
+        // Convert the default to the type that it would have in the file.
         let default = match default {
             "[]" => Raw::List(Vec::new()),
             "true" | "false" => Raw::Flag(default == "true"),
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         self.form_settings.insert(format!("forms.{form}.{key}"), (Raw::from_toml(value.get_ref()), origin));
     }
 
-    /// Records a fault.
+    /// Records a fault, which [`Reader::finish`] returns.
     pub(super) fn report(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
@@ -426,7 +426,7 @@ impl<'a> Reader<'a> {
                     let table_meant = closest(name, tables.iter().copied());
                     misspelled.extend(table_meant.map(|table| format!("{table}.")));
                     let known = table_meant.map(|table| format!("[{table}]"));
-                    // Without a suggestion, any table may be meant.
+                    // Without a suggestion, the fault refers to no table.
                     let fault = add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref());
                     Fault { key: table_meant.map(str::to_owned), ..fault }
                 }
@@ -442,7 +442,7 @@ impl<'a> Reader<'a> {
                     let known = closest(name, known.iter().copied()).or_else(elsewhere);
                     misspelled.extend(known.map(str::to_owned));
                     let fault = add_suggestion(fault(format!("unknown key `{name}`")), known);
-                    // Without a suggestion, any key of the table may be meant; above the first table, none.
+                    // Without a suggestion, the fault refers to the table, if the key is in one.
                     let meant = known.or(Some(table)).filter(|meant| !meant.is_empty());
                     Fault { key: meant.map(str::to_owned), ..fault }
                 }
@@ -499,7 +499,7 @@ pub(super) struct ReadResult {
     pub faults: Vec<Fault>,
 }
 
-/// Makes a path private. The reason is that `name`, a key or a variable, names it.
+/// Marks a path as private, because `name`, a key or a variable, refers to it.
 fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }
@@ -516,7 +516,7 @@ fn is_channel_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
 }
 
-/// Adds the hint that `known` may be meant, if there is such a name.
+/// Adds a hint with the name `known`, if there is one, as a suggestion.
 fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),

@@ -17,10 +17,10 @@ pub const MAX_CASES: usize = 10_000;
 /// Maximum number of combinations without a channel that one warning names.
 const MAX_NAMED: usize = 3;
 
-/// The forms whose submissions a channel takes.
+/// The forms whose submissions a channel receives.
 pub(super) struct ChannelForms {
     pub forms: Vec<&'static Form>,
-    /// Whether the files of all these forms are valid. Otherwise they may have any fields with any values.
+    /// Whether the files of all these forms are valid. If not, fields and values cannot be checked.
     pub is_complete: bool,
 }
 
@@ -174,12 +174,12 @@ pub(super) fn read_recipients(
     Some(found)
 }
 
-/// The sets of fields that a form accepts.
+/// The sets of fields that a form accepts: its fields, and the alternative ones if there are any.
 fn shapes(form: &Form) -> impl Iterator<Item = &[Field]> {
     [Some(form.fields.as_slice()), form.alternative.as_deref()].into_iter().flatten()
 }
 
-/// Whether submissions of this shape may have the value.
+/// Whether a submission with these fields may have this value in the field `name`.
 fn accepts(shape: &[Field], name: &str, value: &FieldValue) -> bool {
     shape.iter().any(|field| field.name == name && field.normal_value(value).is_some())
 }
@@ -278,7 +278,7 @@ fn is_exhausted(field: &Field, values: &[FieldValue]) -> bool {
             || field.kind.has_options() && field.options.iter().all(is_named))
 }
 
-/// The values of a combination in words: `plan = "Team", seats = another`.
+/// Describes the values of a combination, such as `plan = "Team", seats = another`.
 pub fn describe_case_values(values: &[(&'static str, Option<FieldValue>)]) -> String {
     let describe = |(name, value): &(&'static str, Option<FieldValue>)| {
         let value = value.as_ref().map_or_else(|| "another".to_owned(), describe_value);
@@ -287,7 +287,7 @@ pub fn describe_case_values(values: &[(&'static str, Option<FieldValue>)]) -> St
     values.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
-/// The value as in `when`.
+/// Formats a value as it is written in `when`.
 fn describe_value(value: &FieldValue) -> String {
     match value {
         FieldValue::Text(text) => format!("{text:?}"),

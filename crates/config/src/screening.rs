@@ -97,7 +97,7 @@ pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
     url.map(|url| RspamdOptions { url, password, timeout })
 }
 
-/// Parses the names of signals. Refuses those that always hold a submission, which other keys switch off.
+/// Parses names of signals. Refuses signals that always hold a submission: other keys disable them.
 fn parse_signals(raw: &Raw) -> ParseResult<Vec<Signal>> {
     let can_be_ignored = |signal: &Signal| signal.points().is_some();
     let names: Vec<&str> = Signal::ALL.into_iter().filter(can_be_ignored).map(Signal::name).collect();

@@ -9,7 +9,7 @@ use frontdesk_site::fault::Fault;
 #[derive(Debug, Clone)]
 pub(super) struct SecretFile {
     pub(super) path: PathBuf,
-    /// The name in fault messages.
+    /// The name of the file in fault messages.
     pub(super) place: String,
     /// The configuration keys whose secret values the file holds; at least one.
     pub(super) keys: Vec<String>,

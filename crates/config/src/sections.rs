@@ -143,7 +143,7 @@ impl Config {
         config
     }
 
-    /// Reports what sections contradict in each other, or lack.
+    /// Reports contradictions between sections, and values that are missing.
     fn check(&self, r: &mut Reader<'_>) {
         self.check_texts(r);
         self.check_folders(r);
@@ -285,7 +285,7 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
     (pages, security_email)
 }
 
-/// The options of the inbox's web interface, with what other sections configure.
+/// Adds values from other sections to the options of the inbox's web interface.
 fn complete_desk(
     desk: DeskOptions,
     pages: &PagesOptions,
@@ -305,7 +305,7 @@ fn complete_desk(
     }
 }
 
-/// The requests of a source per minute and per hour that documentation names; `None` without limits.
+/// The quotas of one source per minute and per hour, for the site's documentation; `None` without limits.
 fn shown_quotas(limits: &LimitValues) -> Option<(u32, u32)> {
     let quota = limits.requests.source;
     limits.requests.enabled.then_some((quota.per_minute, quota.per_hour))
@@ -319,7 +319,7 @@ fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
     pages.form_set = forms;
 }
 
-/// The options of the intake that say how long submissions are kept, and for whom they are encrypted.
+/// The options of the intake: how long submissions are kept, and to which recipient they are encrypted.
 fn kept_as(maintenance: &MaintenanceOptions) -> IntakeOptions {
     IntakeOptions {
         retention: maintenance.retention,

@@ -118,7 +118,7 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
     WebOptions { http, count_views, ..WebOptions::default() }
 }
 
-/// Reads the trusted proxies, and how they name the client.
+/// Reads the trusted proxies, and the header in which they name the client.
 fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
     let forwarded_headers =
         [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
@@ -147,7 +147,7 @@ fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
     );
 }
 
-/// Reads how long a shutdown drains, and then waits for open requests.
+/// Reads how long a shutdown drains connections, and then waits for open requests.
 fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
     http.drain = r.get(
             requests("server.drain"),
@@ -161,7 +161,7 @@ fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
         r.get(deliveries("server.shutdown_grace"), "10s", "", value::duration(timeout_range(0)));
 }
 
-/// Reads the timeouts of connections and requests, which share one documentation.
+/// Reads the timeouts of connections and requests, which share one documentation text.
 fn read_timeouts(r: &mut Reader<'_>) -> Timeouts {
     Timeouts {
         first_byte: r.get(

@@ -59,7 +59,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The parts that are equal in two settings with the same value. Their origins may differ.
+    /// The key's name and value: two settings with the same identity may still have different origins.
     pub(super) fn identity(&self) -> (&str, &Raw) {
         (&self.key.name, &self.raw)
     }

@@ -83,7 +83,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
     }
 }
 
-/// Reads the language of pages, and all languages, which must contain it.
+/// Reads the language of the pages, and the list of all languages, which must contain it.
 fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
     let language = r.get(
         deliveries("site.language"),
@@ -106,7 +106,7 @@ fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
     (language, languages)
 }
 
-/// Reads the exceptions for files that look private. `None` if there are none.
+/// Reads the files to publish although they look private. `None` if there are none.
 fn read_publish(r: &mut Reader<'_>) -> Option<Placed<Vec<String>>> {
     let publish = r.get(
         requests("site.publish").with_example("[\"static/sample.sqlite\", \".nojekyll\"]"),
@@ -200,7 +200,7 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
                 FooterLink { title: Some(title.as_text()?.to_owned()), href: href.as_text()?.to_owned() }
             }
         };
-        // Other links would be relative to the page that shows the footer, or would have no title.
+        // Refuse relative links, because pages at any depth show the footer, and URLs without a title.
         (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
     };
     let read_group = |group: &Raw| {

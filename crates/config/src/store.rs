@@ -33,7 +33,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (PathBuf, DatabaseUrl, MaintenanceOpti
     (data_dir, url, read_maintenance(r))
 }
 
-/// Reads the time of day at which the team gets a digest. `None` if it gets none.
+/// Reads the time of day at which the team gets a digest. `None` disables the digest.
 pub(super) fn read_digest(r: &mut Reader<'_>) -> Option<jiff::civil::Time> {
     r.get(
         deliveries("digest.at"),
@@ -49,7 +49,7 @@ pub(super) fn parse_url(url: &str, data_dir: &Path) -> Result<DatabaseUrl, Strin
     value::database_url(&Raw::Text(url.to_owned())).map(|url| resolve_path(data_dir, url))
 }
 
-/// Returns a parser for a retention period; `None` for ever.
+/// Returns a parser for a retention period; `None` means forever.
 pub(super) fn retention() -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
     value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION))
 }

@@ -54,7 +54,7 @@ impl SyntaxFaults {
 struct SourceLines<'a>(Vec<&'a str>);
 
 impl SourceLines<'_> {
-    /// The text of a line without white space at both ends; empty if there is no such line.
+    /// The text of a line without white space at both ends; empty if the line does not exist.
     fn line(&self, number: usize) -> &str {
         self.0.get(number - 1).copied().unwrap_or_default().trim()
     }
@@ -68,7 +68,7 @@ impl SourceLines<'_> {
         }
     }
 
-    /// The line of the header above a line, or of the line itself if it is a header.
+    /// The number of the nearest table header at or above a line.
     fn header(&self, number: usize) -> Option<usize> {
         (1..=number).rev().find(|number| self.line(*number).starts_with('['))
     }
@@ -88,7 +88,7 @@ impl SourceLines<'_> {
         Some(fault.hint("change it there, and remove this one"))
     }
 
-    /// The key and the value of a line whose value begins like text without quotes.
+    /// The key and the value of a line if the value begins with a letter, like text without quotes.
     fn unquoted(&self, number: usize) -> Option<(&str, &str)> {
         let (key, value) = self.line(number).split_once('=')?;
         let value = value.split(" #").next().unwrap_or_default().trim();

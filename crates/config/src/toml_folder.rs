@@ -27,7 +27,7 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The text of the file with this name without extension. The error says why it cannot be read.
+/// Reads the file `name` plus [`EXTENSION`] in a folder. The error says why it cannot be read.
 pub(super) fn read(folder: &Path, name: &str) -> Result<String, String> {
     let text = named_file::read_text(&folder.join(format!("{name}{EXTENSION}")));
     let text = text.map_err(|error| error.to_string())?;

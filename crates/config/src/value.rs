@@ -188,7 +188,7 @@ pub(super) fn parse_items<T>(
     items.ok_or_else(|| expected.to_owned())
 }
 
-/// Parses a list of at most `max` items. The error names the first wrong item, and the reason.
+/// Parses a list of at most `max` items. The error names the first invalid item, and the reason.
 pub(super) fn parse_list<T, E: Display>(
     raw: &Raw,
     expected: &str,

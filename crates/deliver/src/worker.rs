@@ -123,9 +123,7 @@ impl DeliveryWorker {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!(
-                "the delivery thread panicked before it was stopped; the next start repeats unfinished attempts"
-            );
+            tracing::error!("the delivery thread panicked; the next start repeats unfinished attempts");
         }
     }
 }

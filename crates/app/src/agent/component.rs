@@ -181,7 +181,7 @@ fn normalize_encoding(text: &str) -> String {
             _ => byte,
         });
     }
-    // Form fields are text, so invalid UTF-8 is replaced before encoding.
+    // Replace invalid UTF-8 and percent-encode the rest again: form fields are text.
     let encode = |byte: u8| match byte {
         b'*' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),

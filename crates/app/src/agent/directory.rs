@@ -27,15 +27,15 @@ pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory, a JWK set.
 pub const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
 
-/// How long fetched keys are fresh by default, and the bounds on `max-age`, in seconds.
+/// How long fetched keys stay fresh without `max-age`, in seconds. The next two constants bound `max-age`.
 const USUAL_LIFETIME: i64 = 60 * 60;
 const SHORTEST_LIFETIME: i64 = 5 * 60;
 const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
 
-/// How long stale keys remain in use until a fetch succeeds, in seconds.
+/// The maximum time that stale keys remain in use while fetches fail, in seconds.
 const LONGEST_STALE: i64 = 24 * 60 * 60;
 
-/// The minimum wait between two fetches, and the maximum backoff after failures, in seconds.
+/// The minimum wait between two fetches, in seconds; failed fetches double it up to [`LONGEST_PAUSE`].
 const PAUSE: i64 = 60;
 const LONGEST_PAUSE: i64 = 60 * 60;
 

@@ -78,7 +78,7 @@ struct JwkSet {
     keys: Vec<serde_json::Value>,
 }
 
-/// `kid` is ignored: keys are identified by their thumbprints, which an agent cannot choose freely.
+/// A key in a JWK set. Its `kid` is ignored: the thumbprint, which an agent cannot choose, is the key ID.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -147,7 +147,7 @@ impl AgentKey {
         &self.id
     }
 
-    /// Whether this is an example key of RFC 9421.
+    /// Whether this is an example key of RFC 9421, whose private key is public.
     pub fn is_example(&self) -> bool {
         EXAMPLE_KEYS.contains(&self.id())
     }

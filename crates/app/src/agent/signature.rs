@@ -70,7 +70,7 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
-    /// Parses the signature with this label, and computes the bytes that it signs. It must cover the host.
+    /// Parses the signature with this label, which must cover the host, and computes the bytes that it signs.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,
@@ -162,7 +162,7 @@ fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<
     let members: Dictionary = Parser::new(&header).parse().map_err(|_| SignatureError::Malformed)?;
     let member = match covered.params.get("key") {
         Some(key) => members.get(key.as_string().ok_or(SignatureError::Components)?.as_str()),
-        // The whole header is covered: use the member with this signature's label, or the only member.
+        // Without a `key` parameter, use the member with the signature's label, or else the only member.
         None => members.get(label).or_else(|| members.values().next().filter(|_| members.len() == 1)),
     };
     match member.ok_or(SignatureError::Components)? {

@@ -11,7 +11,7 @@ const TICKS_A_SECOND: f64 = 100.0;
 /// Writes the standard process metrics that Prometheus client libraries export. Blocks to read `/proc`.
 pub(super) fn write_process(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
-        // Exclude the descriptor that reads this directory.
+        // Do not count the descriptor that `read_dir` opened.
         let open = descriptors.count().saturating_sub(1);
         out.single("process_open_fds", open);
     }

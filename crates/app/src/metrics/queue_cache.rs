@@ -24,9 +24,9 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub(super) struct QueueCount {
-    /// `None` if the inbox could not be read.
+    /// The state of the queue; `None` if the inbox could not be read.
     pub(super) queue: Option<Arc<Queue>>,
-    /// The result of the canary's last run. `None` before the first one.
+    /// The result of the canary's last run; `None` before the first run.
     pub(super) canary: Option<Arc<CanaryStatus>>,
     /// The wall-clock time of the count.
     pub(super) at: Timestamp,
@@ -35,7 +35,7 @@ pub(super) struct QueueCount {
 }
 
 impl QueueCount {
-    /// Counts in the database, which blocks. A failure to read it is not logged: the count is then empty.
+    /// Counts the queue in the database, which blocks. An error is not logged, and leaves the counts `None`.
     fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
         let found =

@@ -83,7 +83,7 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-/// Writes the counters of the site's forms, of former forms, and of those that have no counters of their own.
+/// Writes the counters of the site's forms and former forms, and the shared counter of all further forms.
 fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     let names = &metrics.shared.form_names;
     // Give each form its counters, so that it is reported with zeros before its first submission.
@@ -136,7 +136,7 @@ fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     family.histogram(None, &rate_limiter::BOUNDS, &shared.durations, shared.took);
 }
 
-/// Writes the state of the inbox. Without a count, only whether it is writable and readable.
+/// Writes the state of the inbox. If `count` is `None`, writes only whether it is writable and readable.
 fn write_inbox(out: &mut Exposition, app: &AppState, count: Option<&QueueCount>, now: Timestamp) {
     out.single("frontdesk_inbox_writable", u8::from(app.store.health().is_ok()));
     let queue = count.and_then(|count| count.queue.as_deref());

@@ -16,7 +16,7 @@ pub(super) fn referring_host<'b>(
     let rest = strip_prefix(referer, b"https://").or_else(|| strip_prefix(referer, b"http://"))?;
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
     let authority = &rest[..end];
-    // The part before `@` may be the name of a person.
+    // Ignore URLs with user info: the part before `@` may be a person's name.
     if authority.contains(&b'@') {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn referring_host<'b>(
     if host.is_empty() || !host.iter().all(is_valid) {
         return None;
     }
-    // Only IPv4 addresses end in a number (WHATWG URL, "ends in a number").
+    // Return no name for an IPv4 address: no other host ends in a number (WHATWG URL).
     if host.rsplit(|byte| *byte == b'.').next().is_some_and(|last| last.iter().all(u8::is_ascii_digit)) {
         return Some("");
     }

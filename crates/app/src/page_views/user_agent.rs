@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentClass {
     Browser,
-    /// Reads pages for a language model: to train it, to search for it, or because a user asked it to.
+    /// A client that reads pages for a language model: for training, for search, or at a user's request.
     Ai,
     /// The crawler of a search engine.
     Search,
@@ -43,7 +43,7 @@ const fn counted(class: AgentClass, name: &'static str) -> CountedAgent {
 
 use AgentClass::{Ai, Search};
 
-/// First the groups, then clients whose product name equals `name`, regardless of case.
+/// All counted agents: the groups first, then clients by product name (`name`, regardless of case).
 const AGENTS: [CountedAgent; GROUPS + 35] = [
     counted(AgentClass::Unknown, "unknown"),
     counted(AgentClass::Browser, "browser"),

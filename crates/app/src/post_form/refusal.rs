@@ -10,19 +10,19 @@ use frontdesk_forms::parse::Rejection;
 use frontdesk_http::{ReadError, RequestId, X_REQUEST_ID};
 use frontdesk_process::disk::SMALL_BODY_BYTES;
 
-/// `Retry-After` in seconds for large submissions while disk space is low: a guess.
+/// `Retry-After` in seconds for large submissions while disk space is low. The value is an estimate.
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
 /// The reason why the response to a submission is not 200.
 #[derive(Debug)]
 pub(crate) enum FormRefusal {
     Method,
-    /// The source or its network exceeds a rate limit, for this many more seconds.
+    /// The source or its network exceeds a rate limit. Contains the wait in seconds.
     TooMany(u64),
-    /// The source or its network exceeds its byte budget, for this many more seconds.
+    /// The source or its network exceeds its byte budget. Contains the wait in seconds.
     OverBudget(u64),
     MediaType,
-    /// An HTML form whose browser does not say that the form is on this site.
+    /// The request's headers do not show that the HTML form is on this site.
     OtherSite,
     Slow,
     Broken,
@@ -67,7 +67,7 @@ impl FormRefusal {
             Self::TooMany(seconds) | Self::OverBudget(seconds) => {
                 headers.insert(RETRY_AFTER, HeaderValue::from(*seconds))
             }
-            // Include the id, so that operators can find a reported failure in the log.
+            // Include the request ID, so that operators can find a reported failure in the log.
             Self::NotStored(id) | Self::LowDisk(id) | Self::NotConfirmed(id) => {
                 headers.insert(X_REQUEST_ID, id.0.clone())
             }
@@ -88,7 +88,7 @@ impl FormRefusal {
                 "Too much data was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
                 plural(seconds)
             ),
-            // Name only JSON: whether HTML forms are accepted depends on the configuration.
+            // Name only JSON, because the configuration decides whether HTML forms are accepted.
             Self::MediaType => {
                 "The Content-Type is missing or not accepted. Send a JSON object as `application/json`."
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{MAX_SCHEMAS, OpenApi};
 
-/// The value of strings without a format, cut or padded with dots to the permitted length.
+/// The sample for strings without a format, truncated or padded with dots to the permitted length.
 const TEXT: &str = "frontdesk audit: this is a test";
 
 impl OpenApi {
@@ -83,12 +83,12 @@ fn sample_text(schema: &Value, name: &str) -> Option<String> {
         _ => Some(text.to_owned()),
     };
     let pattern = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
-    // A pattern that cannot be read may forbid the text.
+    // Return no sample if the pattern is not supported, because the text may not match it.
     let pattern = Regex::new(pattern).ok()?;
     text.filter(|text| pattern.is_match(text))
 }
 
-/// The minimum, otherwise the maximum, otherwise 1. `None` for exclusive limits and `multipleOf`.
+/// The minimum, or else the maximum, or else 1. `None` if a limit is exclusive or `multipleOf` is set.
 fn sample_number(schema: &Value) -> Option<Value> {
     let hard_to_meet = ["exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
     if hard_to_meet.iter().any(|key| schema.get(key).is_some()) {

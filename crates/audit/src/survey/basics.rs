@@ -11,7 +11,7 @@ use crate::clients::{ANY, CHROME, PRODUCT_TOKEN};
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 
-/// Exchanges about the site as a whole. Sites at private addresses are asked for assets only.
+/// Exchanges about the site as a whole. For a site at a private address, only assets are requested.
 #[derive(Default)]
 pub struct BasicsSurvey {
     /// Whether the site has a public address, so that its traffic crosses the internet.
@@ -56,7 +56,7 @@ pub enum AssetKind {
     Image,
 }
 
-/// The most files of the first page that are requested.
+/// Maximum number of the first page's files that are requested.
 const MAX_ASSETS: usize = 2;
 
 /// A second file is requested only if the budget has this many requests left: the groups that follow may need
@@ -114,7 +114,7 @@ async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
         };
         let Some(exchange) = ask(Method::HEAD).await else { break };
         let mut asset = Asset { kind, exchange };
-        // Some servers answer HEAD wrongly, so GET decides.
+        // Check a failure with GET, because some servers do not handle HEAD correctly.
         if asset.failure().is_some()
             && let Some(exchange) = ask(Method::GET).await
         {

@@ -21,7 +21,7 @@ use crate::xml;
 pub struct Basis {
     /// The URL that the operator named, after redirects.
     pub url: Url,
-    /// The redirects from the named URL, and the page.
+    /// The exchanges from the named URL through its redirects to the page.
     pub arrival: Vec<Arc<Exchange>>,
     pub robots: Arc<Exchange>,
     /// The rules of `robots.txt`; empty unless it is text with status 200.
@@ -46,18 +46,18 @@ pub struct Basis {
     pub tie: Option<Arc<Exchange>>,
 }
 
-/// The most URLs that are read of a sitemap.
+/// Maximum number of URLs that are read from a sitemap.
 pub const MAX_SITEMAP_URLS: usize = 50_000;
 
 impl Basis {
-    /// Whether any of the pages is served as Markdown to an agent that asks for it.
+    /// Whether any of the pages has negotiated Markdown.
     pub fn negotiates(&self) -> bool {
         self.pages.iter().any(|page| page.markdown.is_some())
     }
 
-    /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or
-    /// if the request for it or for `robots.txt` may not be sent. If a cache may have caused Markdown
-    /// there, reads the page at an unused URL.
+    /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or if
+    /// the request for it or for `robots.txt` may not be sent. If a cache may have caused Markdown there,
+    /// reads the page at a cache-busting URL.
     pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
         let arrival = arrive(client, target).await?;
         let last = arrival[arrival.len() - 1].clone();
@@ -94,14 +94,14 @@ impl Basis {
         Ok(basis)
     }
 
-    /// Fetches further pages, and each page as an agent at an unused address and at the address of its
+    /// Fetches further pages, and each page as an agent at a cache-busting URL and at the address of its
     /// Markdown. If Claude Code gets only HTML, tries [`MARKDOWN_ONLY`], and repeats the requests with it if
     /// it gets Markdown.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
         for mut exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
-            // Lists often name pages without the slash at the end, or with `.html`: follow one redirect.
+            // Follow one redirect: lists often name pages with `.html` or without their trailing slash.
             let target = redirect_target(&exchange).filter(|target| client.is_same_site(target));
             if let Some(target) = target.filter(|target| !self.has_page(target)) {
                 let request = Request::get(&target).accept(CHROME.accept);
@@ -131,7 +131,7 @@ impl Basis {
         }
     }
 
-    /// Requests each page as an agent, at an unused URL: at the page's own URL, a cache whose key lacks
+    /// Requests each page as an agent, at a cache-busting URL: at the page's own URL, a cache whose key lacks
     /// `Accept` would keep the Markdown for browsers. If the request for a page is not sent, the page keeps
     /// its earlier response.
     async fn ask_as_agent(&mut self, client: &Client, agent: WebClient) {
@@ -203,9 +203,9 @@ async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, Aud
     Ok(chain)
 }
 
-/// If a browser got Markdown at the URL of a page, reads the page at an unused URL instead, since a cache
-/// may have caused that. The result has the original URL. `None` if the response was not Markdown, or if
-/// the unused URL has no HTML either.
+/// If a browser got Markdown at the URL of a page, reads the page at a cache-busting URL instead, since a
+/// cache may have caused that. The result has the original URL. `None` if the response was not Markdown, or
+/// if the cache-busting URL has no HTML either.
 async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
     wrong.success().filter(|response| response.representation() == Representation::Markdown)?;
     let request = Request::get(&client.fresh(wrong.url())).accept(CHROME.accept);
@@ -214,12 +214,12 @@ async fn read_fresh(client: &Client, wrong: &Exchange) -> Option<Page> {
     Some(page)
 }
 
-/// The error of an audit that may not send a request for `what`.
+/// The error for an audit that is not allowed to send a request for `what`.
 fn unsent(what: &str, denial: &Denial) -> AuditError {
     AuditError::NotServed(format!("cannot request {what}: {denial}"))
 }
 
-/// Why a response is not the page that an audit needs.
+/// Describes why a response is not a page that can be audited.
 fn refusal(exchange: &Exchange) -> String {
     let url = exchange.url();
     let Some(response) = exchange.response() else { return format!("{url} gave no response") };

@@ -14,7 +14,7 @@ use crate::group::Group;
 use crate::language::{languages, other_languages};
 use crate::page::{Page, is_markdown};
 
-/// A path that exists on no site.
+/// An unknown path, which no site is expected to have.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
 /// The exchanges of the group caches. A field is empty if its requests were not sent: because the
@@ -24,13 +24,13 @@ pub struct CachesSurvey {
     /// The index of the page in [`Basis::pages`] whose URL was requested: the first one, unless only a
     /// later one has Markdown.
     pub page: usize,
-    /// Whether an agent may request addresses that others use: the responses at unused addresses show that
+    /// Whether an agent may request addresses that others use: the responses at cache-busting URLs show that
     /// no cache keeps its Markdown for browsers.
     pub is_agent_harmless: bool,
-    /// The responses to an agent, a browser and an agent at an unused address. Only the first, which is
+    /// The responses to an agent, a browser and an agent at a cache-busting URL. Only the first, which is
     /// that of the basis, if the site does not negotiate.
     pub agent_first: Vec<Arc<Exchange>>,
-    /// The responses to a browser, an agent and a browser at another unused URL.
+    /// The responses to a browser, an agent and a browser at one URL with a cache-busting query.
     pub browser_first: Vec<Arc<Exchange>>,
     /// The responses to a browser, an agent and a browser at the page's own address; the first is that of
     /// the basis. Only the browser's unless the agent is harmless, and no second browser unless the agent
@@ -50,18 +50,18 @@ pub struct CachesSurvey {
     /// The response to HEAD as an agent, at the address of the agent's response in the basis; only if the
     /// site negotiates.
     pub head_markdown: Option<Arc<Exchange>>,
-    /// The response to a browser, after redirects, at an address that does not exist, with an unused query.
+    /// The response to a browser, after redirects, at an unknown path with a cache-busting query.
     pub not_found_html: Option<Arc<Exchange>>,
-    /// The response to an agent at an address that does not exist, with another unused query than that of
-    /// the browser; only if the site negotiates.
+    /// The response to an agent at an address that does not exist, with another cache-busting query than that
+    /// of the browser; only if the site negotiates.
     pub not_found_markdown: Option<Arc<Exchange>>,
-    /// The response to a client that accepts only PDF, at an unused URL of the page; only if the site
+    /// The response to a client that accepts only PDF, at a cache-busting URL of the page; only if the site
     /// negotiates.
     pub not_acceptable: Option<Arc<Exchange>>,
-    /// The response to an agent at the address that redirected the first browser, with an unused query.
+    /// The response to an agent at the URL that redirected the first browser, with a cache-busting query.
     pub redirect_markdown: Option<Arc<Exchange>>,
     /// The response to a browser with other languages than the page's, at the address that the operator
-    /// named, with an unused query. Not sent if that address is no redirect and the page declares no
+    /// named, with a cache-busting query. Not sent if that address is no redirect and the page declares no
     /// versions.
     pub other_languages: Option<Arc<Exchange>>,
 }
@@ -71,7 +71,7 @@ impl CachesSurvey {
     /// for each redirect of the unknown address. If a page has Markdown for agents only at its own address,
     /// stores that response in `basis`.
     pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
-        // The first page does not show whether the site negotiates: a cache may have only its HTML.
+        // Use the first page with Markdown: for an earlier page, a cache may have only the HTML.
         let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
         let agent = basis.agent;
         let page = &mut basis.pages[index];
@@ -105,7 +105,7 @@ impl CachesSurvey {
         self.agent_first.iter().chain(&self.in_turn).any(|exchange| is_markdown(exchange))
     }
 
-    /// Why unused addresses cannot be judged, as a clause, if the site refuses or redirects them, both for
+    /// Why cache-busting URLs cannot be judged, as a clause, if the site refuses or redirects them, both for
     /// agents and for browsers. Other requests at them are then no evidence.
     pub fn fresh_refusal(&self) -> Option<String> {
         let refusal = |exchanges: &[Arc<Exchange>]| {
@@ -114,7 +114,7 @@ impl CachesSurvey {
         };
         refusal(&self.encodings)?;
         let status = refusal(&self.agent_first)?.as_u16();
-        Some(format!("the site answers {status} at the page's address with an unused query"))
+        Some(format!("the site answers {status} at the page's address with a cache-busting query"))
     }
 
     /// Requests the page's own address as an agent, and then as a browser if the agent got Markdown: a cache
@@ -131,7 +131,7 @@ impl CachesSurvey {
         }
     }
 
-    /// Whether the responses at unused addresses show that no cache keeps the Markdown of a page for
+    /// Whether the responses at cache-busting URLs show that no cache keeps the Markdown of a page for
     /// browsers: shared caches may not store it, both representations vary on `Accept`, or a cache that had
     /// the Markdown gave a browser the HTML.
     fn separates(&self, page: &Page) -> bool {
@@ -210,7 +210,7 @@ impl CachesSurvey {
         if let Some(agent) = &page.agent {
             self.head_markdown = head(basis.agent, agent).await;
         }
-        // Follows no redirect, which may lead to an address that others use.
+        // Do not follow redirects, whose target may be a URL that real clients request.
         let agent = request(&client.fresh(&unknown), basis.agent);
         self.not_found_markdown = client.send(Group::Caches, agent).await.ok();
         let pdf = Request::get(&client.fresh(&page.url)).accept("application/pdf");
@@ -221,10 +221,10 @@ impl CachesSurvey {
         }
     }
 
-    /// Sets `other_languages`, unless the named URL is no redirect and the page declares no versions.
+    /// Sets `other_languages` if the named URL redirects or the page declares language versions.
     async fn survey_languages(&mut self, client: &Client, basis: &Basis) {
         let [first, others @ ..] = &*basis.arrival else { return };
-        // Without a redirect and declared versions, a site hardly ever chooses a language.
+        // A site that neither redirects nor declares language versions hardly ever selects a language.
         if others.is_empty() && languages(&basis.pages[0]).is_empty() {
             return;
         }
@@ -234,12 +234,12 @@ impl CachesSurvey {
     }
 }
 
-/// An `ETag` without the mark of weak ones, as `If-None-Match` compares it (RFC 9110 §13.1.2).
+/// An `ETag` without the prefix `W/`: `If-None-Match` uses weak comparison (RFC 9110 §13.1.2).
 pub fn opaque_tag(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }
 
-/// Whether the client got a page as HTML, and no field shows a cache.
+/// Whether the response is HTML with status 200 and without evidence of a cache.
 fn is_html_of_origin(exchange: &Exchange) -> bool {
     exchange.success().is_some_and(|response| {
         response.representation() == Representation::Html && cache_evidence(response).is_none()

@@ -13,10 +13,10 @@ use crate::group::Group;
 use crate::openapi::OpenApi;
 use crate::page::parse_link_header;
 
-/// The most links of the API catalog that are requested, besides the description of the API.
+/// Maximum number of API catalog links that are requested, besides the API description.
 const MAX_CATALOG_LINKS: usize = 1;
 
-/// The most links that are read of the API catalog.
+/// Maximum number of links that are read from the API catalog.
 const MAX_TARGETS: usize = 100;
 
 /// The relations of the API catalog whose targets are documents. Those of `item` may be endpoints, which need
@@ -37,23 +37,23 @@ pub struct FilesSurvey {
     pub catalog_links: Vec<Arc<Exchange>>,
     /// The response to `/.well-known/agent-skills/index.json`.
     pub skills_index: Option<Arc<Exchange>>,
-    /// The first file in the index that has a digest.
+    /// The first skill file in the index that has a digest.
     pub skill: Option<SkillFile>,
-    /// The response to the URL of the API's description.
+    /// The response to the URL of the API description.
     pub openapi: Option<Arc<Exchange>>,
     pub openapi_source: OpenApiSource,
-    /// The description of the API, if it can be parsed and has a version of OpenAPI or Swagger.
+    /// The API description, if it can be parsed and names its version of OpenAPI or Swagger.
     pub api: Option<OpenApi>,
 }
 
-/// How the URL of the API's description was found.
+/// How the URL of the API description was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenApiSource {
     /// The API catalog links to the description.
     Catalog,
-    /// A page links to the description as `service-desc`, in HTML or in the field `Link`.
+    /// A page links to the description as `service-desc`, in HTML or in the `Link` header field.
     Page,
-    /// Nothing names a URL, so the audit tries `/openapi.json`.
+    /// The site declares no URL, so the audit tries `/openapi.json`.
     #[default]
     Guess,
 }
@@ -68,7 +68,7 @@ pub struct SkillFile {
 }
 
 impl FilesSurvey {
-    /// Sends the requests of the group: at most six, and one more for each redirect.
+    /// Sends the requests of the group `files`: at most six, and one more for each redirect.
     #[expect(clippy::disallowed_methods, reason = "rules compare expiry dates to the time of the survey")]
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> FilesSurvey {
         let now = Timestamp::now();

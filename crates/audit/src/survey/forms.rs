@@ -14,13 +14,13 @@ use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::openapi::{DescribedOperation, OpenApi};
 
-/// The most operations that are tested: one with GET, if there is one, and others with POST.
+/// Maximum number of operations that are tested: one with GET, if there is one, and others with POST.
 const MAX_OPERATIONS: usize = 2;
 
 /// The origin of the preflight request: one that no audited site trusts.
 pub(crate) const FOREIGN_ORIGIN: &str = "https://frontdesk-audit.example";
 
-/// The operations of the API, and their responses to the requests of the group forms.
+/// The operations of the API, and their responses to the requests of the group `forms`.
 #[derive(Default)]
 pub struct FormsSurvey {
     /// The first operation with GET that needs neither credentials nor parameters.
@@ -37,11 +37,11 @@ pub struct TestedGet {
     pub exchange: Arc<Exchange>,
 }
 
-/// The most described responses of an operation, and the most values in each.
+/// Maximum number of an operation's documented responses that are read; `MAX_VALUES` limits each of them.
 const MAX_RESPONSES: usize = 50;
 const MAX_VALUES: usize = 10_000;
 
-/// Whether a value, with all values in it, is smaller than the budget. Reduces the budget by its size.
+/// Whether a value, with all values nested in it, fits into the budget. Reduces the budget by their number.
 fn is_small(value: &Value, budget: &mut usize) -> bool {
     *budget = budget.saturating_sub(1);
     *budget > 0
@@ -66,12 +66,12 @@ impl DescribedResponses {
         DescribedResponses(resolved.collect())
     }
 
-    /// Whether the description names exactly this status.
+    /// Whether the description documents exactly this status, not only a range or `default`.
     pub fn documents_exactly(&self, status: StatusCode) -> bool {
         self.0.iter().any(|(name, _)| name == status.as_str())
     }
 
-    /// The description of a response with this status: the exact one, otherwise its range or `default`.
+    /// The documentation of a response with this status: the exact one, or else its range or `default`.
     pub fn documented(&self, status: StatusCode) -> Option<&Value> {
         let range = format!("{}XX", status.as_u16() / 100);
         [status.as_str(), &range, "default"].iter().find_map(|name| {
@@ -79,7 +79,7 @@ impl DescribedResponses {
         })
     }
 
-    /// The media types of the body with this status, as written; none if it has no body.
+    /// The documented media types of a response with this status; empty if it has no body.
     pub fn media_types(&self, status: StatusCode) -> Vec<&str> {
         let content = self.documented(status).and_then(|response| response.get("content")?.as_object());
         content.into_iter().flat_map(|content| content.keys().map(String::as_str)).collect()
@@ -142,7 +142,7 @@ impl FormsSurvey {
     }
 }
 
-/// The URL of an operation at its first server on this site, or why it is not tested, as a clause.
+/// The URL of an operation at its first server on this site. The error says why it is not tested.
 fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) -> Result<Url, String> {
     if api.needs_credentials(described.operation) {
         return Err("it needs credentials".to_owned());
@@ -164,7 +164,7 @@ async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
     let (request, responses) = gets.find_map(|described| {
         let responses = DescribedResponses::read(api, described.operation);
         let media_types = responses.media_types(StatusCode::OK).join(", ");
-        // A stream of events does not end.
+        // Skip event streams, which do not end.
         let is_tested = !media_types.is_empty() && !media_types.contains("event-stream");
         let url = locate(client, api, &described).ok()?;
         let is_tested = is_tested && !api.needs_parameters(&described);
@@ -185,7 +185,7 @@ async fn test(
     is_first: bool,
 ) -> TestedOperation {
     let operation = described.operation;
-    // A server that documents no body, or an optional one, may do its work no matter what it gets.
+    // Do not test an operation whose body is optional or undocumented: it may accept any request.
     let body = api.json_body(operation);
     let refuses_empty = body.is_some_and(|body| api.rejects_empty_object(body.schema));
     let is_tested = refuses_empty || body.is_some_and(|body| body.is_required);

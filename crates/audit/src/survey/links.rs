@@ -15,14 +15,14 @@ use crate::group::Group;
 use crate::language::languages;
 use crate::page::{Page, parse_link_header};
 
-/// The most further rounds while the budget has requests left. Each round follows one more link of each list.
+/// Maximum number of further rounds, each of which follows one more link of each list within the budget.
 const MAX_FURTHER_ROUNDS: usize = 9;
 
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
 /// redirects.
 const REQUESTS_PER_ROUND: usize = 6;
 
-/// The links that were followed. Each URL is requested once, for the first list that has it.
+/// The links that were followed. Each URL is requested once, for the first list that contains it.
 #[derive(Default)]
 pub struct LinksSurvey {
     pub llms: Vec<Probe>,
@@ -97,7 +97,7 @@ impl LinksSurvey {
         survey
     }
 
-    /// Follows a further link of each list.
+    /// Follows one more link of each list.
     async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &mut [LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
         for (list, found) in lists.iter_mut().zip(found) {
@@ -106,9 +106,9 @@ impl LinksSurvey {
     }
 }
 
-/// The links that a kind of document names.
+/// The links that documents of one kind contain.
 struct LinkList<'a> {
-    /// The absolute URLs that were not followed yet, each with the exchange that names it.
+    /// The absolute URLs that were not followed yet, each with the exchange that contains the link.
     links: Vec<(Url, &'a Arc<Exchange>)>,
     method: Method,
     as_client: WebClient,
@@ -130,14 +130,14 @@ fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4
         LinkList {
             links: pages.iter().flat_map(markdown_links).take(MAX_LISTED).collect(),
             method: Method::HEAD,
-            // Caches may turn HEAD into GET and store the Markdown.
+            // Request as an agent only if harmless: a cache may turn HEAD into GET and store the Markdown.
             as_client: if caches.is_agent_harmless { basis.agent } else { CHROME },
         },
         LinkList { links: sitemap.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
     ]
 }
 
-/// The most links that are read of each kind of document.
+/// Maximum number of links that are read from documents of one kind.
 const MAX_LISTED: usize = 1_000;
 
 /// Follows links of the site that `robots.txt` permits.
@@ -153,7 +153,7 @@ struct Prober<'a> {
 
 impl<'a> Prober<'a> {
     fn new(client: &'a Client, basis: &'a Basis) -> Prober<'a> {
-        // Other requests may have conditions, or an `Accept` that no real client sends.
+        // Use only plain requests: others may be conditional or have an `Accept` that no real client sends.
         let accepted = [CHROME, CLAUDE_CODE, basis.agent, ANY].map(|client| client.accept.as_bytes());
         let is_plain = |exchange: &Arc<Exchange>| {
             let Request { method, headers, .. } = &exchange.request;
@@ -231,7 +231,7 @@ impl<'a> Prober<'a> {
     }
 }
 
-/// The links of a page's content to other URLs; leaves out URLs with a query.
+/// The links of a page's content to other URLs; skips URLs with a query.
 fn content_links(page: &Page) -> Vec<Url> {
     let links = page.reference.links.iter().filter_map(|link| page.resolve(link));
     links.filter(|url| url.query().is_none() && *url != page.url).collect()
@@ -260,7 +260,7 @@ fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
     links
 }
 
-/// The targets of the links of a page that match a selector.
+/// The targets of a page's links that match a CSS selector.
 fn head_links(page: &Page, css: &str) -> Vec<Url> {
     let links = page.select(css).into_iter().filter_map(|link| page.resolve(link.attribute("href")?));
     links.collect()
@@ -293,7 +293,7 @@ fn other_canonical(page: &Page) -> Option<Url> {
     canonical(page).filter(|url| *url != page.url)
 }
 
-/// The URL of a page with negotiated Markdown, with the slash at its end added or removed. `None` for `/`.
+/// The page's URL with its trailing slash added or removed. `None` for `/` or without negotiated Markdown.
 fn other_slash(page: &Page) -> Option<Url> {
     let path = page.markdown.as_ref().map(|_| page.url.path()).filter(|path| path.len() > 1)?;
     let mut url = page.url.clone();

@@ -20,9 +20,9 @@ use crate::page::representation_of_page;
 /// not sent.
 #[derive(Default)]
 pub struct NegotiationSurvey {
-    /// Whether at least one agent got the page as Markdown, in the basis or here.
+    /// Whether at least one agent got the page as Markdown, in the basis or in this survey.
     pub negotiates: bool,
-    /// The responses to agents that prefer Markdown; none unless the site serves the page with a query.
+    /// The responses to agents that prefer Markdown; empty if the site does not serve the page with a query.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
     /// The responses to clients that prefer HTML. The first also sends the `User-Agent` of a browser.
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
@@ -53,12 +53,12 @@ pub struct NegotiationSurvey {
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
-/// Requests with one unusual form each. All prefer Markdown and accept HTML with the weight 0.5.
+/// The responses to requests with one unusual `Accept` each: Markdown is preferred, HTML has weight 0.5.
 #[derive(Default)]
 pub struct PeculiarAccepts {
     /// The response to an `Accept` that lists HTML before Markdown.
     pub markdown_last: Option<Arc<Exchange>>,
-    /// The response to an `Accept` with HTML in a second line.
+    /// The response to a request with two `Accept` lines, the second of which lists HTML.
     pub two_lines: Option<Arc<Exchange>>,
     /// The response to an `Accept` with `TEXT/MARKDOWN`.
     pub capitals: Option<Arc<Exchange>>,
@@ -69,16 +69,16 @@ pub struct PeculiarAccepts {
 }
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group: at most 13, and 8 more if `Accept` headers are misread.
+    /// Sends the requests of the group `negotiation`: at most 13, and 8 more if `Accept` is misread.
     pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
         let is_fresh = caches.fresh_refusal().is_none();
         let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
-        // Sent at unused URLs only: a cache may keep the Markdown of the page's own address for browsers.
+        // Ask only with a cache-busting query: a cache may serve Markdown at the plain URL to browsers.
         let [cursor] = if is_fresh { asker.ask([&[CURSOR.accept]]).await } else { [None] };
-        // If the request was not sent, `robots.txt` may forbid unknown queries.
+        // Without an exchange, add no more queries: `robots.txt` may forbid URLs with unknown ones.
         asker.is_fresh = cursor.is_some();
         survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
         survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
@@ -153,23 +153,23 @@ impl NegotiationSurvey {
     }
 }
 
-/// Whether a response with status 200 is this representation.
+/// Whether the response is this representation with status 200.
 fn got(exchange: Option<&Arc<Exchange>>, representation: Representation) -> bool {
     exchange
         .and_then(|exchange| exchange.success())
         .is_some_and(|response| representation_of_page(response) == representation)
 }
 
-/// Requests one page in several ways.
+/// Requests one page with different `Accept` headers.
 struct Asker<'a> {
     client: &'a Client,
     url: &'a Url,
-    /// Whether to add an unused query to the URL.
+    /// Whether to add a cache-busting query to the URL.
     is_fresh: bool,
 }
 
 impl Asker<'_> {
-    /// A request with these lines of `Accept`.
+    /// A request with these `Accept` lines.
     fn request(&self, accept: &[&str]) -> Request {
         let url = if self.is_fresh { self.client.fresh(self.url) } else { self.url.clone() };
         accept.iter().fold(Request::get(&url), |request, line| request.accept(line))

@@ -28,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_elements(survey, findings, nameless_buttons, message);
 }
 
-/// Browsers name `<input type=submit>` and `<input type=reset>` themselves if they have no value.
+/// Finds buttons without a name. Skips `submit` and `reset` inputs, for which browsers have default names.
 fn nameless_buttons(page: &Page) -> Vec<HtmlElement<'_>> {
     let buttons = page.select("button, [role=button], input[type=button], input[type=image]");
     let is_nameless = |button: &HtmlElement<'_>| lacks_text(button) && !names_input(*button);

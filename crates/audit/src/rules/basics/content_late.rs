@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The most characters before the content.
+/// Maximum number of characters of HTML before the main content.
 const MAX_BEFORE: usize = 50_000;
 
 /// Reports each page with more than [`MAX_BEFORE`] characters before its `<main>`, `<article>` or `<h1>`,
@@ -28,7 +28,7 @@ const MAX_BEFORE: usize = 50_000;
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let text = page.response().text().to_ascii_lowercase();
-        // A page without any of these marks is not judged: its content is not known for sure.
+        // Skip pages without any of these marks, because their main content cannot be located.
         let marks = ["<main", "role=\"main\"", "role=main", "<article", "<h1"];
         let Some(start) = marks.iter().filter_map(|mark| text.find(mark)).min() else { continue };
         let before = text[..start].chars().count();

@@ -33,7 +33,7 @@ fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
     without_label(page, controls).collect()
 }
 
-/// Whether only a label could name a control. A `placeholder` counts as a name: browsers fall back to it.
+/// Whether a control needs a label. A control with a `placeholder` does not: browsers use it as the name.
 fn needs_label(control: HtmlElement<'_>) -> bool {
     let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");

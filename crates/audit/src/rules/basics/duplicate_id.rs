@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         let mut seen = HashSet::new();
-        // SVG drawings repeat the `id`s of gradients, which no reader notices.
+        // Skip duplicates in SVG drawings, which often repeat the `id`s of gradients without any harm.
         let is_own = |element: &HtmlElement<'_>| {
             let mut around = std::iter::once(*element).chain(element.ancestors());
             !around.any(|element| matches!(element.name(), "svg" | "template" | "noscript"))

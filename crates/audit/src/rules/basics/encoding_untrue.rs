@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding: the setting applies to the whole server.
+/// Reports at most one finding, because the setting applies to the whole server.
 fn check(survey: &Survey, findings: &mut Findings) {
     let untrue: Vec<_> = survey
         .exchanges

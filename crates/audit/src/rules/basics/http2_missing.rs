@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a handshake that did not select `h2`. A failed handshake is noted as not judged.
+/// Reports a server that does not select `h2` in the TLS handshake. A failed handshake is not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     match &survey.basics.protocol {
         Some(Ok(protocol)) if protocol != "h2" => {

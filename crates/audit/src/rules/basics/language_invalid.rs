@@ -37,7 +37,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the text has the form of a language tag. Does not look its parts up.
+/// Whether the text is syntactically a language tag. Does not check whether its subtags are registered.
 pub(in crate::rules) fn is_language_tag(text: &str) -> bool {
     let mut parts = text.split('-');
     let first = parts.next().unwrap_or_default();

@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for meta in page.select("meta[http-equiv=refresh i][content]") {
-            // A refresh within `noscript` concerns only browsers without scripts.
+            // A refresh within `<noscript>` affects only browsers without scripts.
             if meta.ancestors().all(|ancestor| ancestor.name() != "noscript") {
                 let does =
                     if meta.attribute("content").is_some_and(|content| content.contains(['=', ';', ','])) {

@@ -33,10 +33,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The longest text in bytes that may be uncompressed: compressing shorter ones hardly saves packets.
+/// Maximum length in bytes of a text that need not be compressed: compressing it hardly saves packets.
 const MAX_UNCOMPRESSED: usize = 2_000;
 
-/// Reports the first page of each media type only: compression is a setting of the server.
+/// Reports only the first page of each media type, because compression is a setting of the server.
 fn check(survey: &Survey, findings: &mut Findings) {
     let mut reported = Vec::new();
     let pages = survey.basis.pages.iter();

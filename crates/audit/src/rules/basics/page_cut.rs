@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let response = page.response();
-        // The rule `encoding-untrue` reports bytes that are not compressed at all.
+        // The rule `encoding-untrue` reports bodies that are declared as compressed but are not.
         if response.is_whole || response.is_too_long() || response.is_encoding_untrue {
             continue;
         }
@@ -42,7 +42,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             Some(declared) => {
                 (Severity::Broken, format!("breaks off after {length} of {declared} bytes: send all of it"))
             }
-            // Browsers ignore bytes after the end of a compressed body, and a wrong checksum.
+            // Browsers show the whole page: they ignore a wrong checksum and bytes after the compressed data.
             None if !response.encoding().is_empty() && has_end(response) => (
                 Severity::Advice,
                 format!("is followed by bytes that are not {}: remove them", response.encoding()),
@@ -61,7 +61,7 @@ fn declared_length(response: &Response) -> Option<usize> {
     response.header(http::header::CONTENT_LENGTH).parse().ok()
 }
 
-/// Whether the text has the end of an HTML document.
+/// Whether the body ends with `</html>`.
 fn has_end(response: &Response) -> bool {
     response.text().trim_end().to_ascii_lowercase().ends_with("</html>")
 }

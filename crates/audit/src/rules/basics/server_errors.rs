@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 5xx response to a GET request for a page, apart from those at unused URLs.
+/// Reports each 5xx response to a GET request for a page, unless the audit added a cache-busting query.
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange, survey.basis.agent)) {
         let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {
@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the request is for a page that the site names, as a browser or an agent sends it.
+/// Whether a browser or an agent would send this GET request: it has no cache-busting query.
 fn is_for_page(exchange: &Exchange, agent: WebClient) -> bool {
     let request = &exchange.request;
     let accept = request.headers.iter().find(|(name, _)| name == header::ACCEPT);

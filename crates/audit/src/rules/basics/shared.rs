@@ -43,7 +43,7 @@ pub(super) fn report_elements<'a>(
     }
 }
 
-/// The start of an element with the attribute that identifies it best, in backticks.
+/// An element's start tag in backticks, with its `id`, or else its `name`, `src`, `href` or `content`.
 pub(super) fn tag(element: HtmlElement<'_>) -> String {
     let known = ["id", "name", "src", "href", "content"];
     let found = known.iter().find_map(|name| Some((name, element.attribute(name)?)));
@@ -53,7 +53,7 @@ pub(super) fn tag(element: HtmlElement<'_>) -> String {
     format!("`<{}{attribute}>`", element.name())
 }
 
-/// The start of a text of the site, without control characters.
+/// The beginning of a text from the site, without control characters.
 pub(super) fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
@@ -63,7 +63,7 @@ pub(super) fn has(element: HtmlElement<'_>, name: &str) -> bool {
     element.attribute(name).is_some_and(|value| !value.trim().is_empty())
 }
 
-/// Whether ARIA or `title` names an element.
+/// Whether an ARIA attribute or `title` names an element.
 pub(super) fn is_named(element: HtmlElement<'_>) -> bool {
     ["aria-label", "aria-labelledby", "title"].iter().any(|name| has(element, name))
 }
@@ -82,7 +82,7 @@ pub(super) fn is_hidden(element: HtmlElement<'_>) -> bool {
     })
 }
 
-/// The elements without a `<label>` that names their `id` or is around them.
+/// The elements without a label: no `<label>` contains them or refers to their `id`.
 pub(super) fn without_label<'a>(
     page: &'a Page,
     elements: impl Iterator<Item = HtmlElement<'a>>,

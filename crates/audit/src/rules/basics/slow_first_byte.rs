@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 
 const MAX_TIME: Duration = Duration::from_millis(1_500);
 
-/// The least responses for a median. With fewer, one slow response would decide.
+/// Minimum number of responses for a median. With fewer, one slow response would determine the result.
 const MIN_RESPONSES: usize = 5;
 
 /// Reports the median time of all HTML and Markdown responses if it exceeds [`MAX_TIME`]. Needs at least

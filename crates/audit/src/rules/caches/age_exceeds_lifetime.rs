@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The seconds by which `Age` may exceed the lifetime: clocks and rounding may add a few.
+/// Number of seconds by which `Age` may exceed the lifetime, because of clock differences and rounding.
 const TOLERANCE: u64 = 10;
 
 /// A lifetime of zero is not judged: platforms that purge their caches at each change send it to browsers.

@@ -30,13 +30,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The codings that change bytes. Browsers ignore other values, such as `utf-8`.
+/// The content codings that compress a body. Browsers ignore other values, such as `utf-8`.
 const COMPRESSIONS: [&str; 5] = ["gzip", "br", "deflate", "compress", "zstd"];
 
 /// The first bytes of gzip (RFC 1952 §2.3.1).
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Reports one finding: a cache that mixes up one coding also mixes up the others.
+/// Reports at most one finding, because a cache that mixes up one coding also mixes up the others.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = survey.caches.fresh_refusal() {
         findings.not_judged(reason);
@@ -60,7 +60,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The `Accept-Encoding` of the request, which names one coding in this survey; empty if it is missing.
+/// The request's `Accept-Encoding`, which names at most one coding in this survey; empty if missing.
 fn accepted_coding(exchange: &Exchange) -> String {
     let mut headers = exchange.request.headers.iter();
     let value = headers.find(|(name, _)| name == http::header::ACCEPT_ENCODING);

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports only the first invalid `ETag`: one program makes them all.
+/// Reports only the first invalid `ETag`, because one program generates all of them.
 fn check(survey: &Survey, findings: &mut Findings) {
     let pages = survey.basis.pages.iter();
     let exchanges = pages.flat_map(|page| [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()]);

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Advice for a weak `ETag`, unless the server returned 304 for it: some servers never compare it.
+/// Reports a shared weak `ETag` only as advice if the server never returned 304: it may ignore the tag.
 fn check(survey: &Survey, findings: &mut Findings) {
     let validates = not_modified(survey).next().is_some();
     for (_, html, markdown) in negotiated_pages(survey) {

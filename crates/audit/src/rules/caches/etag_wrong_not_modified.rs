@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Not applied if both representations have one `ETag`, which is another rule's finding.
+/// Reports nothing if both representations have the same `ETag`, which another rule reports.
 fn check(survey: &Survey, findings: &mut Findings) {
     let page = &survey.basis.pages[survey.caches.page];
     let Some(crossed) = &survey.caches.crossed else { return };

@@ -21,13 +21,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Not reported for platforms that store pages when a site is built and ignore queries by design.
+/// Skips platforms that store pages when a site is built and ignore queries by design.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     if let Some(reason) = caches.fresh_refusal() {
         findings.not_judged(reason);
     }
-    // Without negotiation, the second unused address is in `encodings`.
+    // If the site does not negotiate, the second request with a cache-busting query is in `encodings`.
     let fresh = [&caches.agent_first, &caches.browser_first, &caches.encodings];
     for exchange in fresh.into_iter().filter_map(|sequence| sequence.first()).take(2) {
         let Some(response) = exchange.success().filter(|response| !ignores_queries(response)) else {

@@ -24,7 +24,7 @@ pub(super) fn wanted(exchange: &Exchange) -> Representation {
 }
 
 /// Reports the sequence in which a client that wants `missed` got the representation of the other kind of
-/// client, although the origin serves it right: to the first client at an unused URL, or earlier at the
+/// client, although the origin serves it right: to the first client at a cache-busting URL, or earlier at the
 /// same one. One finding shows the defect. It is advice if no sequence is certain: if the wrong response came
 /// at a URL that was used before the audit, and no field shows a cache.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
@@ -49,7 +49,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     for (exchanges, is_fresh) in
         [(&caches.in_turn, false), (&caches.browser_first, true), (&caches.agent_first, true)]
     {
-        // At an unused URL, the first response is the origin's own.
+        // Skip the first response with a cache-busting query, which comes from the origin.
         let skipped = usize::from(is_fresh);
         let Some(index) = exchanges.iter().skip(skipped).position(is_wrong).map(|index| index + skipped)
         else {
@@ -84,7 +84,7 @@ fn got(exchange: &Exchange) -> Option<Representation> {
     exchange.success().map(representation_of_page)
 }
 
-/// The message of the finding: which client got what, the sign of a cache, and what to correct.
+/// The message of the finding: what the client got, the evidence of a cache, and what to correct.
 fn sentence(response: &Response, missed: Representation) -> String {
     let (client, other, got) = match missed {
         Representation::Markdown => ("An agent that prefers Markdown", "a browser", "HTML"),

@@ -10,7 +10,7 @@ use crate::rule::{Findings, Fix, Platform, Severity};
 use crate::survey::Survey;
 use crate::survey::caches::opaque_tag;
 
-/// How to send `Vary: Accept`.
+/// The fixes for a missing `Vary: Accept`.
 pub(super) const VARY_FIXES: &[Fix] = &[
     Fix {
         platform: Platform::Any,
@@ -34,7 +34,7 @@ pub(super) const VARY_FIXES: &[Fix] = &[
     },
 ];
 
-/// How to separate the representations in a cache.
+/// The fixes for a cache that mixes up the representations.
 pub(super) const KEY_FIXES: &[Fix] = &[
     Fix {
         platform: Platform::Any,
@@ -64,14 +64,14 @@ pub(super) const KEY_FIXES: &[Fix] = &[
     },
 ];
 
-/// How to give each representation and coding its own `ETag`.
+/// The fix for representations or codings that share an `ETag`.
 pub(super) const ETAG_FIXES: &[Fix] = &[Fix {
     platform: Platform::Any,
     text: "Compute the `ETag` from the bytes to send, after choosing the representation and the coding. \
            Compare `If-None-Match` with that `ETag`.",
 }];
 
-/// The name of what a client got, for messages.
+/// The name of a response's representation, for messages.
 pub(super) fn kind(response: &Response) -> &'static str {
     match representation_of_page(response) {
         Representation::Html => "HTML",
@@ -80,7 +80,7 @@ pub(super) fn kind(response: &Response) -> &'static str {
     }
 }
 
-/// The pages that exist as HTML and as Markdown at one URL, with both exchanges.
+/// The pages that exist as HTML and as Markdown at the same URL, with both exchanges.
 pub(super) fn negotiated_pages(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Page, &Arc<Exchange>, &Arc<Exchange>)> {
@@ -88,7 +88,7 @@ pub(super) fn negotiated_pages(
     negotiated.filter_map(|page| Some((page, &page.html, page.agent.as_ref()?)))
 }
 
-/// The `Vary` of a response, for messages.
+/// Describes the `Vary` of a response for messages.
 pub(super) fn vary_of(response: &Response) -> String {
     let vary = response.vary().join(", ");
     if vary.is_empty() { "no `Vary`".to_owned() } else { format!("only `Vary: {vary}`") }
@@ -148,7 +148,7 @@ pub(super) fn entity_tag(response: &Response) -> Option<String> {
     Some(opaque_tag(&etag).to_owned()).filter(|tag| !tag.is_empty())
 }
 
-/// The 304 responses to clients that sent the `ETag` of what they got before, with the exchange before.
+/// The 304 responses for `ETag`s that the client had received, with the earlier exchange.
 pub(super) fn not_modified(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Response, &Arc<Exchange>, &Arc<Exchange>)> {

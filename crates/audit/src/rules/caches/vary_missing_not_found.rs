@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares the type and not the bytes, which may contain the time or the number of the request.
+/// Compares media types, not bodies, because a body may contain the time or a request ID.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let (Some(html), Some(markdown)) = (&caches.not_found_html, &caches.not_found_markdown) else { return };
@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if other == Representation::Html {
         return;
     }
-    // If both 404s lack `Vary`, they have one cause: report the one for browsers.
+    // If both 404 responses lack `Vary`, the cause is the same: report only the response to the browser.
     let has_vary = html.response().is_some_and(|response| response.varies_on("accept"));
     let (exchange, subject) =
         if has_vary { (markdown, "The 404 for agents") } else { (html, "The 404 for browsers") };

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding for each page: both representations have one cause.
+/// Reports at most one finding per page, because both representations have the same cause.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (page, html, markdown) in negotiated_pages(survey) {
         let lacking = [html, markdown].into_iter().filter_map(|exchange| {

@@ -39,7 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The target of a redirect, without the unused query, which redirects may keep.
+/// The target of a redirect, without the audit's cache-busting query, which the redirect may have kept.
 fn target(exchange: &Exchange) -> Option<String> {
     redirect_target(exchange).map(|target| without_fresh_queries(target.as_str()))
 }

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 200 response with the HTML of a page, or to an agent, whose `Vary` names `User-Agent`.
+/// Reports each 200 response for a page, to a browser or an agent, whose `Vary` names `User-Agent`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {

@@ -26,11 +26,11 @@ pub(super) static RULE: Rule = Rule {
 /// and an API description that the site names.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (basis, files) = (&survey.basis, &survey.files);
-    // A description that the site names has a rule of its own.
+    // Another rule checks an API description that the site declares; check only a guessed URL here.
     let openapi = files.openapi.as_ref().filter(|_| files.openapi_source == OpenApiSource::Guess);
     let known = [&basis.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
     let is_page = |file: &&Arc<Exchange>| {
-        // A redirect to a known page does no harm: the program sees that it gets another URL.
+        // A redirect to a known page is harmless, because the client sees that it got another URL.
         let is_direct = *file.url() != basis.url && !basis.pages.iter().any(|page| page.url == *file.url());
         is_direct && file.success().is_some_and(Response::is_page)
     };

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports an `llms.txt` with the status 404 or 410, if the site negotiates.
+/// Reports a missing `llms.txt` (404 or 410) if the site negotiates.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(llms) = survey.basis.llms.as_ref().filter(|_| survey.basis.negotiates()) else { return };
     let status = llms.response().map(|response| response.status.as_u16());

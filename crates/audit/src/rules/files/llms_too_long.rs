@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The most characters of `llms.txt`.
+/// Maximum number of characters of `llms.txt`.
 const MAX_LENGTH: usize = 50_000;
 
 /// Reports an `llms.txt` with more than [`MAX_LENGTH`] characters.

@@ -41,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         return;
     }
     let path = file.url().path().to_ascii_lowercase();
-    // A service may be described in another language, such as GraphQL.
+    // Report only documents that claim to be OpenAPI: an API may be described in another format.
     let claims = |text: &str| text.contains("openapi") || text.contains("swagger");
     let is_claimed = claims(&path) || claims(&response.media_type());
     if let Some(api) = &survey.files.api {
@@ -124,7 +124,7 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
 fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
     const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
     let mut unresolved = BTreeSet::new();
-    // The flag says whether the keys of an object are names that the author chose, not keywords.
+    // The flag is true if an object's keys are names that the author chose, not OpenAPI keywords.
     let mut left = vec![(&api.document, false)];
     while let Some((value, has_names)) = left.pop() {
         if let Some(list) = value.as_array() {

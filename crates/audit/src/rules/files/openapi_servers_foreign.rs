@@ -45,7 +45,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether both hosts are the same, or names that end with the same two labels.
+/// Whether both hosts are equal or are domain names with the same last two labels.
 fn shares_domain(url: &Url, other: &Url) -> bool {
     let domain = |url: &Url| {
         let labels: Vec<_> = url.domain()?.rsplit('.').take(2).map(str::to_owned).collect();

@@ -43,7 +43,7 @@ const ASSISTANTS: [&str; 8] = [
     "DuckAssistBot",
 ];
 
-/// The most URLs of `llms.txt` that are looked up in `robots.txt`: both files may be long.
+/// Maximum number of `llms.txt` URLs that are checked against `robots.txt`: both files may be long.
 const MAX_LINKS: usize = 100;
 
 /// Reports one finding: how many of the first [`MAX_LINKS`] URLs of `llms.txt` are disallowed for all
@@ -60,7 +60,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         0 => String::new(),
         more => format!(" and {more} other links"),
     };
-    // A site may choose to allow a page for all agents except the known assistants.
+    // Report only advice if other agents are allowed: the site may exclude the known assistants on purpose.
     let severity = if basis.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
     let message = format!(
         "robots.txt disallows {}{more} of llms.txt for all assistants: allow them, or do not list them",

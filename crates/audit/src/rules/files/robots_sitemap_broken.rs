@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The most `Sitemap` lines that are checked.
+/// Maximum number of `Sitemap` lines that are checked.
 const MAX_SITEMAPS: usize = 20;
 
 /// Reports the first relative `Sitemap` as advice, and each requested sitemap that is missing, an error of

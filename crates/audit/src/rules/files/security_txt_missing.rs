@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the status 404 or 410, if the audited page is the home page of a public `https` site.
+/// Reports a missing `security.txt` (404 or 410) for the home page of a public `https` site.
 fn check(survey: &Survey, findings: &mut Findings) {
-    // A private copy of a site needs no contact, and the owner of a folder may not own the host.
+    // Skip private copies of a site, and folders, whose owner may not control the host.
     let url = &survey.basis.url;
     if !survey.basics.is_public || url.scheme() != "https" || url.path() != "/" {
         return;

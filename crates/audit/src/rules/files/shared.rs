@@ -10,7 +10,7 @@ use crate::survey::Survey;
 use crate::survey::files::json_of;
 use crate::usage::{Statement, Syntax, page_statements, robots_statements};
 
-/// How to stop a server from serving the application's page for each unknown path.
+/// The fixes for a server that sends the application's page for each unknown path.
 pub(super) const NO_FALLBACK: &[Fix] = &[
     Fix {
         platform: Platform::Any,
@@ -37,10 +37,10 @@ pub(super) const NO_FALLBACK: &[Fix] = &[
     },
 ];
 
-/// The most findings of one kind in one file: a generated file may have the same fault everywhere.
+/// Maximum number of findings of one kind per file: a generated file may repeat one fault everywhere.
 pub(super) const MAX_FINDINGS: usize = 3;
 
-/// A file that exists: the last response has status 200 and is not a page.
+/// The exchange and response of a file if it exists: its final status is 200 and it is not an HTML page.
 pub(super) fn existing(exchange: Option<&Arc<Exchange>>) -> Option<(&Arc<Exchange>, &Response)> {
     let exchange = exchange?;
     let response = exchange.success().filter(|response| !response.is_page())?;
@@ -68,7 +68,7 @@ pub(super) fn read_json<'a>(
     }
 }
 
-/// Field names in lower case, and values.
+/// Field names in lower case, with their values.
 type Fields = Vec<(String, String)>;
 
 /// The fields of `security.txt`, in order, without comments and lines without a colon. `None` if the file

@@ -45,7 +45,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first fault of an entry; an invalid name is only advice. Entries count from 1.
+/// The first fault of an entry (numbered from 1) and its severity: advice for an invalid name.
 fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
     let text = |key: &str| skill.get(key).and_then(Value::as_str).unwrap_or_default();
     let has_address = !text("url").is_empty() || skill.get("files").is_some();

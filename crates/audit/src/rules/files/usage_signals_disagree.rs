@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let in_general = robots.iter().filter(|line| line.agents.iter().any(|agent| agent == "*"));
         let about: Vec<_> = in_general.filter(|line| line.is_about(&page.url)).collect();
-        // Of the lines `Content-Usage`, only those with the longest path apply.
+        // If several `Content-Usage` lines match, only those with the longest path apply.
         let usage = about.iter().filter(|line| line.syntax == Syntax::Usage);
         let longest = usage.map(|line| line.path.len()).max().unwrap_or_default();
         let is_valid = |line: &&&Statement| line.syntax == Syntax::Signal || line.path.len() == longest;

@@ -22,12 +22,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports 415 for JSON with `charset=utf-8` if the operation read JSON without it.
+/// Reports a 415 response to JSON with `charset=utf-8` if the operation accepts JSON without it.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         let (Some(malformed), Some(empty)) = (&tested.malformed, &tested.empty) else { continue };
         let (Some(plain), Some(with_charset)) = (malformed.response(), empty.response()) else { continue };
-        // Both bodies are invalid, and only the media types can lead to 415.
+        // Both requests have invalid bodies, so a 415 for one of them must result from its media type.
         let is_plain_read = matches!(plain.status.as_u16(), 200..=299 | 400 | 422);
         if with_charset.status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_plain_read {
             let message = format!(

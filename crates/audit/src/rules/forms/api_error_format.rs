@@ -33,11 +33,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the bodies of refusals with the status 400, 409, 413, 415 or 422.
+/// Checks the bodies of error responses with the status 400, 409, 413, 415 or 422.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
-            // Responses with other statuses are usually not the operation's own.
+            // Responses with other statuses usually come from a proxy or a framework, not from the operation.
             if !matches!(response.status.as_u16(), 400 | 409 | 413 | 415 | 422) {
                 continue;
             }

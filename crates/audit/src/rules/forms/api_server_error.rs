@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each operation that answers an invalid body with 500. Other 5xx statuses are no finding.
+/// Reports each operation that responds to an invalid body with 500. Ignores other 5xx statuses.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {

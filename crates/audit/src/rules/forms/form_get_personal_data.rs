@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                     "A form with an e-mail address, a phone number or a password uses GET: POST is right";
                 findings.report(&[&page.html], message);
             } else if method.is_empty() && is_address(action) {
-                // A script may send the form, and prevent what the browser would do.
+                // Report this only as advice: a script may send the form with another method.
                 let message = format!(
                     "The form for {action} has personal data and no `method`, so a browser without scripts \
                      sends it with GET: POST is right"

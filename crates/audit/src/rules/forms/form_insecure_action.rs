@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The URLs with `http` to which the forms of a page with `https` are sent.
+/// The `http` URLs to which an `https` page's forms are sent.
 fn insecure_actions(page: &Page) -> Vec<String> {
     if page.url.scheme() != "https" {
         return Vec::new();

@@ -11,7 +11,7 @@ use crate::page::Page;
 use crate::rule::{Findings, Severity};
 use crate::survey::forms::TestedOperation;
 
-/// `POST` and the path.
+/// The operation's name in messages: `POST` and its path.
 pub(super) fn name(tested: &TestedOperation) -> String {
     format!("POST {}", tested.url.path())
 }
@@ -34,7 +34,7 @@ pub(super) fn report_accepted(
     let Some(response) = exchange.response() else { return };
     let (path, status) = (exchange.url().path(), response.status.as_u16());
     if let Some(target) = redirect_after_post(exchange) {
-        // The URL to which a site redirects after a refusal often names an error or a login.
+        // A site that refuses a submission with a redirect often names an error or a login in the target URL.
         let place = format!("{}?{}", target.path(), target.query().unwrap_or_default()).to_ascii_lowercase();
         let is_refusal = REFUSALS.iter().any(|word| place.contains(word));
         let severity = if is_refusal { Severity::Advice } else { Severity::Broken };
@@ -66,7 +66,7 @@ fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     (place(&target) != place(exchange.url())).then_some(target)
 }
 
-/// Whether a JSON body reports a failure, although the status does not. False for other bodies.
+/// Whether a JSON body reports a failure despite a successful status. False for other bodies.
 fn names_error(response: &Response) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else { return false };
     let has =
@@ -78,7 +78,7 @@ fn names_error(response: &Response) -> bool {
         || ["error", "fail"].into_iter().any(is_failed)
 }
 
-/// The most forms of a page that are judged.
+/// Maximum number of forms per page that are checked.
 pub(super) const MAX_FORMS: usize = 10;
 
 /// The forms of a page with a field for an e-mail address, a telephone number or a password. Leaves out forms
@@ -93,7 +93,7 @@ pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
     page.select("form").into_iter().filter(is_personal).collect()
 }
 
-/// Whether an `action` is a URL to which a browser sends a form.
+/// Whether an `action` is a URL to which a browser sends the form, not a fragment or a script.
 pub(super) fn is_address(action: &str) -> bool {
     let action = action.trim();
     !action.is_empty() && !action.starts_with('#') && !action.to_ascii_lowercase().starts_with("javascript:")

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each readable page that has negotiated Markdown but declares none.
+/// Reports each readable page that has negotiated Markdown but declares no Markdown URL.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages().filter(|page| page.declared_twin().is_none()) {
         if let Some(agent) = page.agent.as_ref().filter(|_| page.markdown.is_some()) {

@@ -54,7 +54,7 @@ fn fragments(page: &Page) -> Vec<String> {
     fragments.collect()
 }
 
-/// The names of elements, encoded as in URLs.
+/// The anchors of a page (each `id`, and each `name` of an `<a>`), encoded as in URLs.
 fn anchors(page: &Page) -> HashSet<String> {
     let ids = page.select("[id]").into_iter().filter_map(|element| element.attribute("id"));
     let names = page.select("a[name]").into_iter().filter_map(|element| element.attribute("name"));

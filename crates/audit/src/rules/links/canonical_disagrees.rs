@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page that names two canonical URLs, in `<link>` or `Link`.
+/// Reports each page that declares two different canonical URLs in `<link>` elements or `Link` headers.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let elements = page.select("link[rel~=canonical][href]");

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose canonical URL is its declared Markdown, or was requested and is Markdown.
+/// Reports each page with a canonical URL that is the page's Markdown URL or that returned Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     let probe = survey.links.canonical.as_ref();
     for page in &survey.basis.pages {

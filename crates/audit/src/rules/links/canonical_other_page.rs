@@ -13,7 +13,7 @@ use crate::survey::Survey;
 use crate::survey::links::canonical;
 use crate::words::{PhraseSet, words};
 
-/// The least words of a page that is compared with its canonical page.
+/// Minimum number of words of a page that is compared with its canonical page.
 const MIN_WORDS: usize = 20;
 
 /// A page is a duplicate if the canonical page has at least this percentage of its phrases.
@@ -73,13 +73,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The canonical URL in the field `Link` of a response with status 200.
+/// The canonical URL in the `Link` header field of a response with status 200.
 fn in_field(exchange: &Exchange) -> Option<Url> {
     let links = parse_link_header(&exchange.success()?.header(LINK));
     exchange.url().join(&links.iter().find(|link| link.has_rel("canonical"))?.target).ok()
 }
 
-/// Whether `other` has another title, and little of the text of `page`. False if `page` has little text.
+/// Whether `other` has another title and lacks most of `page`'s text. False if `page` has few words.
 fn is_other(page: &Page, other: &Page) -> bool {
     let title = |page: &Page| page.select("title").first().map(|title| title.text());
     title(page) != title(other)

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the requested feed. A response that is not 200 or not whole is skipped.
+/// Checks the requested feed. Skips incomplete responses, and statuses other than 200.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(probe) = &survey.links.feed else { return };
     let Some(response) = probe.last().success().filter(|response| response.is_whole) else { return };
@@ -32,7 +32,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The fault of a feed, as a clause; `None` also for XML that is too large to be read.
+/// The fault of a feed, as a clause; `None` if the feed is valid or too large to be parsed.
 fn fault(response: &Response) -> Option<String> {
     let text = response.text();
     let text = text.trim_start_matches('\u{feff}').trim_start();
@@ -41,7 +41,7 @@ fn fault(response: &Response) -> Option<String> {
         let is_feed = parsed.is_ok_and(|feed| feed.get("items").is_some());
         return (!is_feed).then(|| "is not a JSON Feed".to_owned());
     }
-    // Old feeds may declare XML entities, so entities are permitted.
+    // Permit entities (`true`), because old feeds may declare some.
     match xml::parse(text, true) {
         Err(roxmltree::Error::NodesLimitReached) => None,
         Err(error) => Some(format!("is not well-formed XML: {error}")),

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for (url, language) in languages(page) {
-            // ISO 3166 reserves `UK` without assigning it.
+            // Reject the region `UK`, which ISO 3166 reserves but does not assign; `GB` is right.
             let is_valid = is_language_tag(&language) && !language.ends_with("-uk");
             if !is_valid {
                 let message =

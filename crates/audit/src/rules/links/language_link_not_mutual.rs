@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the one declared version that was requested, if it is readable HTML.
+/// Checks the one declared language version that was requested, if it is readable HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(probe) = &survey.links.language else { return };
     let Some(other) = Page::read(probe.last()).filter(|other| other.response().unreadable().is_none()) else {

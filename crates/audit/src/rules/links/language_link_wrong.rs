@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let pages = &survey.basis.pages;
     for page in pages {
         for (url, language) in languages(page) {
-            // Another rule reports invalid languages.
+            // Skip `x-default`, and invalid languages, which another rule reports.
             if language == "x-default" || !is_language_tag(&language.replace('_', "-")) {
                 continue;
             }
@@ -42,7 +42,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             if own.is_empty() || primary_subtag(&own) == primary_subtag(&language) {
                 continue;
             }
-            // A template may write the same `lang` into all versions: the page must confirm its language.
+            // A template may write the same `lang` into all versions, so check the other page's own links.
             let own_links = languages(other);
             let confirms = |subtag: String| {
                 own_links.iter().any(|(target, name)| *target == other.url && primary_subtag(name) == subtag)

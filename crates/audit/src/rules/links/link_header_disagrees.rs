@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.basis.pages {
-        // The same file on the audited host and on that of the public site is one file.
+        // Treat URLs with the same path on the audited host and on the production host as equal.
         let is_same = |one: &Url, other: &Url| {
             let is_known =
                 |url: &Url| url.host_str() == page.url.host_str() || url.host_str() == production.as_deref();

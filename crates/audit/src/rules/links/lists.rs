@@ -10,7 +10,7 @@ pub(super) fn llms_text(survey: &Survey) -> Option<(&Arc<Exchange>, String)> {
     Some((llms, whole_text(llms)?))
 }
 
-/// The sitemaps that are text with status 200 and have arrived completely. Compressed files are left out.
+/// The sitemaps that are complete texts with status 200. Skips compressed sitemaps.
 pub(super) fn sitemap_texts(survey: &Survey) -> Vec<(&Arc<Exchange>, String)> {
     let sitemaps = survey.basis.sitemaps.iter();
     sitemaps.filter_map(|sitemap| Some((sitemap, whole_text(sitemap)?))).collect()

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The least pages in `llms.txt` that are compared with the sitemap: with fewer, a difference says little.
+/// Minimum number of `llms.txt` pages for the comparison: with fewer, a difference means little.
 const MIN_LINKS: usize = 4;
 
 /// Reports if more than half of at least [`MIN_LINKS`] pages in `llms.txt` are not in the sitemap. An index
@@ -29,9 +29,9 @@ const MIN_LINKS: usize = 4;
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     let Some(llms) = &basis.llms else { return };
-    // Of a sitemap index, the audit reads only one part, so the lists cannot be compared.
+    // Skip sitemap indexes: the audit reads only one of their parts, so the lists cannot be compared.
     let [sitemap] = &sitemap_texts(survey)[..] else { return };
-    // A part that could not be fetched leaves the URLs of parts, which are no pages.
+    // If the part of an index could not be fetched, the URLs are those of sitemaps, not of pages.
     let has_pages = basis.sitemaps.last().is_some_and(|last| sitemap_entries(last).0 == "urlset");
     if !has_pages
         || !basis.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))

@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a URL is requested twice.
+/// Whether the redirects lead to the same URL twice.
 fn is_loop(probe: &Probe) -> bool {
     let mut seen = HashSet::new();
     !probe.chain.iter().all(|exchange| seen.insert(exchange.url()))

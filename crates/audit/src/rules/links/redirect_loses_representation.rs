@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for probe in survey.links.markdown.iter().filter(|probe| probe.chain.len() > 1) {
         let headers = &probe.last().request.headers;
         let is_agent = headers.iter().any(|(_, value)| value.as_bytes() == accept);
-        // Only a page that declares Markdown counts: others may have none.
+        // Check only target pages that declare Markdown; other pages may have none.
         let declares = || Page::read(probe.last()).is_some_and(|page| page.declared_twin().is_some());
         if survey.basis.negotiates() && is_agent && is_html(probe.last()) && declares() {
             report_html(&probe.chain[0], probe.last(), findings);

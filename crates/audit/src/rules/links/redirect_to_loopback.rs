@@ -34,12 +34,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let own = &survey.basis.url;
     for exchange in &survey.exchanges {
         let Some(target) = redirect_target(exchange).filter(is_loopback) else { continue };
-        // A site in development may use both names of its address, and another port for HTTPS.
+        // A site in development may use `localhost` and 127.0.0.1, and another port for HTTPS.
         let is_own = target.host_str() == own.host_str()
             || (is_loopback(own) && target.port_or_known_default() == own.port_or_known_default());
         if !is_own {
             let message = format!("The redirect leads to {target}, which only the server itself can reach");
-            // All redirects to the loopback address have the same cause.
+            // Report only the first redirect to the loopback address: all of them have the same cause.
             findings.report(&[exchange], message);
             return;
         }

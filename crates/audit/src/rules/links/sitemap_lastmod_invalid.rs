@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding for each sitemap: how many dates are invalid, and the first.
+/// Reports at most one finding per sitemap, with the number of invalid dates and the first of them.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
         let values = text.split("<lastmod>").skip(1).filter_map(|rest| rest.split("</lastmod>").next());
@@ -35,7 +35,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a text is a year, a month, a day, or a time with a time zone.
+/// Whether a text is a year, a month, a date, or a date with a time and a time zone.
 fn is_date(text: &str) -> bool {
     let is_number =
         |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -43,7 +43,7 @@ fn is_date(text: &str) -> bool {
         4 => is_number(text, 4),
         7 => is_date(&format!("{text}-01")),
         10 => text.parse::<jiff::civil::Date>().is_ok(),
-        // A time of day may lack its seconds.
+        // A date with a time, which may omit the seconds.
         _ => {
             let zone = text.rfind(['Z', 'z', '+', '-']).filter(|at| *at > 10);
             let Some((time, zone)) = zone.map(|at| text.split_at(at)) else { return false };

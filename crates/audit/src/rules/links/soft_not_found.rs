@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 200 response to a browser, and only if there is none, one to an agent.
+/// Reports a 200 response for an unknown URL to a browser, or else such a response to an agent.
 fn check(survey: &Survey, findings: &mut Findings) {
     report_found(survey.caches.not_found_html.as_ref(), "", findings);
     // If browsers and agents both get 200, that is one defect: report it once.

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each `Accept` with a parameter of `text/markdown` that gets HTML.
+/// Reports each request that accepts `text/markdown` with a parameter but gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     let peculiar = &survey.negotiation.peculiar;
     for exchange in [&peculiar.charset, &peculiar.variant] {

@@ -41,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.response() else { continue };
         let status = response.status;
         let is_error = status.is_client_error() || status.is_server_error();
-        // The status 429 or 503 means that the site is busy.
+        // Skip 429 and 503, which mean that the site is busy.
         if !is_error || matches!(status.as_u16(), 429 | 503) {
             continue;
         }

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each agent that gets HTML although the URL has Markdown; as advice, one that gives both the same
-/// weight. Noted as not judged if unused URLs are refused or a cache answered.
+/// weight. Noted as not judged if cache-busting URLs are refused or a cache answered.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = survey.caches.fresh_refusal() {
         findings.not_judged(reason);
@@ -46,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
         }
     }
-    // Equal weights leave the choice to the server.
+    // Report equal weights only as advice, because they leave the choice to the server.
     if let Some(exchange) = survey.basis.tie.as_ref().filter(|tie| gets(tie, Representation::Html)) {
         findings.report_as(
             Severity::Advice,

@@ -27,12 +27,12 @@ pub(super) static RULE: Rule = Rule {
 /// counts only where it was the first client.
 fn check(survey: &Survey, findings: &mut Findings) {
     let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
-    // Pages that Chrome got as Markdown are not among the pages of the basis.
+    // Search all exchanges: the basis does not include pages that Chrome got as Markdown.
     let chrome = survey.exchanges.iter().filter(|exchange| is_first_by_chrome(exchange, survey));
     let chrome = chrome.map(|exchange| (CHROME.name, exchange));
     for (name, exchange) in clients.chain(chrome) {
         if gets(exchange, Representation::Markdown) {
-            // The Codex CLI gives `*/*` the same weight as HTML, and can read Markdown.
+            // Report this only as advice: the Codex CLI gives `*/*` the same weight as HTML.
             let severity = if name == CODEX.name { Severity::Advice } else { Severity::Broken };
             findings.report_as(
                 severity,
@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether Chrome was the first client at a URL, so that no cache had a response for another one.
+/// Whether Chrome was the first client at a URL, so that no cache had another client's response.
 fn is_first_by_chrome(exchange: &Exchange, survey: &Survey) -> bool {
     let is_earlier = |other: &Arc<Exchange>| other.number < exchange.number && other.url() == exchange.url();
     let request = &exchange.request;

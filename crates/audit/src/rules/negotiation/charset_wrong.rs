@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey).filter(|(_, response)| !response.body.is_ascii()) {
         let Some(charset) = response.charset() else { continue };
-        // A body that was cut may end within a character.
+        // A truncated UTF-8 body may end within a character.
         let is_utf8 = std::str::from_utf8(&response.body)
             .map_or_else(|error| error.error_len().is_none() && !response.is_whole, |_| true);
         let says_utf8 = matches!(&*charset, "utf-8" | "utf8");

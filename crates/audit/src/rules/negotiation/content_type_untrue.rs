@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports HTML that is declared as Markdown, and what is certainly Markdown but declared as HTML.
+/// Reports HTML that is declared as Markdown, and obvious Markdown that is declared as HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let (claimed, is) = (response.media_type(), response.representation());
@@ -39,7 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a body begins as only Markdown does and has no tag of a page.
+/// Whether a body starts with a Markdown heading or front matter and has none of the usual HTML tags.
 fn is_plain_markdown(response: &Response) -> bool {
     let text = response.text();
     let text = text.trim_start_matches('\u{feff}').trim_start();

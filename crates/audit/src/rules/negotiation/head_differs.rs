@@ -55,7 +55,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a browser got Markdown, or an agent HTML, as if a cache mixed them up. Other rules report that.
+/// Whether a browser got Markdown or an agent got HTML, probably from a cache. Other rules report that.
 fn is_mixed_up(survey: &Survey) -> bool {
     let caches = &survey.caches;
     let mut sequences = [&caches.agent_first, &caches.browser_first, &caches.in_turn].into_iter().flatten();
@@ -75,9 +75,9 @@ fn is_mixed_up(survey: &Survey) -> bool {
 fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     let (head, get) = (head.response()?, get.success()?);
     if head.status != get.status {
-        // A server that refuses requests because of load may do so between GET and HEAD.
+        // Skip 429 and 503: a busy server may refuse HEAD after it has served GET.
         let is_busy = matches!(head.status.as_u16(), 429 | 503);
-        // Link checkers know servers that do not support HEAD, and repeat the request with GET.
+        // Skip 405 and 501: link checkers then repeat the request with GET.
         let is_unknown = matches!(head.status.as_u16(), 405 | 501);
         let severity = if is_unknown { Severity::Advice } else { Severity::Broken };
         return (!is_busy)
@@ -89,7 +89,7 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
         return Some((Severity::Broken, format!("HEAD gets the type `{own}`, and GET gets `{expected}`")));
     }
     let length = head.header(CONTENT_LENGTH).parse::<usize>().ok()?;
-    // A server that compresses while it sends has compressed nothing for HEAD.
+    // Do not compare lengths: a server that compresses on the fly cannot know the length for HEAD.
     if !head.encoding().is_empty() {
         return None;
     }

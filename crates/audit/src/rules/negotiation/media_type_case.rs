@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports an `Accept` with capitals that gets HTML.
+/// Reports a request that accepts `TEXT/MARKDOWN` in capitals but gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.peculiar.capitals.as_ref(), Representation::Html) {
         findings.report(

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 404 to an agent that is HTML. Another status is no finding.
+/// Reports a 404 response to an agent that is HTML. Ignores other statuses.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_found_markdown else { return };
     let Some(response) = exchange.response().filter(|response| response.status == 404) else { return };

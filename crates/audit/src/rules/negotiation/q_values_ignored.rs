@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports an `Accept` on one line that gets the representation with the smaller weight.
+/// Reports a single-line `Accept` header for which the server sends the representation with less weight.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     for (exchange, got, name, right) in [

@@ -9,7 +9,7 @@ use crate::exchange::{Exchange, Representation, Response};
 use crate::rule::{Fix, Platform, Severity};
 use crate::survey::Survey;
 
-/// How to read `Accept` in general: the fix of the rules on its syntax and weights.
+/// The fix for servers that misread the syntax or the weights of `Accept`.
 pub(super) const PARSE_ACCEPT: Fix = Fix {
     platform: Platform::Any,
     text: "Do not search `Accept` for a substring. Use a content negotiation library, which splits the list, \
@@ -36,7 +36,7 @@ pub(super) fn gets(exchange: &Exchange, representation: Representation) -> bool 
     })
 }
 
-/// The exchange, if it was sent and [`gets`] this representation.
+/// Returns the exchange if it was sent and [`gets`] this representation.
 pub(super) fn that_gets(
     exchange: Option<&Arc<Exchange>>,
     representation: Representation,
@@ -44,7 +44,7 @@ pub(super) fn that_gets(
     exchange.filter(|exchange| gets(exchange, representation))
 }
 
-/// The lines of `Accept` in backticks.
+/// The `Accept` lines of a request in backticks, for messages.
 pub(super) fn accept_of(exchange: &Exchange) -> String {
     let lines = exchange.request.headers.iter().filter(|(name, _)| name == header::ACCEPT);
     let lines: Vec<_> =

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports an `Accept` that names only similar media types and gets Markdown.
+/// Reports a request that accepts only media types similar to `text/markdown` but gets Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
         findings.report(

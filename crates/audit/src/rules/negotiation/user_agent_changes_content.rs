@@ -11,7 +11,7 @@ use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
-/// Pages with fewer different words are not compared: a shell that scripts fill has no content to lose.
+/// Minimum number of distinct words of a compared page: a page that scripts fill has fewer.
 const MIN_WORDS: usize = 20;
 
 pub(super) static RULE: Rule = Rule {
@@ -50,7 +50,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if kept >= 70 {
             continue;
         }
-        // The difference means nothing if the page changes from request to request.
+        // Do not report a difference if the page also differs between two requests of other clients.
         let browser = survey.negotiation.browsers.first().map(|(_, exchange)| exchange);
         if browser.is_none_or(|browser| percentage(&expected, &words(browser)) < 90) {
             findings.not_judged("the content of the page differs from request to request");
@@ -64,7 +64,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The different words of the main content, in lower case.
+/// The distinct words of the main content, in lower case.
 fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
     let Some(response) = exchange.success() else { return HashSet::new() };
     let options = Options { url: Some(exchange.url().clone()), ..Options::default() };
@@ -72,7 +72,7 @@ fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
     markdown.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// The percentage of the expected words that were found.
+/// The percentage of the `expected` words that `found` contains.
 fn percentage(expected: &HashSet<String>, found: &HashSet<String>) -> usize {
     expected.intersection(found).count() * 100 / expected.len().max(1)
 }

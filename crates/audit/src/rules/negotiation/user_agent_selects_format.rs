@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports one finding for all crawlers that get Markdown while the client with `*/*` gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
-    // A site that sends Markdown to all clients without `Accept` does not look at the first crawler's name.
+    // The first crawler sends no `Accept`: skip it if other clients without `Accept` get Markdown, too.
     let without_accept = that_gets(survey.negotiation.no_accept.as_ref(), Representation::Markdown);
     let crawlers = survey.negotiation.crawlers.iter().skip(usize::from(without_accept.is_some()));
     let selected: Vec<_> =

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the status 400, 404, 406, 415 or 5xx for an `Accept` with `text/*`.
+/// Reports a 400, 404, 406, 415 or 5xx response to a request that accepts `text/*`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.negotiation.unwanted else { return };
     let Some(response) = exchange.response() else { return };

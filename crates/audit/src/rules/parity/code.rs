@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use super::comparison::Comparison;
 use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
 
-/// The least letters and digits of a line that is compared: shorter lines may occur anywhere by chance.
+/// Minimum number of letters and digits of a compared line: shorter lines may occur anywhere by chance.
 const MIN_LETTERS: usize = 8;
 
-/// The most lines of a page that are compared.
+/// Maximum number of lines of a page that are compared.
 const MAX_LINES: usize = 1000;
 
-/// The lines of code of the HTML, in order, with their states.
+/// The code lines of the HTML in order, each with its state in the Markdown.
 pub(super) struct Code<'a> {
     pub lines: Vec<(&'a str, LineState)>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Code<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineState {
     Found,
-    /// The Markdown has this line instead: with the same letters, but other characters or numbers.
+    /// The Markdown has this line instead, which differs only in punctuation or in numbers.
     Altered(String),
     Missing,
 }
@@ -49,7 +49,7 @@ impl<'a> Code<'a> {
             } else if let Some(other) = by_letters.get(&letters(line)) {
                 LineState::Altered((*other).to_owned())
             } else if all_letters.contains(&letters(line)) {
-                // The line is divided or joined with others, so its characters cannot be compared.
+                // The Markdown splits or joins this line, so compare only its letters and digits.
                 LineState::Found
             } else if let Some(other) = by_shape.get(&shape(line)) {
                 LineState::Altered((*other).to_owned())
@@ -81,7 +81,7 @@ fn lines_without_equal<'a>(markdown: &'a MarkdownPage, reference: &[&TextBlock])
     single.collect()
 }
 
-/// A compact line with one zero for each number or version.
+/// The [`compact`] line with `0` in place of each number or version.
 fn shape(line: &str) -> String {
     let mut shape = String::new();
     let mut is_number = false;
@@ -97,7 +97,7 @@ fn shape(line: &str) -> String {
     shape
 }
 
-/// The first indented line of code whose block has the same lines in the Markdown, without that indentation.
+/// The first indented line of a code block that the Markdown has only without indentation.
 pub(super) fn lost_indentation<'a>(comparison: &'a Comparison<'_>) -> Option<&'a str> {
     let compacted = |code: &str| -> Vec<String> {
         code.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
@@ -123,7 +123,7 @@ fn indented_line(code: &str) -> Option<&str> {
     lines().find(|line| indentation(line) > least)
 }
 
-/// A line without white space, a prompt or a mark of a change.
+/// Removes white space, a shell prompt and a diff marker from a line.
 fn compact(line: &str) -> String {
     let line = line.trim_start().trim_start_matches(['$', '>', '#', '+', '-', '%', '❯']);
     line.chars().filter(|c| !c.is_whitespace()).collect()
@@ -133,7 +133,7 @@ fn letters(line: &str) -> String {
     line.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// A line without character references, which converters leave in code by mistake.
+/// Decodes the character references that converters leave in code by mistake.
 fn decode(line: &str) -> String {
     let references = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
     references.iter().fold(line.to_owned(), |line, (reference, character)| line.replace(reference, character))

@@ -12,13 +12,13 @@ use crate::survey::Survey;
 use crate::words::{PhraseSet, words};
 use frontdesk_convert::HtmlElement;
 
-/// From this percentage of its phrases on, a block counts as present in another text.
+/// Minimum percentage of a block's phrases that another text must have for the block to count as present.
 pub(super) const PRESENT: usize = 50;
 
-/// The least number of words in a sentence that counts as prose.
+/// Minimum number of words in a sentence that counts as prose.
 pub(super) const SENTENCE: usize = 8;
 
-/// Elements that surround the content, and forms, which Markdown cannot show.
+/// Selects elements that surround the content, and forms, which Markdown cannot represent.
 const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, figcaption, \
                             [role=complementary], [role=navigation], [role=dialog], [role=alert], \
                             [aria-hidden=true]";
@@ -35,10 +35,10 @@ const NAMED_SURROUNDINGS: &str = "[class*=comment], [id*=comment], [class*=relat
 /// all.
 const MAX_NAMED: usize = 50;
 
-/// The most bytes of text that are read of the elements that surround the content.
+/// Maximum number of bytes of text that are read from the elements that surround the content.
 const MAX_SURROUNDING_BYTES: usize = 4 << 20;
 
-/// The fix that all rules of the group share.
+/// The fix that all parity rules share.
 pub(super) const CONVERT: Fix = Fix {
     platform: Platform::Frontdesk,
     text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
@@ -52,7 +52,7 @@ pub(super) struct Comparison<'a> {
     pub markdown: &'a MarkdownPage,
     /// The phrases of the Markdown, with its front matter and raw HTML.
     phrases: PhraseSet,
-    /// The number of surveyed pages whose HTML has a block, by its words.
+    /// For each block, by its words: the number of surveyed pages that have it in their HTML.
     recurring: Rc<HashMap<Vec<String>, usize>>,
     surroundings: PhraseSet,
 }
@@ -103,12 +103,12 @@ impl<'a> Comparison<'a> {
         self.phrases.percentage(text) >= PRESENT
     }
 
-    /// Whether a block of the HTML also is on another surveyed page, or surrounds the content.
+    /// Whether a block of the HTML is also on another surveyed page, or surrounds the content.
     pub fn is_surrounding(&self, text: &str) -> bool {
         self.is_recurring(text) || self.surroundings.percentage(text) >= PRESENT
     }
 
-    /// Whether another surveyed page has a block of the HTML, too.
+    /// Whether another surveyed page has the same block in its HTML.
     pub fn is_recurring(&self, text: &str) -> bool {
         self.recurring.get(&words(text)).is_some_and(|count| *count > 1)
     }
@@ -150,14 +150,14 @@ impl<'a> Comparison<'a> {
         shared.flatten().map(|(text, _)| words(&text)).collect()
     }
 
-    /// Whether more than half of the prose is missing, so that single differences are not worth a finding.
+    /// Whether more than half of the prose is missing. If so, rules do not report single differences.
     pub fn is_other_text(&self) -> bool {
         let (missing, total) = self.missing();
         missing.iter().map(|missing| missing.words).sum::<usize>() * 2 > total
     }
 }
 
-/// The response with the Markdown of a page and its parts: negotiated, otherwise from the declared URL.
+/// The response with a page's Markdown, and the parsed Markdown: negotiated, or else from the declared URL.
 pub(super) fn markdown_of(page: &Page) -> Option<(&Arc<Exchange>, &MarkdownPage)> {
     let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
     negotiated.or_else(|| page.twin.as_ref().zip(page.twin_markdown.as_ref()))
@@ -183,7 +183,7 @@ pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&
     if start.len() < 8 || !has_own_text(last) || has_end {
         return None;
     }
-    // The last word of the Markdown may be cut, too.
+    // The last word of the Markdown may be truncated as well, so compare only its beginning.
     let (cut, whole) = start.split_last()?;
     page.reference.blocks.iter().find(|block| {
         let all = words(&block.text);
@@ -199,12 +199,12 @@ pub(super) fn is_prose(block: &TextBlock, words: usize) -> bool {
     block.kind == BlockKind::Prose && words >= if is_sentence { SENTENCE } else { 20 } && has_own_text(block)
 }
 
-/// Whether less than half of a block's text is in links; other blocks are menus and lists of related pages.
+/// Whether less than half of a block's text is in links; otherwise it is a menu or a list of related pages.
 pub(super) fn has_own_text(block: &TextBlock) -> bool {
     block.linked == 0 || block.linked * 2 < block.text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-/// All texts of Markdown, in order, so that phrases may span blocks.
+/// All texts of a Markdown document in order, so that phrases may span blocks.
 pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
     let blocks = markdown.blocks.iter().map(|block| &*block.text);
     blocks.chain([&*markdown.text, &*markdown.front_matter]).chain(markdown.html.iter().map(String::as_str))
@@ -217,7 +217,7 @@ fn surroundings(page: &Page) -> PhraseSet {
         let elements = page.select(css).into_iter();
         let elements =
             elements.filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
-        // Limits the text: that of nested elements is read several times.
+        // Limit the total text, because the text of nested elements is read several times.
         let texts = elements.map(HtmlElement::text).take_while(|text| {
             left = left.saturating_sub(text.len());
             left > 0

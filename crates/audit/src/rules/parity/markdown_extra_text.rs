@@ -26,13 +26,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Below this percentage of its phrases in the HTML, a block is extra text.
+/// A block is extra text if the HTML has less than this percentage of the block's phrases.
 const SEEN: usize = 30;
 
-/// Extra text without instructions is reported from this number of words on, if it is a tenth of the text.
+/// Minimum number of extra words without instructions to report; they must also be a tenth of the text.
 const EXTRA_WORDS: usize = 40;
 
-/// Phrases of texts that direct an agent, as words in lower case.
+/// Lower-case phrases that are typical of instructions to an agent.
 const INSTRUCTIONS: [&str; 12] = [
     "ignore previous",
     "ignore all",
@@ -81,7 +81,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
             continue;
         }
-        // The Markdown may describe the fields of a form in words.
+        // Report no extra text on a page with a form, whose fields the Markdown may describe in words.
         let has_form = !comparison.page.select("form").is_empty();
         let count: usize = extra.iter().map(|(_, count)| count).sum();
         if let Some((block, _)) =
@@ -110,7 +110,7 @@ fn is_instruction(text: &str) -> bool {
         || (has(&READERS) && has(&ORDERS))
 }
 
-/// The phrases of all text in the HTML, with that of scripts and attributes: some is shown on a click only.
+/// The phrases of all text in the HTML, including scripts and attributes, which may be shown on a click.
 fn visible(page: &Page) -> PhraseSet {
     let attributes = ["content", "alt", "title", "aria-label", "placeholder"].iter().flat_map(|name| {
         let elements = page.select(&format!("[{name}]"));

@@ -81,14 +81,14 @@ fn garbled(text: &str, shown: &str) -> Option<(String, char)> {
     suspicious.take(MAX_LOOKUPS).find(|(run, _)| !shown.contains(run))
 }
 
-/// The byte that Windows-1252 or Latin-1 decodes to a character, from 0x80 on.
+/// The byte from 0x80 on that Windows-1252 or Latin-1 decodes to this character; `None` if there is none.
 fn byte(character: char) -> Option<u8> {
     let mut in_windows = WINDOWS_1252.chars().zip(0x80..).filter(|(own, _)| *own != '\u{fffd}');
     let code = in_windows.find(|(own, _)| *own == character).map_or(u32::from(character), |(_, code)| code);
     u8::try_from(code).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// The first character reference in the text of the Markdown outside of code that the HTML does not show.
+/// The first character reference in the Markdown's text, outside of code, that `shown` does not contain.
 fn escaped(comparison: &Comparison<'_>, shown: &str) -> Option<String> {
     let reference = Regex::new("&(?:[A-Za-z]{2,8}|#[0-9]{2,6}|#x[0-9A-Fa-f]{2,6});").ok()?;
     let blocks = &comparison.markdown.blocks;

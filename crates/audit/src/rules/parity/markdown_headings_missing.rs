@@ -30,16 +30,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The most headings of a page that are compared.
+/// Maximum number of headings of a page that are compared.
 const MAX_HEADINGS: usize = 500;
 
-/// The elements that may be a card. Sections of the text are usually `<section>`.
+/// Elements that may be cards, such as teasers. Sections of a text are usually `<section>` elements.
 const CARDS: [&str; 4] = ["li", "article", "a", "div"];
 
-/// The most elements between a card and its title, with the card.
+/// Maximum number of ancestors of a title that may be its card.
 const MAX_DEPTH: usize = 3;
 
-/// The most words of a heading that is looked for in the text.
+/// Maximum number of words of a heading that is searched for in the text.
 const MAX_WORDS: usize = 20;
 
 /// Reports how many headings below level 1 are plain text in the Markdown of each page. Headings whose text
@@ -56,7 +56,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let text = words(text).join(" ");
             !own.iter().any(|own| own.contains(&text) || text.contains(own))
         };
-        // A heading whose text is missing as well may belong to another part of the page.
+        // Skip headings whose text is missing as well: they may belong to another part of the page.
         let (plain, marked) = starts(comparison.markdown);
         let cards = cards(comparison.page);
         let is_text = |text: &str| {
@@ -120,7 +120,7 @@ fn cards(page: &Page) -> HashSet<Vec<String>> {
     titles.map(|(_, heading)| words(&heading.text())).collect()
 }
 
-/// The first headings with letters or digits, and their levels. Linked headings are titles of other pages.
+/// The first headings with letters or digits, and their levels. Skips links, which are other pages' titles.
 fn headings(markdown: &MarkdownPage) -> Vec<(u8, &str)> {
     let found = markdown.blocks.iter().filter_map(|block| match block.kind {
         BlockKind::Heading(level) if has_own_text(block) && !words(&block.text).is_empty() => {

@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Elements that Markdown does not need. Others, such as `<details>` and `<kbd>`, have no Markdown form.
+/// HTML elements with a Markdown equivalent. Others, such as `<details>` and `<kbd>`, have none.
 const MARKUP: [&str; 12] =
     ["div", "span", "section", "script", "style", "button", "svg", "iframe", "font", "center", "main", "nav"];
 
@@ -34,7 +34,7 @@ const MARKUP: [&str; 12] =
 /// markup or an embedded image, and how many more there are.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
-        // A page about a template language shows its tags in the HTML as well.
+        // Skip tags that the HTML also shows, for example on a page about a template language.
         let is_shown = |part: &str| comparison.page.reference.text.contains(part);
         let mut found: Vec<(&str, String)> = Vec::new();
         for block in comparison.markdown.blocks.iter().filter(|block| block.kind == BlockKind::Prose) {

@@ -28,10 +28,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Markdown without any link is broken, not only advice, if the HTML has at least this many.
+/// Minimum number of links in the HTML for Markdown without links to be broken, not only advice.
 const MANY: usize = 5;
 
-/// A text that consists of a link may be in the Markdown by chance if it has fewer words.
+/// Minimum number of words of a block of links: the Markdown may have a shorter text by chance.
 const MIN_WORDS: usize = 3;
 
 /// Reports how many links in the content of each page are missing. Links to the page itself, to files and
@@ -41,13 +41,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let page = comparison.page;
         let (base, markdown) = (comparison.exchange.url(), comparison.markdown);
-        // Relative links are meant relative to the Markdown or to the page.
+        // Relative links may be relative to the Markdown or to the page, so resolve them against both URLs.
         let links = markdown.links.iter().flat_map(|link| [base.join(link), page.url.join(link)]);
         let html = HtmlTree::parse(&markdown.html.concat());
         let anchors =
             html.all(&anchor).into_iter().filter_map(|link| page.url.join(link.attribute("href")?).ok());
         let own: HashSet<_> = links.flatten().chain(anchors).map(|url| essence(url.as_str())).collect();
-        // Another rule reports links whose text is missing as well.
+        // Skip blocks whose text is missing as well: another rule reports them.
         let is_long = |text: &str| words(text).len() >= MIN_WORDS;
         let is_text = |block: &&TextBlock| has_own_text(block) || is_long(&block.text);
         let blocks = page.reference.blocks.iter().filter(is_text).filter(|block| comparison.has(&block.text));
@@ -56,7 +56,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let mut expected: BTreeSet<_> = links.map(|link| essence(link)).collect();
         let here = essence(page.url.as_str());
         let (host, path) = split(&here);
-        // Local builds and previews link to this page on the public site.
+        // Compare only the path: local builds and previews link to the same page on the public site.
         let is_page = |link: &str| link == here || !path.is_empty() && split(link).1 == path;
         expected.retain(|link| !is_service(link) && !is_page(link));
         let paths: HashSet<_> = own.iter().map(|link| split(link).1).collect();
@@ -99,7 +99,7 @@ fn split(essence: &str) -> (&str, &str) {
     essence.split_once('/').unwrap_or((essence, ""))
 }
 
-/// Whether a link edits or shares the page, or leads to a file, whose name may have a fingerprint.
+/// Whether a link edits or shares the page, or leads to a file, whose name may contain a hash.
 fn is_service(link: &str) -> bool {
     let parts = ["/edit/", "/blob/", "/issues/new", "/intent/", "/sharer", "/share"];
     let is_file = link.rsplit_once('/').is_some_and(|(_, name)| name.contains('.'));

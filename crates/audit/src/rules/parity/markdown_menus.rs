@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 /// to `llms.txt`.
 const MANY_WORDS: usize = 40;
 
-/// A start with at least this many blocks that consist of links is a menu.
+/// Minimum number of link-only blocks before the first heading that count as a menu.
 const MANY_LINKS: usize = 8;
 
 /// Reports each page whose Markdown begins with at least [`MANY_WORDS`] words of another page's, or has at
@@ -61,7 +61,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The blocks before the first heading.
+/// The Markdown's blocks before its first heading.
 fn start<'a>(comparison: &Comparison<'a>) -> Vec<&'a TextBlock> {
     let blocks = comparison.markdown.blocks.iter();
     blocks.take_while(|block| !matches!(block.kind, BlockKind::Heading(_))).collect()

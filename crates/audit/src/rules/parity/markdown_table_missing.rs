@@ -26,13 +26,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The least cells with different texts of a table that is compared: smaller tables may be layout.
+/// Minimum number of distinct cell texts of a compared table: smaller tables may be layout.
 const MIN_CELLS: usize = 4;
 
-/// From this percentage of missing cells on, a table is missing.
+/// Minimum percentage of missing cells for a table to count as missing.
 const MISSING: usize = 50;
 
-/// From this percentage of missing cells on, a table is missing without doubt.
+/// Minimum percentage of missing cells for a table to count as clearly missing.
 const CLEARLY_MISSING: usize = 80;
 
 /// Reports the first missing table of each page, and how many more. Broken if the heading of a clearly
@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let missing: Vec<_> =
             tables.filter_map(|table| Some((table, missing_percentage(comparison, table)?))).collect();
         let [(first, _), ..] = missing[..] else { continue };
-        // A section without its table is a fault; a whole section may be left out on purpose.
+        // A heading without its table is broken; a whole section may have been omitted on purpose.
         let headings: Vec<_> = comparison.markdown.headings.iter().map(|(_, text)| words(text)).collect();
         let is_broken = missing.iter().any(|(table, percentage)| {
             *percentage >= CLEARLY_MISSING && headings.contains(&words(&table.heading))

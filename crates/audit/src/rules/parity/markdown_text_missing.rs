@@ -58,7 +58,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the Markdown is another text, only a title, or very short.
+/// Whether the Markdown is a different text, only headings, or very short.
 fn is_other(comparison: &Comparison<'_>) -> bool {
     if comparison.markdown.blocks.iter().all(|block| matches!(block.kind, BlockKind::Heading(_))) {
         return true;

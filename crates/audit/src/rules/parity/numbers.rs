@@ -7,19 +7,19 @@ use regex_lite::Regex;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::words::words;
 
-/// Paragraphs with fewer words besides their numbers are left out: their words do not identify them.
+/// Minimum number of words besides numbers in a compared paragraph: fewer do not identify it.
 const MIN_WORDS: usize = 4;
 
-/// The most texts with the same words that are compared.
+/// Maximum number of texts with the same words that are compared.
 const MAX_VARIANTS: usize = 50;
 
-/// The most texts with other numbers that are returned.
+/// Maximum number of differences that are returned.
 const MAX_DIFFERENCES: usize = 100;
 
-/// A number with groups of digits. A space divides groups only before three digits.
+/// A number, which may contain separators. A space is a separator only before exactly three digits.
 const NUMBER: &str = r"[0-9]+(?:[.,'’][0-9]+|[ \x{a0}\x{202f}][0-9]{3}\b)*";
 
-/// The English names of the numbers from two on.
+/// The English names of the numbers from two to twenty.
 const NAMES: [&str; 19] = [
     "two",
     "three",
@@ -42,10 +42,10 @@ const NAMES: [&str; 19] = [
     "twenty",
 ];
 
-/// A time of day or a time relative to now. Texts with one are left out: they change with each response.
+/// A time of day or a relative time. Texts with one are skipped, because it differs between responses.
 const CHANGES: &str = r"(?i)[0-9]:[0-9][0-9]|\b(?:ago|(?:vor|il y a|hace) [0-9]+)\b";
 
-/// A paragraph, or the cells of a row, with its numbers in order.
+/// A paragraph, or the cells of a table row, with its numbers in order.
 #[derive(Clone, Debug)]
 pub(super) struct NumberedText {
     pub text: String,
@@ -56,7 +56,7 @@ pub(super) struct NumberedText {
     order: usize,
 }
 
-/// A number of a text.
+/// A number in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
     /// The digits without separators, and without zeros at the end of a fraction.
@@ -67,15 +67,15 @@ pub(super) struct Number {
     pub is_exact: bool,
 }
 
-/// A text in the HTML and the one in the Markdown, with the numbers that differ.
+/// A text in the HTML and its counterpart in the Markdown, with the numbers that differ.
 pub(super) struct Difference {
     pub html: NumberedText,
     pub markdown: NumberedText,
-    /// Numbers of the HTML that the Markdown lacks, with those that it has instead; at least one.
+    /// Numbers that only the HTML has, each with the number that the Markdown has instead; never empty.
     pub numbers: Vec<(Number, Number)>,
 }
 
-/// The texts with the same words, by the sorted digits of their numbers.
+/// Texts with the same words besides numbers, by the sorted digits of their numbers.
 type Variants = BTreeMap<Vec<String>, NumberedText>;
 
 /// Compares texts that have the same words, in the order of the HTML. The order of numbers does not count,
@@ -110,7 +110,7 @@ pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<D
     found
 }
 
-/// The numbers of a text that another one lacks, with those that the other has instead.
+/// The numbers that only `text` has, each paired with one that only `other` has.
 fn differing(text: &NumberedText, other: &NumberedText) -> Vec<(Number, Number)> {
     let only = |own: &[Number], other: &[Number]| -> Vec<Number> {
         let mut left: HashMap<String, usize> = HashMap::new();
@@ -129,7 +129,7 @@ fn differing(text: &NumberedText, other: &NumberedText) -> Vec<(Number, Number)>
     only(&text.numbers, &other.numbers).into_iter().zip(only(&other.numbers, &text.numbers)).collect()
 }
 
-/// The rows of tables and the paragraphs that have numbers, by their other words.
+/// The paragraphs and table rows that contain numbers, grouped by their other words.
 fn numbered_texts(page: &MarkdownPage) -> HashMap<Vec<String>, Variants> {
     let cells: HashSet<&str> =
         page.tables.iter().flat_map(|table| table.rows.iter().flatten()).map(String::as_str).collect();
@@ -156,7 +156,7 @@ fn numbered_texts(page: &MarkdownPage) -> HashMap<Vec<String>, Variants> {
     found
 }
 
-/// Reads the number at a place of a text, in digits or as an English name. Digits of groups are joined.
+/// Reads the number in `text[start..end]`: digits, with or without separators, or an English name.
 fn read_number(text: &str, start: usize, end: usize) -> Number {
     let written = text[start..end].to_owned();
     let name = NAMES.iter().position(|name| written.eq_ignore_ascii_case(name));
@@ -164,7 +164,7 @@ fn read_number(text: &str, start: usize, end: usize) -> Number {
         return Number { digits: (position + 2).to_string(), written, is_exact: false };
     }
     let is_digit = |c: char| c.is_ascii_digit();
-    // After the last separator, three digits are a group of thousands, and four the year of a date.
+    // One or two digits after the last separator are a fraction; three are thousands, four a year.
     let has_fraction = written.rfind(|c| !is_digit(c)).is_some_and(|at| written[at..].chars().count() < 4);
     let significant = if has_fraction { written.trim_end_matches('0') } else { &written };
     let digits: String = significant.chars().filter(|c| is_digit(*c)).collect();

@@ -9,11 +9,11 @@ use crate::exchange::Representation;
 use crate::markdown::MarkdownPage;
 use crate::survey::Survey;
 
-/// The other responses for a page and its Markdown, which are read when a difference was found.
+/// The other responses with a page or its Markdown, which are read only after a difference was found.
 pub(super) struct OtherResponses<'a> {
     survey: &'a Survey,
     comparison: &'a Comparison<'a>,
-    /// The texts of other HTML and of other Markdown, read on first use.
+    /// The texts of the other HTML and of the other Markdown responses, read on first use.
     texts: OnceCell<[Vec<String>; 2]>,
 }
 

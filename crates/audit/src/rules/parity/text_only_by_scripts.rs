@@ -68,7 +68,7 @@ fn is_blank(page: &Page) -> bool {
     has_scripts && page.converted.page_letters < FEW_LETTERS && page.response().unreadable().is_none()
 }
 
-/// Whether a page without text is one of Swagger UI or Redoc, whose text is also in the OpenAPI description.
+/// Whether a page without text shows Swagger UI or Redoc: the OpenAPI description contains the same text.
 fn is_api_reference(page: &Page) -> bool {
     is_blank(page) && !page.select("#swagger-ui, redoc, #redoc, #redoc-container").is_empty()
 }
