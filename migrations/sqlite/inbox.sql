@@ -269,7 +269,7 @@ CREATE TABLE session (
 
 -- The mailboxes that a mail to a visitor was sent to recently, so that each gets at most one a day.
 CREATE TABLE visitor_mail (
-    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in crates/forms/src/mailbox.rs
+    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in crates/forms/src/mailbox_identity.rs
     mail    TEXT    NOT NULL,                                    -- the channel, as in `delivery`
     until   INTEGER NOT NULL,                                    -- when the next such mail may be sent
     PRIMARY KEY (address, mail)

@@ -18,7 +18,7 @@ use super::range::ByteRange;
 use super::response::{
     HttpResponse, method_not_allowed, negotiated_text, removed_endpoint, text, unknown_endpoint, with_header,
 };
-use super::selection::{ResponseKind, Selection};
+use super::selected_representation::{ResponseKind, Selection};
 use frontdesk_http::is_prefetch;
 use frontdesk_site::file::{EncodedBody, File};
 use frontdesk_site::negotiate::{self, Codings, Media};

@@ -4,7 +4,7 @@
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};
 
-use super::selection::Selection;
+use super::selected_representation::Selection;
 use super::state::Snapshot;
 use frontdesk_http::{CROSS_ORIGIN_RESOURCE_POLICY, SECURITY_HEADERS};
 

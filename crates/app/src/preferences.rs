@@ -1,5 +1,5 @@
 //! Reads the preferences of requests from their header maps. Most values of `Accept` and `Accept-Encoding`
-//! are found in a cache; `head_cache.rs` states the gain.
+//! are found in a cache; `header_cache.rs` states the gain.
 
 use std::cell::RefCell;
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::head_cache::HeadCache;
+use super::header_cache::HeadCache;
 use super::header_lines::HeaderLines;
 use super::preferences::PreferenceCache;
 use super::state::AppState;

@@ -12,7 +12,7 @@ use http::{HeaderValue, Method, header};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use crate::clients::{PRODUCT_TOKEN, USER_AGENT};
+use crate::client_profiles::{PRODUCT_TOKEN, USER_AGENT};
 use crate::exchange::{Exchange, FRESH_QUERY, MAX_BODY, Request, Response};
 use crate::group::Group;
 use crate::options::{AuditError, Options};

@@ -10,7 +10,7 @@ mod audit;
 mod baseline;
 mod cache_status;
 mod client;
-mod clients;
+mod client_profiles;
 mod exchange;
 mod group;
 mod language;
@@ -23,7 +23,7 @@ mod robots;
 mod rule;
 mod rules;
 mod survey;
-mod usage;
+mod usage_preferences;
 mod words;
 mod xml;
 

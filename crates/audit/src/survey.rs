@@ -1,9 +1,9 @@
 //! Everything that an audit knows about a site: the exchanges of each group of rules.
 
 pub mod basics;
-pub mod basis;
 pub mod caches;
 pub mod files;
+pub mod first_requests;
 pub mod forms;
 pub mod links;
 pub mod negotiation;
@@ -11,9 +11,9 @@ pub mod negotiation;
 use std::sync::Arc;
 
 use self::basics::BasicsSurvey;
-use self::basis::Basis;
 use self::caches::CachesSurvey;
 use self::files::FilesSurvey;
+use self::first_requests::Basis;
 use self::forms::FormsSurvey;
 use self::links::LinksSurvey;
 use self::negotiation::NegotiationSurvey;

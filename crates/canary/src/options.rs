@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::machine::LocalCheck;
+use crate::local_checks::LocalCheck;
 use crate::site_forms::SiteContent;
 use frontdesk_fetch::{ExtraRoots, Url};
 use frontdesk_forms::Form;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderValue, LOCATION, USER_AGENT};
 use http::{HeaderMap, Method};
 
-use crate::page;
+use crate::form_comparison;
 use crate::report::{Outcome, Step, StepResult};
 use crate::shown_form::PageContent;
 use crate::site_forms::{SiteContent, SiteForms, subject};
@@ -79,10 +79,16 @@ impl PageCheck<'_> {
     }
 
     /// Checks a form in the `html` that visitors get. The step is skipped if the check panics.
-    fn judge(&self, form: page::OwnForm<'_>, html: &str, path: &str, own: &SiteForms) -> (Outcome, String) {
+    fn judge(
+        &self,
+        form: form_comparison::OwnForm<'_>,
+        html: &str,
+        path: &str,
+        own: &SiteForms,
+    ) -> (Outcome, String) {
         let judge = || {
             panics::inject("canary-page", path);
-            page::judge(form, &PageContent::read(html, self.origin, path), &own.senders)
+            form_comparison::judge(form, &PageContent::read(html, self.origin, path), &own.senders)
         };
         panics::catch(Part::Background, judge).unwrap_or_else(|panic| {
             (Outcome::Skipped, format!("not known, because of a defect in frontdesk: {panic}"))
@@ -91,7 +97,7 @@ impl PageCheck<'_> {
 
     /// The results for a page that is not fetched: each form is skipped, with `text` as the reason.
     fn skip(&self, path: &str, content: &PageContent, text: &str) -> Vec<StepResult> {
-        let step = |form: page::OwnForm<'_>| StepResult {
+        let step = |form: form_comparison::OwnForm<'_>| StepResult {
             step: Step::Page,
             subject: subject(path, form.form),
             outcome: Outcome::Skipped,

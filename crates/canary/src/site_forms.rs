@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use memchr::memmem;
 
-use crate::page::{self, FormSenders, OwnForm};
+use crate::form_comparison::{self, FormSenders, OwnForm};
 use crate::report::{Outcome, Step, StepResult};
 use crate::shown_form::PageContent;
 use frontdesk_forms::Form;
@@ -110,7 +110,7 @@ impl SiteForms {
                 continue;
             }
             let is_known = known.contains(&*subject);
-            let judge = if is_known { page::judge_lost } else { page::judge_unmarked };
+            let judge = if is_known { form_comparison::judge_lost } else { form_comparison::judge_unmarked };
             let Some((outcome, text)) = judge(form, &content) else { continue };
             if outcome == Outcome::Failed {
                 self.known.push(subject.clone());
@@ -118,7 +118,9 @@ impl SiteForms {
             self.faults.push(fault(subject, outcome, text));
         }
         let has_lost = self.faults.iter().any(|step| step.subject.starts_with(&format!("{} ", page.path)));
-        if let Some((outcome, text)) = page::judge_unknown_names(forms, &content).filter(|_| !has_lost) {
+        if let Some((outcome, text)) =
+            form_comparison::judge_unknown_names(forms, &content).filter(|_| !has_lost)
+        {
             self.faults.push(fault(page.path.clone(), outcome, text));
         }
         if shows_form {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::reader::{Reader, deliveries, requests};
 use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
-use super::visitor::VisitorKeys;
+use super::visitor_mails::VisitorKeys;
 use super::{limits, store};
 use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
 use frontdesk_desk::ReplyTemplate;

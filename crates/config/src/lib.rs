@@ -23,8 +23,8 @@ mod log;
 mod missing_site;
 mod named_file;
 mod operator;
-mod own_tables;
 mod reader;
+mod redirects_and_extra;
 mod routing;
 mod screening;
 mod secret_file;
@@ -41,7 +41,7 @@ mod tests;
 mod tls;
 mod toml_folder;
 mod value;
-mod visitor;
+mod visitor_mails;
 mod words;
 
 use std::net::{Ipv4Addr, SocketAddr};

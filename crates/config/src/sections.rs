@@ -10,7 +10,7 @@ use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file::SecretFile;
 use super::{
     agents, brand, canary, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log,
-    operator, own_tables, screening, security, server, site, store, tls, visitor, words,
+    operator, redirects_and_extra, screening, security, server, site, store, tls, visitor_mails, words,
 };
 use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::page_views::{AgentClass, names_of};
@@ -91,7 +91,7 @@ impl Config {
         pages.signals = content_signals::read(r);
         pages.words = words::read(r);
         let channels = channel::read(r, &pages, &form_set);
-        let visitor_channels = visitor::read_channels(r, &form_values.visitor, &channels, &pages);
+        let visitor_channels = visitor_mails::read_channels(r, &form_values.visitor, &channels, &pages);
 
         pages.confirming = form_values.visitor.confirming().collect();
         set_forms(&mut pages, form_set, web.forms.html_posts);
@@ -276,7 +276,7 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
     let pages = PagesOptions {
         operator,
         brand: brand::read(r),
-        redirects: own_tables::read_redirects(r),
+        redirects: redirects_and_extra::read_redirects(r),
         allowed: security::read(r),
         today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
         now: Some(now),

@@ -1,7 +1,7 @@
 //! `[site]` and `[convert]`: names, languages, the output of a site generator, search and the footer.
 
-use super::own_tables;
 use super::reader::{ConfigKey, Reader, deliveries, requests};
+use super::redirects_and_extra;
 use super::value::{self, Raw};
 use frontdesk_site::fault::Placed;
 use frontdesk_site::{
@@ -63,7 +63,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
          address.",
         parse_footer,
     );
-    let extra = own_tables::read_extra(r);
+    let extra = redirects_and_extra::read_extra(r);
     read_selectors(r, build.as_mut());
     let description = if description.is_empty() { tagline.clone() } else { description };
     PagesOptions {

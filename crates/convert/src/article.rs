@@ -9,8 +9,8 @@ use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use super::main_content::move_heading_into;
 use super::measure::{Measures, measure_elements};
 use super::metadata::read_structured_data;
+use super::omission_rule::Rule;
 use super::parse::parse;
-use super::rule::Rule;
 
 /// Properties that a page declares for its content with the vocabulary of schema.org.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
-use super::rule::Rule;
+use super::omission_rule::Rule;
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
 use url::Url;

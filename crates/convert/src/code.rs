@@ -2,7 +2,7 @@
 //! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
 use super::dom::{Dom, NodeId, Tag};
-use super::rule::Rule;
+use super::omission_rule::Rule;
 
 /// Classes of elements in a code block that are not code: line numbers, copy buttons, hidden texts and
 /// popups.

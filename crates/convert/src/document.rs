@@ -3,7 +3,7 @@
 
 use super::block::Block;
 use super::inline::Inline;
-use super::scan::{Kind, Parts, description};
+use super::inline_reader::{Kind, Parts, description};
 use super::writer::write_markdown;
 use std::collections::HashSet;
 

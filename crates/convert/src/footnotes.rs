@@ -1,7 +1,7 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
-use super::rule::Rule;
+use super::omission_rule::Rule;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 

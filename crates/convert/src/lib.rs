@@ -14,41 +14,41 @@
 //! 6. `account` compares the text of the blocks with that of the region.
 //! 7. `document` gives the blocks one title, and `writer` writes them.
 
-mod account;
 mod article;
 mod block;
-mod blocks;
+mod block_conversion;
 mod clean;
 mod code;
 mod decode;
 mod document;
 mod documentation_markup;
 mod dom;
-mod embedded;
 mod footnotes;
 mod html_tree;
 mod inline;
+mod inline_code;
+mod inline_reader;
 mod main_content;
 mod math;
 mod measure;
 mod media;
 mod metadata;
+mod omission_rule;
+mod omitted_text;
 mod parse;
 mod phrasing;
-mod rule;
-mod scan;
 mod select;
 mod table;
 mod templates;
 mod writer;
 
-pub use account::{Loss, Omission};
 pub use decode::decode_html;
-pub use embedded::Embedded;
 pub use html_tree::{HtmlElement, HtmlTree};
+pub use inline_code::Embedded;
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};
+pub use omission_rule::Rule;
+pub use omitted_text::{Loss, Omission};
 use phrasing::{Converter, Mode};
-pub use rule::Rule;
 pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -187,8 +187,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let mut blocks = converter.convert_document(root);
     let notes = converter.footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
     let roots = std::iter::once(root).chain(notes.copied());
-    let loss = if options.article { Loss::default() } else { account::find_loss(&dom, roots, &blocks) };
-    let omissions = if options.explain { account::list_omissions(&dom, root) } else { Vec::new() };
+    let loss = if options.article { Loss::default() } else { omitted_text::find_loss(&dom, roots, &blocks) };
+    let omissions = if options.explain { omitted_text::list_omissions(&dom, root) } else { Vec::new() };
 
     if !is_fragment {
         document::tidy_blocks(&mut blocks);

@@ -7,7 +7,7 @@ use super::documentation_markup;
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
-use super::rule::Rule;
+use super::omission_rule::Rule;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 

@@ -7,7 +7,7 @@ use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
 use super::media;
-use super::rule::Rule;
+use super::omission_rule::Rule;
 use std::cell::Cell;
 use url::Url;
 

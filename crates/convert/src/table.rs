@@ -2,7 +2,7 @@
 
 use super::block::{Alignment, MarkdownTable};
 use super::dom::{Dom, NodeId, Tag};
-use super::rule::Rule;
+use super::omission_rule::Rule;
 
 /// Maximum number of columns that one `colspan` fills. A `rowspan` fills up to 20 times as many rows.
 const MAX_SPAN: usize = 50;

@@ -1,7 +1,7 @@
 //! Writes blocks as GitHub Flavored Markdown.
 
 use super::block::{Alignment, Block, List, MarkdownTable};
-use super::scan::find_unescaped;
+use super::inline_reader::find_unescaped;
 
 /// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply
 /// the output.

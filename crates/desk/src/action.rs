@@ -10,16 +10,16 @@ use jiff::Timestamp;
 use minijinja::{Value, context};
 use uuid::Uuid;
 
+use super::annotations::{WorkChange, people};
 use super::auth::InboxUser;
 use super::html::{Reply, see_other};
+use super::list_query::ListQuery;
 use super::notice::removal_code;
 use super::page::PageRequest;
-use super::query::ListQuery;
 use super::request::encode_pairs;
+use super::sentences;
 use super::state::{ChannelTest, DeskState};
-use super::view;
-use super::words;
-use super::work::{WorkChange, people};
+use super::submission_values;
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
@@ -394,7 +394,8 @@ fn remove(
         let code = removal_code(erased.submissions, discarded.stayed, erased.is_wiped || !is_file);
         return Ok(see_other(&notice_path(back, code)));
     }
-    let rows: Vec<Value> = preview.held.iter().map(|found| view::row(found, None, &request.clock)).collect();
+    let rows: Vec<Value> =
+        preview.held.iter().map(|found| submission_values::row(found, None, &request.clock)).collect();
     let page = submission_path(ids[0]);
     request.confirm(&context! {
         kind => "discard",
@@ -470,7 +471,7 @@ pub(super) fn test_channel(
         tokio::runtime::Handle::current().spawn(async move {
             let (at, began) = (Timestamp::now(), Instant::now());
             let outcome = test_message::send(&channel, "the inbox's web interface", at).await;
-            let sentence = words::describe_test(&channel, &outcome);
+            let sentence = sentences::describe_test(&channel, &outcome);
             let outcome = test_message::describe(&channel.kind, &outcome, began.elapsed());
             let mut tests = inbox.tests.lock().unwrap_or_else(PoisonError::into_inner);
             tests.insert(channel.name.clone(), ChannelTest { at, sentence, outcome });

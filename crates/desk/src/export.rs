@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::body::{ChunkWriter, stream};
 use super::html::{Reply, stream_reply};
-use super::query::ListQuery;
+use super::list_query::ListQuery;
 use super::state::DeskState;
 use super::{csv, json};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};

@@ -11,7 +11,7 @@
 
 // Modules for requests.
 mod auth;
-mod client;
+mod browser_name;
 mod guard;
 mod login;
 mod login_sources;
@@ -19,12 +19,12 @@ mod request;
 mod role;
 mod route;
 mod state;
-mod strangers;
+mod unauthenticated_limits;
 
 // Modules for changes.
 mod action;
+mod annotations;
 mod notice;
-mod work;
 
 // Modules for pages.
 mod annotated;
@@ -36,6 +36,7 @@ mod export;
 mod html;
 pub mod json;
 mod list;
+mod list_query;
 mod live;
 mod mailto;
 mod options;
@@ -43,11 +44,10 @@ mod page;
 mod person;
 mod person_page;
 mod preview;
-mod query;
 mod readers;
+mod sentences;
 mod statistics;
-mod view;
-mod words;
+mod submission_values;
 
 pub use guard::HostName;
 pub use mailto::ReplyTemplate;

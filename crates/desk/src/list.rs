@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use minijinja::{Value, context};
 use uuid::Uuid;
 
+use super::annotations::people;
 use super::clock::Clock;
 use super::html::Reply;
+use super::list_query::{ListQuery, ListState};
 use super::page::PageRequest;
-use super::query::{ListQuery, ListState};
-use super::work::people;
 use frontdesk_deliver::digest::CanaryProblem;
 use frontdesk_forms::definition::DedupKey;
 use frontdesk_forms::text::visible;

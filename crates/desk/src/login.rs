@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
-use super::client::describe_client;
+use super::browser_name::describe_client;
 use super::html::{Reply, see_other, set_cookie};
 use super::request::{Pairs, cookie, encode};
 use super::role::find_user;

@@ -9,20 +9,20 @@ use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 use uuid::Uuid;
 
+use super::annotations::{people, work_values};
 use super::auth::InboxUser;
 use super::clock::Clock;
 use super::html::Reply;
+use super::list_query::ListQuery;
 use super::mailto::reply_link;
 use super::notice::Notice;
 use super::options::DeskOptions;
 use super::person;
-use super::query::ListQuery;
 use super::request::Pairs;
 use super::role::Role;
+use super::sentences::Receiver;
 use super::state::DeskState;
-use super::view;
-use super::words::Receiver;
-use super::work::{people, work_values};
+use super::submission_values;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Editor, InboxReader, Session, StoreError, TRUSTED_LIFETIME};
 use frontdesk_inbox::submission::delivery::choose;
@@ -121,7 +121,7 @@ impl<'a> PageRequest<'a> {
         let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
         let annotations = reader.annotations(&ids)?;
         let row = |(number, submission): (usize, &Submission)| {
-            let row = view::row(submission, annotations.get(&submission.id), &self.clock);
+            let row = submission_values::row(submission, annotations.get(&submission.id), &self.clock);
             context! { number => first + number, ..row }
         };
         Ok(submissions.iter().enumerate().map(row).collect())
@@ -154,7 +154,7 @@ impl<'a> PageRequest<'a> {
                 .iter()
                 .any(|route| !deliveries.iter().any(|delivery| delivery.channel == route.name));
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
-            let details = view::details(
+            let details = submission_values::details(
                 &submission,
                 &annotation,
                 &deliveries,
@@ -197,7 +197,7 @@ impl<'a> PageRequest<'a> {
                     waiting => backlog.map_or(0, |channel| channel.waiting),
                     parked => backlog.map_or(0, |channel| channel.parked),
                     oldest => backlog.and_then(|channel| channel.oldest).map(|at| self.clock.time(at)),
-                    obstacle => obstacles.get(name).map(|obstacle| view::obstacle_value(obstacle, Receiver::of(name, &self.options.channels), &self.clock)),
+                    obstacle => obstacles.get(name).map(|obstacle| submission_values::obstacle_value(obstacle, Receiver::of(name, &self.options.channels), &self.clock)),
                     test,
                     is_testing => testing.contains(name),
                 }

@@ -10,7 +10,7 @@ use super::html::Templates;
 use super::login_sources::LoginSources;
 use super::options::{DeskOptions, MAX_EXPORTS};
 use super::readers::Readers;
-use super::strangers::StrangerLimiter;
+use super::unauthenticated_limits::StrangerLimiter;
 use frontdesk_http::Address;
 use frontdesk_inbox::store::{DatabaseUrl, Store};
 use frontdesk_limits::{LimitOptions, LocalLimiter, Quota};

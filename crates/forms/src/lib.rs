@@ -38,7 +38,7 @@ macro_rules! named_enum {
 pub mod definition;
 pub mod email;
 pub mod lead;
-pub mod mailbox;
+pub mod mailbox_identity;
 pub mod parse;
 mod percent;
 pub mod schema;

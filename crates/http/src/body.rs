@@ -9,8 +9,8 @@ use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
+use super::connection_slot::{Charge, Slot};
 use super::private_limits::{Answering, PrivateConn};
-use super::slot::{Charge, Slot};
 
 /// Maximum length in bytes of an unwanted body that is read and discarded. If the server did not read the
 /// body, a client that is still sending would see a connection reset instead of the response.

@@ -6,9 +6,9 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::connection_slot::{Closing, Slot};
 use super::counters::CloseReason;
 use super::options::Options;
-use super::slot::{Closing, Slot};
 use super::socket::Peer;
 use super::trusted_proxies::is_trusted;
 use frontdesk_limits::{Source, SourceNetwork};
@@ -199,7 +199,7 @@ impl Drop for ConnPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slot::cost;
+    use crate::connection_slot::cost;
 
     #[test]
     fn the_reserve_is_for_networks_with_few_connections() {

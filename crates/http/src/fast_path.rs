@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use super::body_copies::MIN_COPIED;
 use super::connection::Observer as _;
+use super::connection_slot::cost;
 use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
 use super::plain_request::{self, MAX_FIELDS, PlainRequest};
@@ -31,7 +32,6 @@ use super::plain_response::PlainResponse;
 use super::response_body::ResponseBody;
 use super::response_stream::{ResponseStream, poll_send_before_file, poll_send_file};
 use super::shutdown::ShutdownPhase;
-use super::slot::cost;
 use super::socket::{Peer, Scheme};
 use super::worker::Worker;
 

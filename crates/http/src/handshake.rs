@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::balance::AcceptedConn;
 use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
+use super::connection_slot::{Closing, cost};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::http1::timer::ConnTimer;
@@ -21,7 +22,6 @@ use super::protocol::{Protocol, detect};
 use super::refusal::Refusal;
 use super::response_stream::ResponseStream;
 use super::shutdown::ShutdownPhase;
-use super::slot::{Closing, cost};
 use super::socket::{Peer, Scheme, Trust};
 use super::tls::{Accepted, ServerName, TlsConn};
 use super::trusted_proxies::is_trusted;

@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::timer::ConnTimer;
 use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
+use super::connection_slot::cost;
 use super::fast_path::{Exit, FastPathConn};
 use super::handler::PublicHandler;
 use super::response_stream::ResponseStream;
 use super::service;
 use super::shutdown::ShutdownPhase;
-use super::slot::cost;
 use super::socket::Scheme;
 use super::worker::ConnContext;
 

@@ -1,10 +1,10 @@
 //! Keeps memory below `server.max_memory`: closes the connections that hold the most when memory is short.
 //!
-//! Connections charge their memory to their slots (`slot.rs`); plain HTTP/1.1 requests charge nothing. When
-//! resident memory nears the limit, a thread closes connections: first those of the network that holds the
-//! most and, within it, of the source that holds the most. The site, the limiter's tables and a reload also
-//! use memory. Closing connections does not free that memory, so connections may always hold an eighth of the
-//! limit.
+//! Connections charge their memory to their slots (`connection_slot.rs`); plain HTTP/1.1 requests charge
+//! nothing. When resident memory nears the limit, a thread closes connections: first those of the network
+//! that holds the most and, within it, of the source that holds the most. The site, the limiter's tables and
+//! a reload also use memory. Closing connections does not free that memory, so connections may always hold an
+//! eighth of the limit.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::conn_limits::Holding;
+use super::connection_slot::{Closing, Slot};
 use super::options::Options;
 use super::server::Server;
-use super::slot::{Closing, Slot};
 use frontdesk_limits::{Source, SourceNetwork};
 use frontdesk_process::allocator;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::client::ForwardedHeader;
+use super::client_address::ForwardedHeader;
 use super::tls::TlsOptions;
 use super::trusted_proxies::Network;
 

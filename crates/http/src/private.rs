@@ -22,12 +22,12 @@ use tokio::time::Instant;
 
 use super::body::RequestBody;
 use super::connection::HEADER_LIMIT;
+use super::connection_slot::Slot;
 use super::handler::{Handler, Request, RequestContext};
 use super::listener::{AcceptOutage, PAUSE_AFTER_ERROR, is_of_one_connection};
 use super::private_limits::{Answering, PrivateConn, PrivateConns};
 use super::private_name::{PrivateName, SharedConn};
 use super::refusal::Refusal;
-use super::slot::Slot;
 use super::socket::{Address, Listener, Peer, Scheme, Socket};
 use super::tls::{self, Accepted, Hsts};
 use super::trusted_proxies::Network;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::connection_slot::Slot;
 use super::handler::PublicHandler;
 use super::options::Timeouts;
 use super::plain_response::SharedBuffers;
 use super::server::Server;
 use super::shutdown::ShutdownPhase;
-use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::write_buffer::SpareBuffer;
 

@@ -11,7 +11,7 @@ mod canary;
 mod error;
 pub(crate) mod fingerprint;
 pub(crate) mod ids;
-mod link;
+mod link_token;
 pub mod lock;
 pub mod notifier;
 mod open;
@@ -40,7 +40,7 @@ pub use error::StoreError;
 pub use fingerprint::{Hash, with_day_prefix};
 use frontdesk_limits::source::RefusedRequests;
 pub use frontdesk_postgres::Server;
-pub use link::LinkToken;
+pub use link_token::LinkToken;
 pub use open::{check_environment, migrate};
 pub use outage::Outage;
 pub use sql::abuse::{Abuse, AgentCount, Decisions, RefusedSource, SignalCount};
@@ -50,7 +50,6 @@ pub use sql::confirmation::confirmation_rule;
 pub use sql::confirmation_mail::{ConfirmationMails, LinkState};
 pub use sql::copy::{Copied, CopyError, copy_inbox};
 pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix};
-pub use sql::edit::Erased;
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::inbox_use::Readership;
@@ -61,8 +60,12 @@ pub use sql::note::{MAX_NOTE, MAX_NOTES, Note};
 pub use sql::operator_log::{LogEntry, OperatorAction};
 pub use sql::opinion::OpinionEffect;
 pub use sql::page::SearchPage;
+pub use sql::page_views::{
+    MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
+};
 pub use sql::person::PersonSummary;
 pub use sql::read::{ChannelState, IdMatch, InboxReader};
+pub use sql::release_and_remove::Erased;
 pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_text::SearchText;
@@ -72,9 +75,6 @@ pub use sql::session::{
 };
 pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, MAX_LEADS, Queue};
 pub use sql::transaction::Transaction;
-pub use sql::views::{
-    MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
-};
 pub use sql::visitor_mail::{MailFate, MailRequest};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
 pub use url::DatabaseUrl;

@@ -11,7 +11,6 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
-mod content;
 mod domains;
 mod fault;
 mod features;
@@ -24,6 +23,7 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 mod text;
+mod text_signals;
 mod tokens;
 pub mod verdict;
 pub mod wording;
@@ -34,7 +34,6 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use content::{Findings, SignalFinding, full_strength_if};
 pub use domains::{Domains, NotADomain};
 pub use fault::LexiconFault;
 pub use features::FeatureKind;
@@ -44,6 +43,7 @@ pub use origin::Origin;
 pub use profile::SiteProfile;
 pub use repeats::Repeats;
 pub use text::TokenizedText;
+use text_signals::{Findings, SignalFinding, full_strength_if};
 pub use tokens::TokenKey;
 
 use crate::verdict::{ScreeningReason, ScreeningVerdict, Signal};
@@ -224,7 +224,7 @@ pub fn screen_with(
     for address in text.entry.emails() {
         find_sender_signals(address, options, &mut findings);
     }
-    let features = content::find_text_signals(text, options, &mut findings);
+    let features = text_signals::find_text_signals(text, options, &mut findings);
     if let Some(learned) = learned.filter(|learned| options.learn && learned.model.is_ready()) {
         let fresh = score_findings(findings.clone(), options).text_points();
         let tokens = tokens::collect(text, &features.names(&options.lexicon), fresh, &learned.key);
@@ -253,7 +253,7 @@ pub fn lesson_tokens(
     const MIN_WORDS: usize = 4;
     let words = text.message().iter().filter(|token| matches!(token, text::Token::Word(_))).count();
     let options = ScreeningOptions { lexicon: lexicon.clone(), ..ScreeningOptions::default() };
-    let features = content::weigh_features(text, &options);
+    let features = text_signals::weigh_features(text, &options);
     (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
 }
 
@@ -280,7 +280,7 @@ fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
 
 /// The features of a text, by name, with their weights from 1 to 4.
 pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Vec<(String, u8)> {
-    let weights = content::weigh_features(text, options);
+    let weights = text_signals::weigh_features(text, options);
     weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::content::{Bodies, Content};
 use super::document::{Document, PageKind};
 use super::file::{Blob, Cache, File};
 use super::html::rewrite_links;
 use super::language::Language;
 use super::options::PagesOptions;
+use super::page_bodies::{Bodies, Content};
 use super::page_files::LaidOutPage;
 use super::path::{self, encode};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::content::Bodies;
 use super::form_answer::{FormPage, FormPages};
 use super::form_view::FormView;
 use super::language::Language;
 use super::layout::TemplateContext;
+use super::page_bodies::Bodies;
 use super::page_files::LaidOutPage;
 use super::plain_page::plain_form_page;
 use super::site_context::SiteContext;

@@ -8,12 +8,12 @@ use minijinja::context;
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::content::Content;
 use super::document::{Document, PageKind, Tag};
 use super::form_answer::THANKS;
 use super::form_view::FormView;
 use super::html::json_for_script;
 use super::language::Language;
+use super::page_bodies::Content;
 use super::path::{encode, twin_path};
 use super::related_pages::RelatedPages;
 use super::schedule::{Unpublished, format_time};

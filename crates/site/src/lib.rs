@@ -25,7 +25,6 @@ mod translations;
 
 // Bodies: converts Markdown to HTML, and to Markdown with absolute links.
 mod code_block;
-mod content;
 pub mod highlight;
 mod html;
 mod images;
@@ -33,6 +32,7 @@ pub mod link;
 mod link_check;
 pub mod markdown;
 mod math;
+mod page_bodies;
 
 // Layout: the theme, its words, and the variables of its templates.
 mod brand;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::content::Bodies;
 use super::document::Document;
 use super::link::{LinkTarget, percent_decoded};
 use super::markdown::BodyFacts;
+use super::page_bodies::Bodies;
 use super::page_files::LaidOutPage;
 use super::path;
 use super::path_registry::PathRegistry;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use super::brand::FontFacts;
 use super::compose::compose_site;
-use super::content::Bodies;
 use super::document::{ParsedSources, read_documents, served_path};
 use super::file::{Blob, Cache, File};
 use super::form_answer::FormPages;
@@ -17,6 +16,7 @@ use super::form_page_choice::form_pages;
 use super::language::Language;
 use super::link_check::{LinkChecker, check_links, redirect_links};
 use super::options::{PageForm, PagesOptions};
+use super::page_bodies::Bodies;
 use super::page_files::{LaidOutPage, PageFiles};
 use super::path::encode;
 use super::path_registry::PathRegistry;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use super::content::{Bodies, Content};
 use super::document::{Document, PageKind, Tag};
 use super::file::{Blob, Cache, File};
 use super::html::id_attributes;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
 use super::options::PageForm;
+use super::page_bodies::{Bodies, Content};
 use super::path::{self, encode};
 use super::related_pages::{ListItem, PageIndex, RelatedPages};
 use super::site::Page;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::content::Bodies;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first};
+use super::page_bodies::Bodies;
 use super::pagination::{ListPage, Pagination, post_range};
 use super::path::encode;
 use super::site_context::{LanguageData, NavLink, SiteContext, navigation_pages};

@@ -364,8 +364,8 @@ mod tests {
     use super::*;
     use frontdesk_process::page_spill::PageSpill;
 
-    use crate::content::Content;
     use crate::markdown::RenderedBody;
+    use crate::page_bodies::Content;
 
     fn content(html: &str) -> Content {
         let rendered = RenderedBody { html: html.to_owned(), ..RenderedBody::default() };

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use super::layout::{ExportLayout, StoredRepresentation, UrlContent};
-use super::map::{NginxMap, quote};
-use super::negotiation;
+use super::nginx_map::{NginxMap, quote};
+use super::nginx_negotiation;
 use frontdesk_app::WebOptions;
-use frontdesk_app::describe::RecordedResponse;
+use frontdesk_app::response_recorder::RecordedResponse;
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_http::ForwardedHeader;
 use frontdesk_http::tls::Hsts;
@@ -122,7 +122,7 @@ impl FileTable {
                 self.etag.add_text(&body, &escape_variables(etag));
             }
         }
-        let has = negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
+        let has = nginx_negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
         // A file without encodings gets the value `-` below, which makes nginx add `Vary: Accept-Encoding`.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
@@ -174,8 +174,8 @@ fn variable(prefix: &str, header: &str) -> String {
 /// Renders `http.conf`, to be included in the `http { }` block.
 pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], options: &WebOptions) -> String {
     let mut maps = site_maps(layout);
-    maps.extend(negotiation::media_maps());
-    maps.extend(negotiation::encoding_maps());
+    maps.extend(nginx_negotiation::media_maps());
+    maps.extend(nginx_negotiation::encoding_maps());
     let own = file_headers(layout);
     maps.extend(own.iter().map(String::as_str).chain(["vary"]).map(|name| header_map(layout, name)));
     let longest = maps.iter().map(NginxMap::longest_text).max().unwrap_or_default();

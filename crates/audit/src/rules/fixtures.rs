@@ -7,16 +7,16 @@ use std::time::Duration;
 use frontdesk_convert::Url;
 use http::{HeaderName, StatusCode};
 
-use crate::clients::CLAUDE_CODE;
+use crate::client_profiles::CLAUDE_CODE;
 use crate::exchange::{Exchange, Request, Response};
 use crate::page::Page;
 use crate::robots::Robots;
 use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::basics::BasicsSurvey;
-use crate::survey::basis::Basis;
 use crate::survey::caches::CachesSurvey;
 use crate::survey::files::FilesSurvey;
+use crate::survey::first_requests::Basis;
 use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;

@@ -1,5 +1,6 @@
 //! Rules of the group parity.
 
+mod changing_text;
 mod code;
 mod comparison;
 mod markdown_code_altered;
@@ -18,7 +19,6 @@ mod markdown_text_missing;
 mod markdown_title_differs;
 mod markdown_title_missing;
 mod numbers;
-mod stability;
 mod text_only_by_scripts;
 mod twin_differs;
 

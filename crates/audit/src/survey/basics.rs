@@ -5,9 +5,9 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::Method;
 
-use super::basis::Basis;
+use super::first_requests::Basis;
 use crate::client::{Client, redirect_target};
-use crate::clients::{ANY, CHROME, PRODUCT_TOKEN};
+use crate::client_profiles::{ANY, CHROME, PRODUCT_TOKEN};
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::{Method, header};
 
-use super::basis::Basis;
+use super::first_requests::Basis;
 use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
-use crate::clients::{CHROME, WebClient};
+use crate::client_profiles::{CHROME, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
 use crate::group::Group;
 use crate::language::{languages, other_languages};

@@ -6,7 +6,7 @@ use frontdesk_convert::Url;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::basis::Basis;
+use super::first_requests::Basis;
 use crate::client::Client;
 use crate::exchange::{Exchange, Request};
 use crate::group::Group;

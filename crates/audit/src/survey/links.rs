@@ -6,10 +6,10 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::{Method, header};
 
-use super::basis::{Basis, sitemap_entries};
 use super::caches::CachesSurvey;
+use super::first_requests::{Basis, sitemap_entries};
 use crate::client::{Client, redirect_target};
-use crate::clients::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
+use crate::client_profiles::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::language::languages;

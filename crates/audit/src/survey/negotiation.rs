@@ -5,10 +5,10 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::header;
 
-use super::basis::Basis;
 use super::caches::CachesSurvey;
+use super::first_requests::Basis;
 use crate::client::Client;
-use crate::clients::{
+use crate::client_profiles::{
     ANY, AS_BROWSER, AS_CRAWLERS, CODEX, CURSOR, FIREFOX, GEMINI_CLI, OLD_JAVA, OPENCODE, WebClient,
 };
 use crate::exchange::{Exchange, Representation, Request};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::connection::{Observer, SendProgress};
+use crate::connection_slot::{Closing, Slot};
 use crate::counters::CloseReason;
 use crate::options::Timeouts;
-use crate::slot::{Closing, Slot};
 
 /// The phase of a connection and its deadline, which the stream, the service and `run_until_deadline` share
 /// on one thread.

@@ -58,7 +58,7 @@ impl Secret {
         self.hash("sender", [email.to_lowercase().as_bytes()])
     }
 
-    /// Hashes the result of [`mailbox_key`](frontdesk_forms::mailbox::mailbox_key).
+    /// Hashes the result of [`mailbox_key`](frontdesk_forms::mailbox_identity::mailbox_key).
     pub(super) fn mailbox(&self, key: &str) -> Hash {
         self.hash("mailbox", [key.as_bytes()])
     }

@@ -7,8 +7,8 @@
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it opens the database again")]
 
 pub(super) mod backup;
-pub(super) mod copier;
 pub(super) mod files;
+pub(super) mod wal_copier;
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -44,7 +44,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
 pub(crate) const STATEMENTS: usize = 64;
 /// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
-/// Usually, `copier.rs` copies it earlier.
+/// Usually, `wal_copier.rs` copies it earlier.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// The size to which SQLite truncates the log file after a checkpoint, in bytes.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontdesk_forms::email::Mailbox;
-use frontdesk_forms::mailbox::{is_automated, mailbox_key};
+use frontdesk_forms::mailbox_identity::{is_automated, mailbox_key};
 use frontdesk_forms::named_enum;
 
 /// The prefix of the names of channels to visitors. The names of the operator's channels have no colon.

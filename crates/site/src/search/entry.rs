@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::text::{PageText, TextPart};
 use super::words::{WordHash, for_each_word};
-use crate::content::Content;
+use crate::page_bodies::Content;
 use frontdesk_forms::text::cut_by;
 use frontdesk_process::maps::HashSet;
 use frontdesk_process::page_spill::PageSpill;

@@ -2,7 +2,7 @@
 
 use http::{Method, header};
 
-use crate::clients::{CHROME, CLAUDE_CODE, WebClient};
+use crate::client_profiles::{CHROME, CLAUDE_CODE, WebClient};
 use crate::exchange::Exchange;
 use crate::exchange::FRESH_QUERY;
 use crate::group::Group;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache_status::cache_evidence;
-use crate::clients::{CLAUDE_CODE, MARKDOWN_ONLY};
+use crate::client_profiles::{CLAUDE_CODE, MARKDOWN_ONLY};
 use crate::exchange::{Exchange, Representation, Response};
 use crate::page::representation_of_page;
 use crate::rule::{Findings, Severity};

@@ -4,7 +4,7 @@ use super::shared::check_statements;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::usage::Syntax;
+use crate::usage_preferences::Syntax;
 
 pub(super) static RULE: Rule = Rule {
     id: "content-signal-invalid",

@@ -5,7 +5,7 @@ use frontdesk_convert::Url;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::survey::basis::text_of;
+use crate::survey::first_requests::text_of;
 
 pub(super) static RULE: Rule = Rule {
     id: "robots-blocks-llms",

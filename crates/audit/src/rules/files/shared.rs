@@ -8,7 +8,7 @@ use crate::exchange::{Exchange, Response};
 use crate::rule::{Findings, Fix, Platform, Severity};
 use crate::survey::Survey;
 use crate::survey::files::json_of;
-use crate::usage::{Statement, Syntax, page_statements, robots_statements};
+use crate::usage_preferences::{Statement, Syntax, page_statements, robots_statements};
 
 /// The fixes for a server that sends the application's page for each unknown path.
 pub(super) const NO_FALLBACK: &[Fix] = &[

@@ -3,7 +3,7 @@
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::usage::{Statement, Syntax, Use, header_statements, robots_statements};
+use crate::usage_preferences::{Statement, Syntax, Use, header_statements, robots_statements};
 
 pub(super) static RULE: Rule = Rule {
     id: "usage-signals-disagree",

@@ -2,7 +2,7 @@
 
 use frontdesk_convert::Url;
 
-use super::production::production_host;
+use super::production_host::production_host;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

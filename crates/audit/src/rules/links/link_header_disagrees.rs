@@ -3,7 +3,7 @@
 use frontdesk_convert::Url;
 use http::header;
 
-use super::production::production_host;
+use super::production_host::production_host;
 use crate::group::Group;
 use crate::page::{LinkValue, parse_link_header};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -4,11 +4,11 @@ use frontdesk_convert::Url;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::lists::{page_path, sitemap_texts};
+use super::page_lists::{page_path, sitemap_texts};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::survey::basis::{MAX_SITEMAP_URLS, sitemap_entries};
+use crate::survey::first_requests::{MAX_SITEMAP_URLS, sitemap_entries};
 
 pub(super) static RULE: Rule = Rule {
     id: "llms-sitemap-disagree",

@@ -2,7 +2,7 @@
 
 use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
 use crate::cache_status::cache_evidence;
-use crate::clients::CLAUDE_CODE;
+use crate::client_profiles::CLAUDE_CODE;
 use crate::exchange::Representation;
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

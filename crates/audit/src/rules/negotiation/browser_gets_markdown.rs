@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, header};
 
 use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
-use crate::clients::{CHROME, CODEX};
+use crate::client_profiles::{CHROME, CODEX};
 use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};

@@ -6,7 +6,7 @@ use http::Method;
 use http::header::{ACCEPT, CONTENT_LENGTH, ETAG};
 
 use crate::cache_status::cache_evidence;
-use crate::clients::CHROME;
+use crate::client_profiles::CHROME;
 use crate::exchange::{Exchange, Representation, Response};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

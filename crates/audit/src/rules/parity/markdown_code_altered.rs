@@ -1,8 +1,8 @@
 //! The code in the Markdown is that of the HTML.
 
+use super::changing_text::OtherResponses;
 use super::code::{Code, LineState, lost_indentation};
 use super::comparison::{CONVERT, Comparison};
-use super::stability::OtherResponses;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

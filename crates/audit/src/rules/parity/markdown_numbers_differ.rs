@@ -1,8 +1,8 @@
 //! The numbers in the Markdown are those of the HTML.
 
+use super::changing_text::OtherResponses;
 use super::comparison::{CONVERT, Comparison, SENTENCE};
 use super::numbers::differences;
-use super::stability::OtherResponses;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -8,10 +8,10 @@ use super::deliver::to_millis;
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor_mail::{CLASSES, MailFate, MailRequest};
-use super::{Sql, definition, edit, values};
+use super::{Sql, definition, release_and_remove, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
-use crate::store::link::LinkToken;
+use crate::store::link_token::LinkToken;
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::{ConfirmationRule, LimitCounts, MailLimit, VisitorMail};
 use crate::submission::{first_email, parse_fields};
@@ -88,7 +88,7 @@ impl Transaction<'_> {
         )?;
         // Release the entry only if the operator has not done so.
         if is_open {
-            edit::release(tx, id, now, channels)?;
+            release_and_remove::release(tx, id, now, channels)?;
             self.announce()?;
         }
         Ok((LinkState::Confirmed, true))

@@ -9,7 +9,9 @@ use uuid::Uuid;
 use super::read::{InboxReader, id_range};
 use super::rows::{self, Removable, TO_TEAM, first_id_at};
 use super::transaction::Transaction;
-use super::{Bind, Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, Value, bind_all, edit, values};
+use super::{
+    Bind, Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, Value, bind_all, release_and_remove, values,
+};
 use crate::store::error::StoreError;
 use frontdesk_screening::verdict::Signal;
 
@@ -253,7 +255,7 @@ impl Transaction<'_> {
         let fitting = rows::count_fitting(&found, step.bytes);
         let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
         ids.sort_unstable();
-        Ok(edit::remove_submissions(tx, &ids)?.submissions)
+        Ok(release_and_remove::remove_submissions(tx, &ids)?.submissions)
     }
 
     /// Removes a few of the entries whose confirmation is still open although their links expired before
@@ -269,7 +271,7 @@ impl Transaction<'_> {
         );
         let mut ids = tx.column::<[u8; 16]>(&oldest, values![before])?;
         ids.sort_unstable();
-        Ok(edit::remove_submissions(tx, &ids)?.submissions)
+        Ok(release_and_remove::remove_submissions(tx, &ids)?.submissions)
     }
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those

@@ -10,18 +10,20 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
-use super::edit::Erased;
 use super::lesson::Teacher;
 use super::operator_log::{EntryWriter, OperatorAction};
 use super::person;
+use super::release_and_remove::Erased;
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
-use super::{Cell, FromRow as _, Sql, bind_all, confirmation, edit, lesson, transaction, values};
+use super::{
+    Cell, FromRow as _, Sql, bind_all, confirmation, lesson, release_and_remove, transaction, values,
+};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, open, sqlite};
 use crate::submission::delivery::Route;
-use frontdesk_forms::mailbox::mailbox_key;
+use frontdesk_forms::mailbox_identity::mailbox_key;
 use frontdesk_process::progress;
 use frontdesk_screening::Lexicon;
 
@@ -217,7 +219,7 @@ impl Editor {
         let entry = self.log_entry(OperatorAction::Release).about(id);
         let teacher = self.teacher(now);
         self.commit_and_notify(|tx| {
-            let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
+            let is_released = release_and_remove::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
@@ -330,7 +332,7 @@ impl Editor {
             })?;
             forgotten.extend(sources);
             for ids in rows::split_into_groups(&page) {
-                self.remove(ids, edit::accepted_among, None, &entry, &mut erased)?;
+                self.remove(ids, release_and_remove::accepted_among, None, &entry, &mut erased)?;
             }
         }
         self.remove_orphaned_repeats()?;
@@ -408,7 +410,7 @@ impl Editor {
                 if let Some(teacher) = teacher {
                     lesson::teach_discarded(tx, teacher, &ids)?;
                 }
-                let removed = edit::remove_submissions(tx, &ids)?;
+                let removed = release_and_remove::remove_submissions(tx, &ids)?;
                 if removed.submissions > 0 {
                     entry.add(tx, removed.submissions)?;
                 }
@@ -598,5 +600,5 @@ fn add_missing_deliveries(
     if !tx.exists("SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL", values![id])? {
         return Ok(0);
     }
-    edit::add_deliveries(tx, id, Some(to_database_time(tx, now)?), channels)
+    release_and_remove::add_deliveries(tx, id, Some(to_database_time(tx, now)?), channels)
 }

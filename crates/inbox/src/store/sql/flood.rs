@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::deliver::to_millis;
 use super::transaction::Transaction;
-use super::{FromRow as _, Value, edit, from_row, values};
+use super::{FromRow as _, Value, from_row, release_and_remove, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
@@ -125,7 +125,7 @@ impl Transaction<'_> {
         let mut released = 0;
         for form in ended {
             for id in tx.column(&held, values![form, most])? {
-                released += usize::from(edit::release(tx, id, now, channels)?);
+                released += usize::from(release_and_remove::release(tx, id, now, channels)?);
             }
             if !tx.exists("SELECT 1 FROM submission WHERE flood = 1 AND form = ?1 LIMIT 1", values![form])? {
                 tx.execute("UPDATE form_rate SET over_at = NULL WHERE form = ?1", values![form])?;

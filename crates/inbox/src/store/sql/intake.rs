@@ -8,11 +8,13 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::definition::{self, StoredDefinitions};
+use super::delivery_reach::Reach;
 use super::opinion::HAS_OPINION;
-use super::reach::Reach;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
+use super::{
+    Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, pad_keys, release_and_remove, rows, values,
+};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
@@ -516,13 +518,13 @@ impl Transaction<'_> {
              WHERE id = ?1 AND held_at IS NOT NULL",
             values![id, "the form has had more than its quota", at],
         )?;
-        edit::add_deliveries(self.sql, id, None, channels).map(drop)
+        release_and_remove::add_deliveries(self.sql, id, None, channels).map(drop)
     }
 
     /// Releases a held submission. Its deliveries become due at `at`, in milliseconds. If a confirmation must
     /// be asked for first, asks for it instead.
     pub fn release_at(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
-        edit::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
+        release_and_remove::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
     }
 
     pub fn set_suspicious(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {

@@ -16,7 +16,7 @@ use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::{MailLimit, VisitorMail, VisitorRule};
-use frontdesk_forms::mailbox::{mailbox_key, recipient_domain};
+use frontdesk_forms::mailbox_identity::{mailbox_key, recipient_domain};
 use frontdesk_limits::Gcra;
 
 const HOUR: i64 = 60 * 60 * 1000;

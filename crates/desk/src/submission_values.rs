@@ -2,10 +2,10 @@
 
 use minijinja::{Value, context};
 
+use super::annotations::annotation_values;
 use super::clock::Clock;
 use super::preview::preview;
-use super::words::{Receiver, describe_attempt, describe_failure, describe_signal};
-use super::work::annotation_values;
+use super::sentences::{Receiver, describe_attempt, describe_failure, describe_signal};
 use frontdesk_deliver::ChannelOptions;
 use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::store::Annotation;

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::map::NginxMap;
+use super::nginx_map::NginxMap;
 use frontdesk_site::negotiate::{self, Encoding, Media};
 
 /// Maximum length, in bytes, of a field value that is evaluated. Real clients send shorter values; a longer,

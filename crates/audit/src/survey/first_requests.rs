@@ -8,7 +8,7 @@ use frontdesk_convert::Url;
 use http::StatusCode;
 
 use crate::client::{Client, Denial, challenge, redirect_target};
-use crate::clients::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, WebClient};
+use crate::client_profiles::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, WebClient};
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 use crate::markdown::MarkdownPage;

@@ -10,7 +10,7 @@ use super::value;
 use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::Form;
-use frontdesk_forms::mailbox::mailbox_key;
+use frontdesk_forms::mailbox_identity::mailbox_key;
 use frontdesk_inbox::submission::delivery::Condition;
 use frontdesk_inbox::submission::visitor_mail::{
     ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule,

@@ -9,7 +9,7 @@ use sfv::{Dictionary, ListEntry, Parser, TokenRef};
 
 use crate::exchange::{Exchange, Response};
 use crate::robots::is_match;
-use crate::survey::basis::Basis;
+use crate::survey::first_requests::Basis;
 
 /// A purpose for which content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use super::code;
 use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
+use super::inline_reader::{Kind, Parts};
 use super::math::{self, Formula};
+use super::omission_rule::Rule;
 use super::phrasing::{Converter, is_without_text, number_attribute};
-use super::rule::Rule;
-use super::scan::{Kind, Parts};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
 

@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
 use super::response::HttpResponse;
-use super::selection::Selection;
+use super::selected_representation::Selection;
 use super::state::Snapshot;
 use frontdesk_http::{CurrentDate, Scheme};
 

@@ -3,8 +3,8 @@
 
 use super::block::Block;
 use super::dom::{Dom, NodeId, clip, collapse, count_letters};
-use super::rule::Rule;
-use super::scan::{Kind, Parts};
+use super::inline_reader::{Kind, Parts};
+use super::omission_rule::Rule;
 use memchr::memmem;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
