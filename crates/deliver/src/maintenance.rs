@@ -23,7 +23,7 @@ use frontdesk_age::Recipient;
 use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Outage, Store, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::DeliveryState;
-use frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT;
+use frontdesk_inbox::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_process::disk::MinFree;
 use frontdesk_process::panics::{self, Part};
@@ -395,16 +395,23 @@ impl Maintenance {
             }
             let (name, at) = (user.clone(), now.clone());
             let read = self.query_inbox(move |inbox| Reminder::read(inbox, &name, &at)).await;
-            let is_done = match &read {
-                Ok(reminder) if reminder.is_empty() => true,
+            let failure = match &read {
+                Ok(reminder) if reminder.is_empty() => None,
                 Ok(reminder) => {
                     let sent = reminder::send(options, user, reminder, due);
-                    tokio::time::timeout(LONGEST_ATTEMPT, sent).await.unwrap_or(false)
+                    match tokio::time::timeout(LONGEST_ATTEMPT, sent).await {
+                        Ok(outcome) if outcome.has_reached_anyone() => None,
+                        Ok(Outcome::Failed(failure)) => Some(failure.cause.to_string()),
+                        Ok(_) => Some("no recipient".to_owned()),
+                        Err(_) => Some("timeout".to_owned()),
+                    }
                 }
-                Err(_) => false,
+                Err(error) => Some(error.to_string()),
             };
-            if !is_done {
+            if let Some(cause) = failure {
                 tracing::warn!(
+                    user,
+                    cause,
                     "could not prepare or send the daily mail to a user of the inbox; will retry for up to 4 hours"
                 );
                 let before = due.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(due);

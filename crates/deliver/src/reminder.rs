@@ -12,6 +12,7 @@ use super::smtp::SmtpOptions;
 use super::user_mail::UserMail;
 use frontdesk_forms::text::{shorten, visible};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
+use frontdesk_inbox::submission::outcome::Outcome;
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// A mail names at most this many follow-ups.
@@ -148,8 +149,8 @@ fn name_of(submission: &Submission) -> String {
     visible(&shorten(&name, MAX_NAME))
 }
 
-/// Sends a user's mail. Returns whether the mail server has accepted it.
-pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, due: Timestamp) -> bool {
+/// Sends a user's mail.
+pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, due: Timestamp) -> Outcome {
     let id = blake3::hash(format!("{user} {due}").as_bytes()).to_hex();
     let mail = UserMail {
         to: user,
@@ -158,7 +159,7 @@ pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, du
         id: format!("{}.reminder", &id[..32]),
         at: due,
     };
-    mail.send(&options.smtp).await.has_reached_anyone()
+    mail.send(&options.smtp).await
 }
 
 /// Returns a time in the time zone in which mails are due.

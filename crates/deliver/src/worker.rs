@@ -574,7 +574,7 @@ impl WorkerLoop {
             }
         };
         if let Err(error) = noted {
-            tracing::error!(%error, channel = lease.channel, "could not record in the inbox that the channel was paused, resumed or switched off");
+            tracing::error!(%error, channel = lease.channel, "could not record in the inbox that the channel was paused, resumed or switched off; commands may show its earlier state until the next change");
         }
     }
 }

@@ -129,7 +129,7 @@ async fn accept<H: PublicHandler>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                outage.end();
+                outage.end(listener);
                 admit(stream, peer);
             }
             Err(error) if is_of_one_connection(&error) => {}
@@ -165,10 +165,11 @@ impl AcceptOutage {
         }
     }
 
-    /// Records an accepted connection.
-    pub(super) fn end(&mut self) {
+    /// Records an accepted connection. Logs the end of an outage with the address.
+    pub(super) fn end(&mut self, listener: &Listener) {
         if std::mem::take(&mut self.is_failing) {
-            tracing::info!("accepting connections again");
+            let address = listener.address().map(|address| address.to_string()).unwrap_or_default();
+            tracing::info!(address, "accepting connections again");
         }
     }
 }

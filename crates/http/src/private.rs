@@ -154,7 +154,7 @@ async fn accept(listener: Option<&Listener>, outage: &mut AcceptOutage) -> (std:
     loop {
         match listener.accept().await {
             Ok(accepted) => {
-                outage.end();
+                outage.end(listener);
                 return accepted;
             }
             Err(error) if is_of_one_connection(&error) => {}

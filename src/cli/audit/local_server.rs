@@ -26,7 +26,7 @@ impl LocalServer {
             .context("cannot find the file of this program, which would serve the folder")?;
         let mut child = Command::new(program)
             .arg("serve")
-            .arg(folder)
+            .arg(&folder)
             .arg("--isolated")
             // The server ends when this pipe is closed, even if this process is killed.
             .stdin(Stdio::piped())
@@ -39,7 +39,7 @@ impl LocalServer {
             let mut errors = String::new();
             child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut errors));
             let _ = child.wait();
-            bail!("the folder cannot be served: {}", visible_lines(errors.trim_end()));
+            bail!("{} cannot be served: {}", folder.display(), visible_lines(errors.trim_end()));
         };
         // Read the rest of standard error, because a full pipe would block the server.
         if let Some(mut stderr) = child.stderr.take() {

@@ -124,6 +124,8 @@ fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>)
     if let Err(error) = &watching {
         tracing::info!(%error, "could not watch the certificate files for changes; will read them once a minute");
     }
+    let origin =
+        files.map_or_else(|| "ACME".to_owned(), |files| files.files.certificate.display().to_string());
     let mut warned = None;
     loop {
         let Some(current) = current.upgrade() else { return };
@@ -132,7 +134,7 @@ fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>)
         }
         if let Some(certificate) = current.get() {
             let now = Timestamp::now();
-            if is_warning_due(now, warned) && log_validity(&certificate, now) {
+            if is_warning_due(now, warned) && log_validity(&certificate, &origin, now) {
                 warned = Some(now);
             }
         }
@@ -153,20 +155,21 @@ fn is_warning_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
     warned.is_none_or(|warned| now >= warned + 24.hours() || now < warned)
 }
 
-/// Logs a warning if the certificate is not valid or expires soon. Returns whether it logged one.
-fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
+/// Logs a warning if the certificate is not valid or expires soon. `origin` is its file, or `ACME`. Returns
+/// whether it logged one.
+fn log_validity(certificate: &ServerCertificate, origin: &str, now: Timestamp) -> bool {
     let not_after = certificate.not_after;
     match certificate.validity(now) {
         Validity::Valid => return false,
         Validity::NotYet => {
             let not_before = certificate.not_before;
-            tracing::warn!(%not_before, "the certificate is not valid yet: check the system clock");
+            tracing::warn!(origin, %not_before, "the certificate is not valid yet: check the system clock");
         }
         Validity::ExpiresSoon => {
-            tracing::warn!(%not_after, "the certificate expires soon and has not been renewed");
+            tracing::warn!(origin, %not_after, "the certificate expires soon and has not been renewed");
         }
         Validity::Expired => {
-            tracing::error!(%not_after, "the certificate has expired and has not been renewed: browsers refuse the connection");
+            tracing::error!(origin, %not_after, "the certificate has expired and has not been renewed: browsers refuse the connection");
         }
     }
     true
