@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use caseless::Caseless as _;
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The text on one line. Replaces line breaks (LF and CR LF) with `⏎`, and other unsafe characters with
@@ -157,17 +158,62 @@ pub fn escape_html(text: &str) -> String {
 
 /// Each character of the text, and whether it is unsafe: invisible, a control character or line separator, or
 /// a change of the text direction. Safe are joiners and variation selectors, which some writing systems and
-/// emoji need, variants of ideographs (UTS #37), and flags such as that of Scotland (UTS #51, ED-14a).
+/// emoji need, flags such as that of Scotland (UTS #51, ED-14a), direction marks in a text with letters that
+/// are written from right to left, and the characters of [`belongs_between`].
 pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = None;
     // The number of next characters that are part of a flag emoji.
     let mut in_flag = 0;
+    let mut is_right_to_left = None;
     text.char_indices().map(move |(at, c)| {
-        let is_part = in_flag > 0 || (is_ideographic_variation(c) && before.is_some_and(is_ideograph));
-        in_flag = if c == BLACK_FLAG { flag_length(&text[at + c.len_utf8()..]) } else { in_flag.max(1) - 1 };
+        let rest = &text[at + c.len_utf8()..];
+        let is_shown = is_unsafe(c)
+            && in_flag == 0
+            && match c {
+                '\u{200e}' | '\u{200f}' | '\u{61c}' => {
+                    !*is_right_to_left.get_or_insert_with(|| text.contains(is_right_to_left_letter))
+                }
+                _ => !belongs_between(c, before, rest.chars().next()),
+            };
+        in_flag = if c == BLACK_FLAG { flag_length(rest) } else { in_flag.max(1) - 1 };
         before = Some(c);
-        (c, is_unsafe(c) && !is_part)
+        (c, is_shown)
     })
+}
+
+/// Whether an invisible character is part of the text between the characters next to it:
+///
+/// - a variation selector after an ideograph (UTS #37);
+/// - a zero width space beside a letter of a script without spaces between words;
+/// - a vowel separator after a Mongolian letter;
+/// - a combining grapheme joiner after a combining mark;
+/// - a soft hyphen or word joiner inside a word.
+fn belongs_between(c: char, before: Option<char>, after: Option<char>) -> bool {
+    let is_inside = |c: char| !c.is_whitespace() && !is_unsafe(c);
+    match c {
+        '\u{e0100}'..='\u{e01ef}' => before.is_some_and(is_ideograph),
+        '\u{200b}' => [before, after].into_iter().flatten().any(is_of_unspaced_script),
+        '\u{180e}' => before
+            .is_some_and(|c| matches!(c, '\u{1820}'..='\u{18aa}' | '\u{180b}'..='\u{180d}' | '\u{180f}')),
+        '\u{34f}' => before.is_some_and(|c| is_combining_mark(c) && !is_invisible(c)),
+        '\u{ad}' | '\u{2060}' => before.is_some_and(is_inside) && after.is_some_and(is_inside),
+        _ => false,
+    }
+}
+
+/// Whether a character belongs to a script of South East Asia that has no spaces between words, so that
+/// zero width spaces show where a line may break (class SA of UAX #14).
+fn is_of_unspaced_script(c: char) -> bool {
+    let is_of_block = matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{1950}'..='\u{19ff}' | '\u{1a20}'..='\u{1aaf}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aadf}');
+    is_of_block && !is_invisible(c)
+}
+
+/// Whether a character is a letter of a script that is written from right to left.
+fn is_right_to_left_letter(c: char) -> bool {
+    let is_of_block = matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
+        | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}');
+    is_of_block && c.is_alphabetic()
 }
 
 const BLACK_FLAG: char = '\u{1f3f4}';
@@ -181,10 +227,6 @@ fn flag_length(text: &str) -> usize {
     let code = text.chars().take_while(is_tag).count();
     let is_flag = (3..=7).contains(&code) && text.chars().nth(code) == Some(END_OF_FLAG);
     if is_flag { code + 1 } else { 0 }
-}
-
-fn is_ideographic_variation(c: char) -> bool {
-    matches!(c, '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Whether a character is an ideograph: in one of the blocks that have the property `Ideographic`.
@@ -346,6 +388,42 @@ mod tests {
             assert!(!is_invisible(c), "{c:?}");
         }
         assert!(!is_invisible(' ') && is_blank(' ') && is_blank('\u{3000}'));
+    }
+
+    #[test]
+    fn invisible_characters_of_a_script_or_word_are_text() {
+        for text in [
+            "ខ្ញុំ\u{200b}ចង់\u{200b}សួរ",
+            "ภาษา\u{200b}ไทย",
+            "ພາສາ\u{200b}ລາວ",
+            "မြန်မာ\u{200b}စာ\u{200b}",
+            "Siem Reap\u{200b}សៀមរាប",
+            "מחיר ל-\u{200f}ABC (דגם 5)\u{200f}?",
+            "\u{200e}+49 30 123 שלום",
+            "\u{61c}السعر\u{200e} 5",
+            "ᠮᠣᠩᠭᠣᠯ\u{180e}ᠠ",
+            "ב\u{5b0}\u{34f}ה",
+            "Donau\u{ad}dampf\u{ad}schiff",
+            "क्\u{ad}ष",
+            "9\u{2060}–\u{2060}17",
+        ] {
+            assert_eq!(visible(text), text);
+            assert_eq!(escape_unsafe_in_json(text), text);
+            assert!(!has_unsafe(text));
+        }
+        for (text, expected) in [
+            ("ខ\u{200b}\u{200b}\u{200b}ច", "ខ\u{200b}\\u{200b}\u{200b}ច"),
+            ("cas\u{200b}ino ខ", "cas\\u{200b}ino ខ"),
+            ("\u{17b4}\u{200b}", "\\u{17b4}\\u{200b}"),
+            ("pay\u{200e}pal\u{200f}\u{61c}٥", "pay\\u{200e}pal\\u{200f}\\u{61c}٥"),
+            ("שלום\u{202e}fdp.exe\u{2066}", "שלום\\u{202e}fdp.exe\\u{2066}"),
+            ("a\u{180e}ᠠ", "a\\u{180e}ᠠ"),
+            ("e\u{301}\u{34f}\u{34f}", "e\u{301}\u{34f}\\u{34f}"),
+            ("\u{ad}a \u{ad}b\u{2060}", "\\u{ad}a \\u{ad}b\\u{2060}"),
+            ("a\u{ad}\u{2060}b", "a\\u{ad}\\u{2060}b"),
+        ] {
+            assert_eq!(visible(text), expected);
+        }
     }
 
     #[test]
