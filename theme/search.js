@@ -3,15 +3,17 @@
 {
   const dialog = document.querySelector("[data-search]");
 
-  // Folding: lower case without diacritics.
+  // Folding: lower case without diacritics, vowel points of Hebrew and Arabic, and invisible characters.
+  const MARKS =
+    /[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]|\p{DI}/gu;
   const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ" };
   const fold = (text) =>
     text
       .normalize("NFKD")
-      .replace(/[\u0300-\u036f]/g, "")
+      .replace(MARKS, "")
       .normalize("NFC")
       .toLowerCase()
-      .replace(/[\u0300-\u036f]/g, "")
+      .replace(MARKS, "")
       .replace(/[ßæœøłđðþıς]/g, (c) => LETTERS[c]);
 
   // Scripts without spaces between words: any two neighboring characters are a term.

@@ -16,6 +16,8 @@ const files = {
   'pages/title.md': markdown('Kernel', 'A page.'),
   'pages/munich.md': markdown('Café München', 'Straße und <b>Bücher</b> &lt;script&gt;alert(1)&lt;/script&gt;'),
   'pages/japanese.md': markdown('東京の案内', '全文検索エンジンの使い方。'),
+  'pages/arabic.md': markdown('السَّلامُ عليكم', 'أريد Donau\u00addampfer.'),
+  'pages/hebrew.md': markdown('שָׁלוֹם', 'Text.'),
   'pages/hidden.md': markdown('Hidden kernel', 'Secret.', 'unlisted: true\n'),
   'pages/draft.md': markdown('Draft kernel', 'Secret.', 'draft: true\n'),
   'pages/docs/index.md': markdown('Documentation', 'All.', 'section: true\n'),
@@ -92,6 +94,8 @@ test('diacritics make no difference, and the highlighting keeps the original tex
       assert.deepEqual(await search(page, query, '1 result'), ['/munich/']);
     }
     assert.deepEqual(await page.locator('.search-title mark').allTextContents(), ['Café']);
+    assert.deepEqual(await search(page, 'السلام اريد donaudampfer', '1 result'), ['/arabic/']);
+    assert.deepEqual(await search(page, 'שלום', '1 result'), ['/hebrew/']);
     await search(page, 'strasse', '1 result');
     assert.deepEqual(await page.locator('.search mark').allTextContents(), ['Straße']);
     await search(page, 'bucher script', '1 result');

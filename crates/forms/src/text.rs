@@ -92,10 +92,11 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 }
 
 /// The text in the form in which texts are searched, as in a site's search (theme/search.js): without case
-/// (Unicode §3.13, D145), without diacritics (U+0300 to U+036F), and with compatible characters such as
-/// full-width letters replaced (NFKD). Letters that people write in two ways become the longer or the plain
-/// one: `ß` is `ss`, `ø` is `o`, and the dotless i of Turkish is `i`, because the language of a text is
-/// unknown. Omits invisible characters, such as soft hyphens and variation selectors.
+/// (Unicode §3.13, D145), without diacritics (U+0300 to U+036F) and the vowel points and lengthening strokes
+/// of Hebrew and Arabic, and with compatible characters such as full-width letters replaced (NFKD). Letters
+/// that people write in two ways become the longer or the plain one: `ß` is `ss`, `ø` is `o`, and the dotless
+/// i of Turkish is `i`, because the language of a text is unknown. Omits invisible characters, such as soft
+/// hyphens and variation selectors.
 pub fn fold(text: &str) -> String {
     let mut folded_text = String::with_capacity(text.len());
     let mut rest = text;
@@ -113,7 +114,11 @@ pub fn fold(text: &str) -> String {
 
 /// Like [`fold`], but returns an iterator over the folded characters instead of a string.
 pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
-    let is_letter = |c: &char| !matches!(c, '\u{300}'..='\u{36f}');
+    let is_letter = |c: &char| {
+        !matches!(c,
+            '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}'
+            | '\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}')
+    };
     let plain = text.chars().filter(|c| !is_invisible(*c)).nfkd().filter(is_letter);
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
 }
@@ -360,6 +365,12 @@ mod tests {
             ("ＡＢＣ１２", "abc12"),
             ("ｶﾞｲﾄﾞ", "ガイド"),
             ("Журнал", "журнал"),
+            ("السَّلامُ عليكم", "السلام"),
+            ("أريد عرضًا", "اريد عرضا"),
+            ("مرحبـــا", "مرحبا"),
+            ("رَحْمٰن", "رحمن"),
+            ("שָׁלוֹם", "שלום"),
+            ("\u{fb2a}ל", "של"),
         ] {
             assert!(fold(text).contains(&fold(part)), "{text} {part}");
             assert_eq!(fold(text), folded(text).collect::<String>(), "{text}");

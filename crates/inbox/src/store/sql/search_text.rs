@@ -19,7 +19,8 @@ const PUNCTUATION: &[char] =
     &[',', ';', ':', '!', '?', '(', ')', '[', ']', '\u{201c}', '\u{201d}', '\u{201e}', '.'];
 
 /// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and
-/// diacritics. All of them must occur, in any order, also as parts of longer words.
+/// diacritics. All of them must occur, in any order, also as parts of longer words. White space in phrases
+/// matches any white space, such as a line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
     words: Vec<String>,
@@ -34,7 +35,7 @@ impl SearchText {
         for (at, part) in text.split('"').enumerate() {
             let part = fold(part);
             if at % 2 == 1 {
-                words.push(part.trim().to_owned());
+                words.push(single_spaced(part.trim().chars()).collect());
             } else {
                 words.extend(part.split_whitespace().map(|word| word.trim_matches(PUNCTUATION).to_owned()));
             }
@@ -47,20 +48,24 @@ impl SearchText {
     /// The byte offset of the earliest match of any of the words in `value`, also within a longer word.
     pub fn find(&self, value: &str) -> Option<usize> {
         let begins = |word: &str, at: usize| {
-            let mut rest = folded(&value[at..]);
+            let mut rest = single_spaced(folded(&value[at..]));
             word.chars().all(|c| rest.next() == Some(c))
         };
-        let any_begins = |at: &usize| self.words.iter().any(|word| begins(word, *at));
-        value.char_indices().map(|(at, _)| at).find(any_begins)
+        let any_begins = |at: usize| self.words.iter().any(|word| begins(word, at));
+        // A match begins with a character that is compared. So a long run of marks is skipped once, not from
+        // each mark in it.
+        let is_compared = |c: char| folded(c.encode_utf8(&mut [0; 4])).next().is_some();
+        value.char_indices().find(|(at, c)| is_compared(*c) && any_begins(*at)).map(|(at, _)| at)
     }
 
     /// Whether each word is in a field or in `notes`, which may be several notes joined by spaces.
     pub fn are_in(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
-        self.are_in_folded(fields, &fold(notes))
+        self.are_in_folded(fields, &single_spaced(folded(notes)).collect::<String>())
     }
 
     fn are_in_folded(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
-        let texts: Vec<String> = fields.iter().map(|(_, value)| fold(&value.display())).collect();
+        let comparable = |value: &FieldValue| single_spaced(fold(&value.display()).chars()).collect();
+        let texts: Vec<String> = fields.iter().map(|(_, value)| comparable(value)).collect();
         self.words.iter().all(|word| notes.contains(word) || texts.iter().any(|text| text.contains(word)))
     }
 
@@ -73,7 +78,8 @@ impl SearchText {
         buffer: &mut String,
     ) -> Result<bool, StoreError> {
         // Most submissions are excluded without parsing them. A word with a backslash is escaped in JSON, so
-        // it is not looked for here. No word has a quotation mark.
+        // it is not looked for here, and so are line breaks inside of a phrase, so its words are looked for.
+        // No word has a quotation mark.
         buffer.clear();
         if json.is_ascii() {
             buffer.push_str(json);
@@ -81,14 +87,24 @@ impl SearchText {
         } else {
             buffer.push_str(&fold(json));
         }
-        let notes = fold(notes);
-        let is_missing =
-            |word: &&String| !word.contains('\\') && !buffer.contains(*word) && !notes.contains(*word);
-        if self.words.iter().any(|word| is_missing(&word)) {
+        let notes: String = single_spaced(fold(notes).chars()).collect();
+        let is_missing = |word: &str| !word.contains('\\') && !buffer.contains(word) && !notes.contains(word);
+        if self.words.iter().flat_map(|word| word.split(' ')).any(is_missing) {
             return Ok(false);
         }
         Ok(self.are_in_folded(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, &notes))
     }
+}
+
+/// Replaces each run of white space with a space.
+fn single_spaced(chars: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    let mut is_after_space = false;
+    chars.filter_map(move |c| {
+        let is_space = c.is_whitespace();
+        let is_repeated = is_space && is_after_space;
+        is_after_space = is_space;
+        (!is_repeated).then_some(if is_space { ' ' } else { c })
+    })
 }
 
 impl InboxReader {
@@ -116,15 +132,16 @@ mod tests {
 
     #[test]
     fn all_words_must_occur_in_a_field_or_a_note() {
+        let message = "Price \\ of a \"water\npump\"? السَّلامُ  عليكم\r\n\u{a0}for\tus";
         let fields = [
             ("name".to_owned(), FieldValue::from("Zo\u{eb} M\u{fc}ller")),
-            ("message".to_owned(), FieldValue::from("Price \\ of a \"water\npump\"?")),
+            ("message".to_owned(), FieldValue::from(message)),
         ];
         let check = |text: &str, expected: bool| {
             let words = SearchText::parse(text).unwrap();
-            assert_eq!(words.are_in(&fields, "Called back"), expected, "{text}");
-            let json = serde_json::json!({"name": "Zo\u{eb} M\u{fc}ller", "message": "Price \\ of a \"water\npump\"?"});
-            let found = words.are_in_json(&json.to_string(), "Called back", &mut String::new()).unwrap();
+            assert_eq!(words.are_in(&fields, "Called  back"), expected, "{text}");
+            let json = serde_json::json!({"name": "Zo\u{eb} M\u{fc}ller", "message": message});
+            let found = words.are_in_json(&json.to_string(), "Called  back", &mut String::new()).unwrap();
             assert_eq!(found, expected, "{text}");
         };
         for text in [
@@ -136,10 +153,16 @@ mod tests {
             "\"of a",
             "price \"\"",
             "\"called back\"",
+            "\"water pump\"",
+            "\"  Water \n pump",
+            "\"السلام عليكم for us\"",
+            "\"\\ of a\"",
         ] {
             check(text, true);
         }
-        for text in ["muller prize", "\"a of\"", "message", "called zoo", "\"price of\"", "pump\\"] {
+        for text in
+            ["muller prize", "\"a of\"", "message", "called zoo", "\"price of\"", "pump\\", "\"pump water\""]
+        {
             check(text, false);
         }
         check("muller, (price)?", true);
@@ -147,6 +170,7 @@ mod tests {
             assert_eq!(SearchText::parse(text), None);
         }
         assert_eq!(SearchText::parse("M\u{fc}ll pump").unwrap().find("a Pump for Muller"), Some(2));
+        assert_eq!(SearchText::parse("\"a pump").unwrap().find("not \u{ad}\u{301}a \r\n\tpump"), Some(8));
         assert_eq!(SearchText::parse(&"a ".repeat(99)).unwrap().words.len(), MAX_WORDS);
     }
 }
