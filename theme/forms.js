@@ -129,11 +129,22 @@
     return status;
   };
 
-  const enhance = (form) => {
+  // The form's own members: a control named `reset` or `elements` hides the member of that name.
+  const unshadowed = (element) =>
+    new Proxy({}, {
+      get(_, name) {
+        const member = Reflect.get(HTMLFormElement.prototype, name, element);
+        return typeof member === "function" ? member.bind(element) : member;
+      },
+      set: (_, name, value) => Reflect.set(HTMLFormElement.prototype, name, value, element),
+    });
+
+  const enhance = (element) => {
+    const form = unshadowed(element);
     const name = form.dataset.frontdesk;
     const desk = form.closest("[data-desk]");
     const status = form.querySelector("[data-status]") ?? addStatus(form);
-    const button = form.querySelector("button:not([type=button]), input[type=submit]");
+    const button = form.querySelector("button:not([type=button], [type=reset]), input[type=submit]");
     const unseen = form.querySelector("[name=desk_note]") ?? addUnseen(form);
     const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type);
     const fields = [...form.elements].filter(isField);

@@ -8,7 +8,7 @@ import { launch, watch } from './support/browser.mjs';
 import { none } from './support/list.mjs';
 import { startServer } from './support/server.mjs';
 
-// The form has neither elements for messages nor a hidden field. The page has every kind of inline code.
+// The form has neither elements for messages nor a hidden field, and two controls are named like members of forms. The page has every kind of inline code.
 const PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Contact</title>
 <style>h1 { color: rgb(1, 2, 3) }</style></head>
 <body onload="document.body.dataset.loaded = 'yes'"><h1 style="margin: 7px">Contact</h1>
@@ -16,7 +16,7 @@ const PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>
 <label>Your name <input name="name" required></label>
 <label>E-mail <input name="email" type="email" required></label>
 <label>Message <textarea name="message" required></textarea></label>
-<button>Send</button></form>
+<button type="reset" name="reset">Clear</button> <input name="elements"> <button>Send</button></form>
 <script>document.body.dataset.script = 'yes';
 document.addEventListener('frontdesk:sent', (event) => { document.body.dataset.sent = event.detail.form; });</script>
 <script src="/_frontdesk/forms.js" defer></script></body></html>`;
@@ -52,7 +52,7 @@ test('the code of a built page runs, and its form can be submitted', async () =>
   await field('name').fill('Ada');
   await field('email').fill('ada@@example');
   await field('message').fill('Hello there, this is a question.');
-  await page.locator('button').click();
+  await page.locator('button:not([type=reset])').click();
   const error = page.locator('#frontdesk-contact-email-error');
   await error.waitFor();
   assert.match(await error.innerText(), /^E-mail must be an e-mail address/);
@@ -63,7 +63,7 @@ test('the code of a built page runs, and its form can be submitted', async () =>
 
   await field('email').fill('ada@example.com');
   assert.equal(await error.isVisible(), false);
-  await page.locator('button').click();
+  await page.locator('button:not([type=reset])').click();
   await page.waitForFunction(() => document.body.dataset.sent === 'contact');
   assert.equal(await page.locator('[role=status]').innerText(), 'It has arrived.');
   assert.equal(await field('message').inputValue(), '');
