@@ -330,7 +330,7 @@ fn hostile_text_stays_in_the_data() {
     let message = data["fields_written_by_visitor"]["message"].as_str().expect("a message");
     assert!(
         message.ends_with(
-            "\n\\u{1b}[2J\\u{1b}]0;title\\u{7}\\u{202e}gnp.exe\\u{2066}\\u{200b}\\u{e0041}\\u{e0042}\\u{85}\\u{2028}end"
+            "\n\\u{1b}[2J\\u{1b}]0;title\\u{7}\\u{202e}gnp.exe\\u{2066}\\u{200b}\\u{e0041}\\u{e0042}\n\nend"
         ),
         "{message}"
     );

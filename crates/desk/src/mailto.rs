@@ -1,7 +1,7 @@
 //! Writes a `mailto:` link for a reply (RFC 6068), with the message quoted.
 
 use super::request::encode;
-use frontdesk_forms::text::{cut_by, visible};
+use frontdesk_forms::text::{cut_by, visible, with_line_feeds};
 use frontdesk_inbox::submission::Submission;
 
 /// Maximum length of a link in bytes. Some mail programs ignore longer links.
@@ -124,23 +124,23 @@ fn quote(message: &str, limit: usize) -> String {
 
 /// The message as a quotation, encoded. Truncates the message like [`quote`] if it is too long.
 fn quote_lines(message: &str, limit: usize) -> String {
+    let message = with_line_feeds(message);
     let quoted = |text: &str, end: &str| {
         let lines = text.lines().map(|line| format!("> {line}\r\n")).collect::<String>();
         encode(&format!("{lines}{end}"))
     };
-    let whole = quoted(message, "");
+    let whole = quoted(&message, "");
     if whole.len() <= limit {
         return whole;
     }
     let end = "> …\r\n";
     let encoded_length = |c: char| match c {
-        '\r' => 0,
         '\n' => encode("\r\n> ").len(),
         c => encoded_length(c),
     };
     // Reserve bytes for the `> ` and the line break of the first line, and for the text at the end.
     let fixed = quoted("", end).len() + encode("> \r\n").len();
-    let shown = cut_by(message, limit.saturating_sub(fixed), encoded_length);
+    let shown = cut_by(&message, limit.saturating_sub(fixed), encoded_length);
     if shown.is_empty() { String::new() } else { quoted(shown, end) }
 }
 
@@ -150,7 +150,7 @@ fn encoded_length(c: char) -> usize {
 
 /// Encodes a text of several lines, whose breaks become CR LF (RFC 6068 §5).
 fn encode_lines(text: &str) -> String {
-    encode(&text.replace("\r\n", "\n").replace('\n', "\r\n"))
+    encode(&with_line_feeds(text).replace('\n', "\r\n"))
 }
 
 #[cfg(test)]
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn the_message_is_quoted() {
         assert_eq!(
-            link(&[("email", "ada@example.com"), ("message", "Hi,\r\nyou")]).unwrap(),
+            link(&[("email", "ada@example.com"), ("message", "Hi,\u{b}you")]).unwrap(),
             "mailto:ada@example.com?subject=Re%3A%20your%20message%20to%20A%20%26%20B&body=%0D%0A%0D%0A%3E%20Hi%2C%0D%0A%3E%20you%0D%0A"
         );
         assert_eq!(link(&[("name", "Ada")]), None);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use frontdesk_forms::text::{cut, fold};
+use frontdesk_forms::text::{cut, fold, with_line_feeds};
 
 /// Maximum length of a preview, in characters.
 const MAX_PREVIEW: usize = 120;
@@ -198,6 +198,7 @@ fn folded_all(texts: &[&str]) -> Vec<String> {
 pub(super) fn preview(message: &str) -> String {
     let mut text = String::new();
     let mut is_start = true;
+    let message = with_line_feeds(message);
     for line in message.lines().map(|line| cut(line.trim(), MAX_LINE)) {
         // `line` is already truncated, because folding a long line is slow for some letters.
         let folded = fold(line);
@@ -298,7 +299,7 @@ mod tests {
         );
         check("Dear Sir or Madam, please send a quote.", "please send a quote.");
         check(
-            "Sehr geehrte Damen und Herren,\r\nich suche eine Pumpe.\r\n\r\nMit freundlichen Grüßen\r\nA. B.",
+            "Sehr geehrte Damen und Herren,\u{b}ich suche eine Pumpe.\r\r\nMit freundlichen Grüßen\r\nA. B.",
             "ich suche eine Pumpe.",
         );
         check("Bonjour Madame,\nun devis ?\nCordialement,\nZoé", "un devis ?");

@@ -9,10 +9,19 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// The text on one line. Replaces line breaks (LF and CR LF) with `⏎`, and other unsafe characters with
-/// `\u{…}`.
+/// The text on one line. Replaces line breaks with `⏎`, and other unsafe characters with `\u{…}`.
 pub fn visible(text: &str) -> String {
     replace_unsafe(text, '⏎', false)
+}
+
+/// The text with a line feed for each line break: LF, CR LF, CR, VT (a manual line break of Word), FF, NEL,
+/// and the separators U+2028 and U+2029.
+pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    let is_other_break = |c| matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    if !text.contains(is_other_break) {
+        return text.into();
+    }
+    text.replace("\r\n", "\n").replace(is_other_break, "\n").into()
 }
 
 /// Like [`visible`], but keeps tabs, and replaces each line break with a line feed.
@@ -20,14 +29,12 @@ pub fn visible_lines(text: &str) -> String {
     replace_unsafe(text, '\n', true)
 }
 
-/// Replaces LF and CR LF with `line_feed`, and other unsafe characters, except for tabs if `keep_tabs` is
-/// set, with `\u{…}`.
+/// Replaces line breaks with `line_feed`, and other unsafe characters, except for tabs if `keep_tabs` is set,
+/// with `\u{…}`.
 fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
-    let mut chars = unsafe_marked(text).peekable();
-    while let Some((c, is_unsafe)) = chars.next() {
+    for (c, is_unsafe) in unsafe_marked(&with_line_feeds(text)) {
         match c {
-            '\r' if chars.peek() == Some(&('\n', true)) => {}
             '\n' => shown.push(line_feed),
             '\t' if keep_tabs => shown.push(c),
             c if is_unsafe => shown.extend(c.escape_unicode()),
@@ -274,7 +281,7 @@ mod tests {
     #[test]
     fn control_characters_become_visible() {
         assert_eq!(visible("plain, Grüße, 你好"), "plain, Grüße, 你好");
-        assert_eq!(visible("one\ntwo\r\nthree\rfour"), r"one⏎two⏎three\u{d}four");
+        assert_eq!(visible("one\ntwo\r\nthree\rfour"), "one⏎two⏎three⏎four");
         assert_eq!(visible("\u{1b}[31mred\u{9b}0m\t\u{7f}"), r"\u{1b}[31mred\u{9b}0m\u{9}\u{7f}");
         assert_eq!(visible("abc\u{202e}fdp.exe\u{2066}"), r"abc\u{202e}fdp.exe\u{2066}");
         assert_eq!(visible("\u{e0041}\u{200b}\u{feff}"), r"\u{e0041}\u{200b}\u{feff}");
@@ -384,9 +391,11 @@ mod tests {
     #[test]
     fn visible_lines_keeps_lines_and_tabs() {
         assert_eq!(
-            visible_lines("one\r\ntwo\n\rthree\u{2028}\u{1b}"),
-            "one\ntwo\n\\u{d}three\\u{2028}\\u{1b}"
+            visible_lines("one\r\ntwo\n\rthree\u{2028}\u{1b}a\u{b}b\u{c}c\u{85}d\u{2029}\r\r\ne"),
+            "one\ntwo\n\nthree\n\\u{1b}a\nb\nc\nd\n\n\ne"
         );
+        assert_eq!(visible("one\r\ntwo\rthree\u{b}four\u{2028}"), "one⏎two⏎three⏎four⏎");
+        assert!(has_unsafe("one\u{2028}two") && escape_unsafe_in_json("\u{85}") == r"\u0085");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::table::{GAP, SEALED};
 use crate::cli::output::exit_code;
 use crate::cli::width::{columns, pad};
 use frontdesk_desk::json;
-use frontdesk_forms::text::visible;
+use frontdesk_forms::text::{visible, with_line_feeds};
 use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::{Status, Submission};
@@ -86,7 +86,7 @@ fn describe_work(annotation: &Annotation, now: &Zoned) -> Vec<(&'static str, Str
 fn write_notes(notes: &[Note], zone: &TimeZone, out: &mut dyn Write) -> std::io::Result<()> {
     for note in notes {
         writeln!(out, "\nnote by {}, {}", visible(&note.user), format_time(note.at, zone))?;
-        for line in note.text.split('\n') {
+        for line in with_line_feeds(&note.text).split('\n') {
             writeln!(out, "{}", format!("{GAP}{}", visible(line)).trim_end())?;
         }
     }
@@ -151,7 +151,7 @@ fn write_details(
         writeln!(out, "{SEALED}")?;
     }
     for (name, (_, value)) in labels.iter().zip(&submission.fields) {
-        for (i, text) in value.display().replace("\r\n", "\n").split('\n').enumerate() {
+        for (i, text) in with_line_feeds(&value.display()).split('\n').enumerate() {
             let name = if i == 0 { name } else { "" };
             writeln!(out, "{}", format!("{}{GAP}{}", pad(name, label), visible(text)).trim_end())?;
         }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_submission_is_shown_in_full_with_indented_lines() {
         check(
-            &submission(&[("name", "Ada"), ("message", "Hello,\r\n\nid  0\u{1b}[2J")]),
+            &submission(&[("name", "Ada"), ("message", "Hello,\r\n\u{b}id  0\u{1b}[2J")]),
             &[],
             "id           00000000-0001-0000-0000-000000000000\n\
              form         contact\n\
