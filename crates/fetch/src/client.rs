@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -25,6 +26,7 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::address;
 use super::response::{FetchResponse, MAX_BODY_BYTES, ResponseRecorder};
 use super::url::{Host, Url, UrlScheme};
+use super::verifier::CertificateVerifier;
 
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
@@ -47,7 +49,7 @@ pub struct FetchTimeouts {
     pub body: Duration,
 }
 
-/// Certificate authorities that are trusted in addition to the public ones.
+/// Certificates that are trusted in addition to the public authorities: those of authorities or servers.
 #[derive(Clone, Debug)]
 pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 
@@ -348,17 +350,23 @@ impl FetchClient {
     }
 }
 
-/// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`. ALPN is
-/// not set.
+/// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`, also if a
+/// server has one of these as its own certificate. ALPN is not set.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-    for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
+    let trusted = extra_roots.map(|roots| roots.0.clone()).unwrap_or_default();
+    for certificate in &trusted {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .build()
+        .map_err(|error| error.to_string())?;
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let verifier = Arc::new(CertificateVerifier { authorities, trusted });
+    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// The first [`MAX_ADDRESSES`] addresses of each family, in order, because this machine may have only IPv4 or

@@ -8,6 +8,7 @@ pub mod address;
 mod client;
 mod response;
 pub mod url;
+mod verifier;
 
 pub use client::{
     CertificateFault, ExtraRoots, FetchClient, FetchError, FetchPhase, FetchTimeouts, NameResolver,
