@@ -1,6 +1,6 @@
 //! Writes submissions as CSV (RFC 4180, UTF-8) that is safe to open in a spreadsheet.
 //!
-//! A field that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every field
+//! A text that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every field
 //! exactly as it was sent.
 
 use std::borrow::Cow;
@@ -53,7 +53,7 @@ pub fn write<E: From<std::io::Error>>(
         // Without a byte order mark, Excel decodes the file by the code page of Windows.
         write!(out, "\u{feff}")?;
     }
-    write_record(columns.iter().copied(), to_terminal, out)?;
+    write_record(columns.iter().map(|name| (*name, false)), to_terminal, out)?;
     annotated::for_each(submissions, reader.filter(|_| all), &mut |found| {
         let submission = &found.submission;
         let object = json::annotated_object(found);
@@ -61,7 +61,7 @@ pub fn write<E: From<std::io::Error>>(
             let member = LEAD_COLUMNS.iter().position(|name| *name == column).map(|at| LEAD_MEMBERS[at]);
             member.map(|name| submission.lead.get(name).unwrap_or_default().to_owned())
         };
-        let own = |name: &&str| match (*name, &object[*name]) {
+        let own = |name: &str| match (name, &object[name]) {
             ("received_at", _) => format_local(submission.received_at, zone),
             ("_reasons", _) => {
                 let screening = submission.screening.as_ref();
@@ -72,9 +72,13 @@ pub fn write<E: From<std::io::Error>>(
             (_, Value::String(text)) => text.clone(),
             (_, other) => other.to_string(),
         };
-        let values: Vec<String> =
-            columns.iter().map(|name| lead(name).unwrap_or_else(|| own(name))).collect();
-        Ok(write_record(values.iter().map(String::as_str), to_terminal, out)?)
+        let value = |name: &&str| match lead(name) {
+            Some(text) => (text, false),
+            None => (own(name), object[*name].is_number()),
+        };
+        let values: Vec<(String, bool)> = columns.iter().map(value).collect();
+        let values = values.iter().map(|(text, is_number)| (text.as_str(), *is_number));
+        Ok(write_record(values, to_terminal, out)?)
     })
 }
 
@@ -110,23 +114,24 @@ fn field_names(definitions: &[&'static Form]) -> Vec<&'static str> {
 /// The first characters of a formula. Spreadsheets accept full-width signs.
 const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// Writes one record. Puts values with separators (also `;` and tabs), quotation marks or line breaks in
+/// Writes one record of texts, each with whether it is a number of the JSON format, which is never a formula.
+/// Puts values with separators (also `;` and tabs), quotation marks or line breaks in
 /// quotation marks, and `'` before values that a spreadsheet would evaluate as formulas.
 /// For a terminal, makes control characters visible.
 fn write_record<'a>(
-    values: impl Iterator<Item = &'a str>,
+    values: impl Iterator<Item = (&'a str, bool)>,
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    for (i, value) in values.enumerate() {
+    for (i, (value, is_number)) in values.enumerate() {
         let value = if to_terminal { Cow::Owned(visible_lines(value)) } else { Cow::Borrowed(value) };
         if i > 0 {
             out.write_all(b",")?;
         }
         // Spreadsheets skip leading blanks, line feeds and byte order marks, and accept full-width signs.
         let start = value.trim_start_matches([' ', '\n', '\u{feff}']);
-        let guard =
-            if start.starts_with(FORMULA_SIGNS) || start.starts_with(['\t', '\r']) { "'" } else { "" };
+        let is_formula = start.starts_with(FORMULA_SIGNS) || start.starts_with(['\t', '\r']);
+        let guard = if is_formula && !is_number { "'" } else { "" };
         if value.contains([',', ';', '"', '\r', '\n', '\t']) {
             write!(out, "\"{guard}{}\"", guard_cells(&value).replace('"', "\"\""))?;
         } else {
@@ -229,7 +234,7 @@ mod tests {
 
     fn record(values: &[&str], to_terminal: bool) -> String {
         let mut out = Vec::new();
-        write_record(values.iter().copied(), to_terminal, &mut out).unwrap();
+        write_record(values.iter().map(|text| (*text, false)), to_terminal, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }
