@@ -43,8 +43,7 @@ pub(super) enum FollowUp {
 impl WorkChange {
     /// Returns the change named `action`; `None` if that is unknown, or if a field that it needs is missing.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
-        // Browsers send line breaks as CR LF; notes have LF.
-        let text = || fields.get("note").unwrap_or_default().replace("\r\n", "\n");
+        let text = || fields.get("note").unwrap_or_default().to_owned();
         let note = || Uuid::try_parse(fields.get("note_id")?).ok();
         Some(match action {
             "note" => Self::AddNote(text()),
@@ -262,7 +261,7 @@ mod tests {
         ));
         assert!(matches!(parse("action=assign&assignee="), Some(WorkChange::Assign(None))));
         assert!(
-            matches!(parse("action=note&note=a%0D%0Ab"), Some(WorkChange::AddNote(text)) if text == "a\nb")
+            matches!(parse("action=note&note=a%0D%0Ab"), Some(WorkChange::AddNote(text)) if text == "a\r\nb")
         );
     }
 }

@@ -46,6 +46,12 @@ fn a_note_is_shown_with_its_submission_and_safe_to_print() {
     assert_eq!(inbox.run(&format!("note {id} call\u{1b}[2J")).1, format!("{id} already has this note.\n"));
     let (_, out, _) = inbox.run(&format!("show {id}"));
     assert!(out.contains("\nnote by ada, 2026-11-20T16:03:05.120Z\n  call\\u{1b}[2J\n"), "{out}");
+    let other = &ids(&inbox)[1];
+    inbox.run(&format!("note {other} one\r\ntwo\rthree"));
+    let (_, out, _) = inbox.run(&format!("show --json {other}"));
+    assert!(out.contains(r#""_note":"one\ntwo\nthree""#), "{out}");
+    let (_, out, _) = inbox.run(&format!("show {other}"));
+    assert!(out.contains("\n  one\n  two\n  three\n"), "{out}");
     let long = format!("note {id} {}", "x".repeat(4001));
     let refused = inbox.try_run(&long, &mut Vec::new()).unwrap_err();
     assert!(refused.to_string().contains("the maximum is 4000"), "{refused}");

@@ -11,6 +11,7 @@ use super::operator_log::OperatorAction;
 use super::read::InboxReader;
 use super::{FromRow as _, from_row, values};
 use crate::store::error::StoreError;
+use frontdesk_forms::text::with_line_feeds;
 
 /// Maximum length of a note, in characters.
 pub const MAX_NOTE: usize = 4000;
@@ -28,10 +29,11 @@ pub struct Note {
     pub text: String,
 }
 
-/// Trims a note and replaces each NUL by U+FFFD. Fails if it is longer than [`MAX_NOTE`].
+/// Trims a note, and replaces line breaks by line feeds and each NUL by U+FFFD. Fails if it is longer than
+/// [`MAX_NOTE`].
 fn clean(text: &str) -> Result<String, StoreError> {
     // Replace NUL, which PostgreSQL cannot store in text.
-    let text = text.trim().replace('\0', "\u{fffd}");
+    let text = with_line_feeds(text.trim()).replace('\0', "\u{fffd}");
     let length = text.chars().count();
     if length > MAX_NOTE { Err(StoreError::NoteTooLong { length, max: MAX_NOTE }) } else { Ok(text) }
 }
