@@ -145,16 +145,30 @@ impl SelectionOptions {
             Uuid::try_parse(id).or_else(|_| Ok(find(Some(reader), id)??.id))
         };
         let [from, until] = self.period.bounds(now);
+        let work = self.work.filter(now.date());
         Ok(Filter {
+            assignee: work.assignee.map(|name| known_assignee(name, reader)).transpose()?,
             form: self.form.clone(),
             status: self.status.as_deref().and_then(Status::from_name),
             channel: self.channel.clone(),
             before: self.before.as_deref().map(resolve).transpose()?,
             from,
             until,
-            ..self.work.filter(now.date())
+            ..work
         })
     }
+}
+
+/// Most names of assignees that are compared regardless of case.
+const MAX_ASSIGNEES: usize = 1000;
+
+/// The name as it is in the inbox, regardless of case; an equal name first. An unknown name is not changed.
+fn known_assignee(name: String, reader: &InboxReader) -> Result<String, StoreError> {
+    let known = reader.assignees(MAX_ASSIGNEES)?;
+    if known.contains(&name) {
+        return Ok(name);
+    }
+    Ok(known.into_iter().find(|other| other.eq_ignore_ascii_case(&name)).unwrap_or(name))
 }
 
 /// Iterates over the selected submissions, newest first, and decrypts sealed ones with the identity if one is

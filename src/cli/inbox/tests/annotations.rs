@@ -139,6 +139,7 @@ fn a_list_is_limited_to_the_work_of_a_user_and_to_what_is_due() {
         ids.iter().filter(|id| out.contains(*id)).cloned().collect()
     };
     assert_eq!(listed("--assignee grace"), ids[..1]);
+    assert_eq!(listed("--assignee Grace"), ids[..1]);
     assert_eq!(listed("--assignee ada"), [""; 0]);
     assert_eq!(listed("--unassigned"), ids[1..]);
     assert_eq!(listed("--due"), ids[..1]);
