@@ -211,7 +211,7 @@ pub(super) enum InboxCommand {
         #[command(flatten)]
         folder: SiteFolder,
         /// The address, regardless of case
-        #[arg(long, value_name = "ADDRESS")]
+        #[arg(long, value_name = "ADDRESS", value_parser = removal::parse_email)]
         email: String,
         /// Do not ask for confirmation; required if standard input is not a terminal
         #[arg(long)]

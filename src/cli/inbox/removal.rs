@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use super::console::Console;
 use super::selection::find_all;
 use crate::cli::output::{counted, exit_code, plural, with_hint};
-use frontdesk_forms::text::visible;
+use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::text::{is_blank, visible};
 use frontdesk_inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
 use frontdesk_inbox::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
 use frontdesk_inbox::submission::{Status, Submission};
@@ -173,6 +174,13 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
         erase.to_owned()
     };
     with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
+}
+
+/// Parses an e-mail address. White space and invisible characters around it, which copying adds, are ignored.
+pub(super) fn parse_email(text: &str) -> Result<String, String> {
+    let address = text.trim_matches(is_blank);
+    let is_valid = Mailbox::parse(address).is_some();
+    if is_valid { Ok(address.to_owned()) } else { Err("it is no e-mail address".to_owned()) }
 }
 
 /// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are

@@ -76,7 +76,7 @@ fn a_retry_without_deliveries_explains_why() {
 
 #[test]
 fn commands_without_a_selection_change_nothing() {
-    for arguments in ["erase", "erase --yes"] {
+    for arguments in ["erase", "erase --yes", "erase --yes --email ada", "erase --yes --email="] {
         let typed = Typed::try_parse_from(format!("inbox {arguments}").split(' '));
         let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was accepted"));
         assert_eq!(error.exit_code(), 2, "{arguments}");
@@ -191,7 +191,7 @@ fn erased_submissions_are_counted_and_gone() {
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
     assert_eq!(err, "Remove 1 submission from 1@Example.com for good? [y/N] Nothing was removed.\n");
     assert_eq!(ids(&inbox).len(), 2);
-    let (code, out, err) = inbox.run_as("erase --email 1@EXAMPLE.com", true, Some("Yes\n"));
+    let (code, out, err) = inbox.run_as("erase --email \u{a0}1@EXAMPLE.com\u{200b}", true, Some("Yes\n"));
     assert_eq!(code, ExitCode::SUCCESS, "{err}");
     assert_eq!(out, "1 submission removed\n1 delivery removed\n1 attempt removed\n");
     assert!(err.contains("warning: earlier backups") && !err.contains("had arrived"), "{err}");
