@@ -224,7 +224,7 @@ impl InboxCommand {
     pub(super) fn needs(&self) -> ConfigNeeds {
         match self {
             Self::Release { .. } | Self::Deliver(_) => needs::ROUTING,
-            Self::Export(SubmissionExport { output: Some(_), .. }) => needs::STORE_AND_BUILD,
+            Self::Export(export) if export.file().is_some() => needs::STORE_AND_BUILD,
             Self::Open { .. } | Self::Assign { none: false, .. } => needs::WEB_INTERFACE,
             _ => needs::STORE,
         }
@@ -304,7 +304,9 @@ fn take_folder_after_user(words: &mut Vec<String>) -> Result<Option<PathBuf>, St
 /// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
 /// Refuses to write an export into a folder whose files are published.
 pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
-    if let InboxCommand::Export(SubmissionExport { output: Some(output), .. }) = command {
+    if let InboxCommand::Export(export) = command
+        && let Some(output) = export.file()
+    {
         refuse_served_folder(config, output, "an export")?;
     }
     Console::with_standard_streams(config, is_utc, |console| match command {

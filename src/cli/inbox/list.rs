@@ -32,10 +32,10 @@ pub struct SubmissionExport {
     /// Write one JSON object per line, with all members and times in UTC
     #[arg(long, conflicts_with = "csv")]
     jsonl: bool,
-    /// Write to this file, readable only by you, instead of standard output. It has this name once it is
-    /// complete
+    /// Write to this file, readable only by you, instead of standard output (`-`). It has this name once it
+    /// is complete
     #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    output: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long, requires = "output")]
     force: bool,
@@ -85,12 +85,19 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
     Ok(selected.finish()?)
 }
 
+impl SubmissionExport {
+    /// The file to write, unless the submissions go to standard output.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| *path != Path::new("-"))
+    }
+}
+
 /// Writes submissions as CSV or JSON lines to standard output, or to a file that only its owner can read.
 /// Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
     // Show no progress if rows go to a terminal, where it would appear between them.
-    let progress = Progress::start_if(options.output.is_some() || !console.is_terminal, "Exporting");
+    let progress = Progress::start_if(options.file().is_some() || !console.is_terminal, "Exporting");
     let total = inbox.map(|inbox| inbox.count(&Filter::default())).transpose()?.unwrap_or_default();
     progress::begin("submissions read", which.limit.map_or(total, |limit| limit.min(total)) as u64);
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
@@ -104,7 +111,7 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
             csv::write(&mut submissions, inbox, &definitions, options.all, zone, to_terminal, out)
         }
     };
-    let count = match &options.output {
+    let count = match options.file() {
         Some(path) => {
             let written = write_to_file(path, options.force, |out| write(false, out));
             written.map_err(|error| explain_unwritten(path, error))?
@@ -114,7 +121,7 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     drop(progress);
     let code = selected.finish()?;
     selected.report_sealed()?;
-    if let Some(path) = &options.output {
+    if let Some(path) = options.file() {
         writeln!(console.err, "{} written to {}.", counted(count, "submission"), path.display())?;
     }
     Ok(code)

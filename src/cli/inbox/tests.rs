@@ -256,6 +256,7 @@ fn only_its_owner_can_read_an_exported_file() {
     assert_eq!(err, format!("1 submission written to {}.\n", file.display()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export --csv").1);
+    assert_eq!(inbox.run("export --csv -o -"), inbox.run("export --csv"));
     // `--force` replaces an existing file, and makes it readable by its owner alone.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&file, "mine").unwrap();
