@@ -229,8 +229,9 @@ fn read_texts(path: &Path) -> anyhow::Result<Vec<Text>> {
         std::fs::read_to_string(path)
     };
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     if !text.trim_start().starts_with('{') {
-        return Ok(vec![Text::of_message(text)]);
+        return Ok(vec![Text::of_message(text.to_owned())]);
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(at, line)| Text::parse(at + 1, line).map_err(|error| fault(path, at + 1, &error))).collect()

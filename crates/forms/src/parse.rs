@@ -137,9 +137,11 @@ pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
     parse_with_extras(form, body).map(|parsed| parsed.entry)
 }
 
-/// Like [`parse`], but also returns the members for screening and the source of the lead.
+/// Like [`parse`], but also returns the members for screening and the source of the lead. Skips a byte order
+/// mark before the object (RFC 8259 §8.1).
 pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (members, extras, lead) = read_members(form, text)?;
     let shape = choose_shape(form, &members);
     let entry = check_fields(form, shape, members)?;
@@ -466,6 +468,7 @@ mod tests {
             r#" {"message":"Hello\nthere","email":"ada@example.com","name":"Ada"} "#,
             &[("name", "Ada"), ("email", "ada@example.com"), ("message", "Hello\nthere")],
         );
+        accepted(&WAITLIST, "\u{feff} {\"email\":\"ada@example.com\"}", &[("email", "ada@example.com")]);
     }
 
     #[test]
@@ -723,7 +726,7 @@ mod tests {
                 "The body must be JSON, but is not: trailing characters at line 1 column 17.",
             ),
             (r#"{"email":"a@b",}"#, "The body must be JSON, but is not: trailing comma at line 1 column 16."),
-            ("\u{feff}{}", "The body must be JSON, but is not: expected value at line 1 column 1."),
+            ("\u{feff}\u{feff}{}", "The body must be JSON, but is not: expected value at line 1 column 1."),
         ];
         for (body, sentence) in cases {
             rejected(&WAITLIST, body, sentence);

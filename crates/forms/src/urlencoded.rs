@@ -19,12 +19,13 @@ pub struct PostedForm {
 }
 
 impl PostedForm {
-    /// Decodes a body. Skips fields that the form does not have, except for the honeypot and the source of
+    /// Decodes a body. Skips a byte order mark before it, and fields that the form does not have, except for the honeypot and the source of
     /// the lead. Replaces CR LF with LF, and trims e-mail addresses. Fails if any name, or the value of a
     /// field or of the honeypot, is not UTF-8.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
         let (values, extras, lead) = Default::default();
         let mut posted = PostedForm { form, values, extras, lead };
+        let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
         for (name, value) in pairs(body) {
             let name = decode(name)?;
             if let Some(field) = form.field(&name) {
@@ -92,6 +93,7 @@ mod tests {
             ("email=a@b&email=ada@example.com", "ada@example.com"),
             ("&&email=ada@example.com&", "ada@example.com"),
             ("%65mail=ada@example.com", "ada@example.com"),
+            ("\u{feff}email=ada@example.com", "ada@example.com"),
         ] {
             let posted = PostedForm::decode(&WAITLIST, body.as_bytes()).unwrap();
             assert_eq!(posted.parse().unwrap().entry.get("email"), Some(expected), "{body}");
