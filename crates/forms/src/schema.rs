@@ -23,6 +23,33 @@ macro_rules! blank_after_a0 {
     };
 }
 
+/// The decimal digits that a telephone number may have, for a character class in a regular expression.
+macro_rules! digits {
+    () => {
+        concat!(
+            r"0-9",
+            r"\u0660-\u0669\u06f0-\u06f9\u07c0-\u07c9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f",
+            r"\u0ae6-\u0aef\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f",
+            r"\u0de6-\u0def\u0e50-\u0e59\u0ed0-\u0ed9\u0f20-\u0f29\u1040-\u1049\u1090-\u1099",
+            r"\u17e0-\u17e9\u1810-\u1819\u1946-\u194f\u19d0-\u19d9\u1a80-\u1a89\u1a90-\u1a99",
+            r"\u1b50-\u1b59\u1bb0-\u1bb9\u1c40-\u1c49\u1c50-\u1c59\ua620-\ua629\ua8d0-\ua8d9",
+            r"\ua900-\ua909\ua9d0-\ua9d9\ua9f0-\ua9f9\uaa50-\uaa59\uabf0-\uabf9\uff10-\uff19",
+        )
+    };
+}
+
+/// The characters that may separate the digits of a telephone number, for a character class in a regular
+/// expression.
+macro_rules! between_digits {
+    () => {
+        concat!(
+            r" \(\)\.\/\-\u00a0",
+            blank_after_a0!(),
+            r"\u2010-\u2015\u2212\u30fc\ufe58\ufe63\uff08\uff09\uff0d-\uff0f\uff70",
+        )
+    };
+}
+
 /// Matches texts without visible characters, which count as absent in an optional field.
 const BLANK_PATTERN: &str = concat!(r"^[\u0009-\u000d\u0020\u0085\u00a0", blank_after_a0!(), r"]*$");
 
@@ -62,8 +89,21 @@ impl Field {
             )),
             (FieldKind::Multiline, false) => Some(r"^[^\u0000]*$"),
             (FieldKind::Tel, _) => Some(concat!(
-                r"^(?: *\+)?(?:[ \(\)\.\/\-]*[0-9]){5,15}[ \(\)\.\/\-]*",
-                r"(?:(?:x|ext\.?|;ext=) *[0-9]{1,6} *)?$",
+                r"^(?:[ \u00a0",
+                blank_after_a0!(),
+                r"]*[\+\uff0b])?(?:[",
+                between_digits!(),
+                r"]*[",
+                digits!(),
+                r"]){5,15}[",
+                between_digits!(),
+                r"]*(?:(?:x|ext\.?|;ext=)[ \u00a0",
+                blank_after_a0!(),
+                r"]*[",
+                digits!(),
+                r"]{1,6}[ \u00a0",
+                blank_after_a0!(),
+                r"]*)?$",
             )),
             (FieldKind::Url, _) => Some(concat!(
                 r"^ *(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/)?",

@@ -245,10 +245,40 @@ pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
     is_written_so && text.parse::<Date>().is_ok() && text >= first && (last.is_empty() || text <= last)
 }
 
+/// The first of ten decimal digits (general category Nd) in each script of the Basic Multilingual Plane,
+/// except for ASCII. The pattern of [`FieldKind::Tel`] has the same list.
+const ZEROS: &str = "\u{660}\u{6f0}\u{7c0}\u{966}\u{9e6}\u{a66}\u{ae6}\u{b66}\u{be6}\u{c66}\u{ce6}\u{d66}\u{de6}\
+    \u{e50}\u{ed0}\u{f20}\u{1040}\u{1090}\u{17e0}\u{1810}\u{1946}\u{19d0}\u{1a80}\u{1a90}\
+    \u{1b50}\u{1bb0}\u{1c40}\u{1c50}\u{a620}\u{a8d0}\u{a900}\u{a9d0}\u{a9f0}\u{aa50}\u{abf0}\
+    \u{ff10}";
+
+/// The ASCII character that means the same in a telephone number, or else the character. Invisible characters
+/// become spaces: address books add them to numbers that people copy.
+fn to_ascii_in_number(c: char) -> char {
+    match c {
+        c if c.is_ascii() || c.is_control() => c,
+        c if is_blank(c) => ' ',
+        // Dashes, and the sound mark that Japanese keyboards write in their place.
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{30fc}' | '\u{fe58}' | '\u{fe63}' | '－' | '\u{ff70}' => {
+            '-'
+        }
+        '＋' => '+',
+        '（' => '(',
+        '）' => ')',
+        '．' => '.',
+        '／' => '/',
+        c => {
+            let value = |zero: char| u32::from(c).checked_sub(zero.into()).filter(|value| *value < 10);
+            ZEROS.chars().find_map(value).and_then(|value| char::from_digit(value, 10)).unwrap_or(c)
+        }
+    }
+}
+
 /// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension
-/// (RFC 3966). Blanks, `-`, `.`, `/` and parentheses may separate digits. `(0)` after a country code is
-/// dropped: it is not dialed from abroad. `None` if the text is no telephone number.
+/// (RFC 3966). Blanks, dashes, `.`, `/` and parentheses may separate digits. Digits become ASCII. `(0)` after
+/// a country code is dropped: it is not dialed from abroad. `None` if the text is no telephone number.
 pub fn telephone_number(text: &str) -> Option<String> {
+    let text: String = text.chars().map(to_ascii_in_number).collect();
     let text = text.trim_matches(' ');
     let is_part = |c: char| c.is_ascii_digit() || " ().-/".contains(c);
     let (plus, rest) = match text.strip_prefix('+') {
@@ -340,7 +370,15 @@ mod tests {
             ("call me", None),
             ("030 123456 x", None),
             ("030 123456 7 y", None),
-            ("٠٣٠١٢٣٤٥٦", None),
+            ("030\t123456", None),
+            ("+49\u{a0}30\u{202f}123456", Some("+4930123456")),
+            ("\u{202a}+49 30 123456\u{202c}", Some("+4930123456")),
+            ("\u{feff}030–12\u{2011}34\u{2212}56\u{200b}", Some("030123456")),
+            ("＋４９（０）３０／１２．３４ー５６", Some("+4930123456")),
+            ("٠٣٠١٢٣٤٥٦", Some("030123456")),
+            ("०३० १२३४५६ x७", Some("030123456;ext=7")),
+            ("030 12345²", None),
+            ("030 12345①", None),
         ] {
             assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
             if let Some(normal) = expected {

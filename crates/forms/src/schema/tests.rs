@@ -62,7 +62,7 @@ fn random_form() -> impl Strategy<Value = &'static Form> {
 }
 
 /// Strings that some kind of field accepts, and others that are almost right.
-const TEXTS: [&str; 62] = [
+const TEXTS: [&str; 64] = [
     "",
     " ",
     "\t",
@@ -100,6 +100,8 @@ const TEXTS: [&str; 62] = [
     "(0)1234",
     "+1 (0) 234",
     "٠٣٠١٢٣٤٥٦",
+    "\u{202a}＋４９\u{a0}（０）３０–１２３４５６\u{202c}",
+    "030 123456 ext.\u{200b}٧\u{3000}",
     "https://example.com/",
     "example.com",
     "HTTP://EXAMPLE.COM",
@@ -183,6 +185,20 @@ fn alone(form: &Form, field: &Field) -> &'static Form {
     let mut stored: Value = serde_json::from_str(&form.stored()).unwrap();
     stored["fields"] = json!([field]);
     Form::from_stored(&stored.to_string()).unwrap()
+}
+
+#[test]
+fn each_character_in_a_telephone_number_has_the_same_verdict() {
+    let field = "[[field]]\nname = \"f0\"\ntype = \"tel\"\nlabel = \"L\"\nrequired = true\n";
+    let form = FormFile::read("demo", &format!("title = \"Demo\"\n{field}"), "forms/demo.toml").unwrap().form;
+    let validator = validator(&form.fields);
+    for c in '\u{1}'..='\u{ffff}' {
+        for text in [format!("{c}0301{c}2345"), format!("030123 x{c}7")] {
+            let body = json!({ "f0": text });
+            let is_accepted = parse(form, body.to_string().as_bytes()).is_ok();
+            assert_eq!(is_accepted, validator.is_valid(&body), "{text:?}");
+        }
+    }
 }
 
 #[test]
