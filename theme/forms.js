@@ -85,6 +85,17 @@
             : fill(problems[kind] ?? "invalid", { range: range(it), example: it.min || it.max || "2026-12-31" });
   };
 
+  // The address with its domain in ASCII: the server takes internationalized domains in Punycode only.
+  const asciiAddress = (text) => {
+    const [address, local, domain] = text.trim().match(/^(.*@)([^@]*)$/s) ?? [text.trim()];
+    if (!/[^\0-\x7f]/.test(domain ?? "") || /[\s\p{Cc}%/?#:\\]/u.test(domain)) return address;
+    try {
+      return local + new URL(`https://${domain}`).hostname;
+    } catch {
+      return address;
+    }
+  };
+
   const create = (name, attributes) => Object.assign(document.createElement(name), attributes);
 
   const labelOf = (field) => {
@@ -231,7 +242,7 @@
         content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
           : kind === "consent" ? true
             : kind === "number" ? Number(value)
-              : kind === "email" ? value.trim()
+              : kind === "email" ? asciiAddress(value)
                 : value;
       }
       return content;

@@ -4,6 +4,8 @@
 //! Accepts ASCII only, does not trim, and does not check whether the domain exists. Comments, folding and
 //! display names belong to message headers (RFC 5322) and are not accepted.
 
+use std::borrow::Cow;
+
 /// Maximum length of an address in octets: a path of 256 octets without its two angle brackets (RFC 5321
 /// §4.5.3.1.3 and RFC 3696 erratum 1690).
 pub const MAX_MAILBOX: usize = 254;
@@ -44,6 +46,20 @@ impl<'a> Mailbox<'a> {
     /// The part after the `@`: a domain name, or an address literal with its brackets.
     pub fn domain(&self) -> &'a str {
         self.domain
+    }
+}
+
+/// The address with its internationalized domain in Punycode (UTS #46), such as `ada@xn--mnchen-3ya.example`.
+/// Returns other texts unchanged. The result may still be no address.
+pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
+    let domain = text.rsplit_once('@').map(|(_, domain)| domain);
+    let is_convertible =
+        |domain: &&str| !domain.is_ascii() && !domain.contains('%') && domain.chars().count() <= MAX_DOMAIN;
+    match domain.filter(is_convertible).map(|domain| (domain, url::Host::parse(domain))) {
+        Some((domain, Ok(url::Host::Domain(ascii)))) => {
+            format!("{}{ascii}", &text[..text.len() - domain.len()]).into()
+        }
+        _ => text.into(),
     }
 }
 
@@ -142,6 +158,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_internationalized_domain_becomes_punycode() {
+        for (text, expected) in [
+            ("ada@münchen.example", "ada@xn--mnchen-3ya.example"),
+            ("ada@BÜCHER。example", "ada@xn--bcher-kva.example"),
+            ("ada@例え.example", "ada@xn--r8jz45g.example"),
+            ("\"a@b\"@münchen.example", "\"a@b\"@xn--mnchen-3ya.example"),
+            ("ada@Example.com", "ada@Example.com"),
+            ("ada@ü%40b.example", "ada@ü%40b.example"),
+            ("ada@１２７.0.0.1", "ada@１２７.0.0.1"),
+            ("ada@ü b.example", "ada@ü b.example"),
+            ("münchen.example", "münchen.example"),
+            ("jürgen@example.com", "jürgen@example.com"),
+        ] {
+            assert_eq!(with_ascii_domain(text), expected);
+        }
+        let long = format!("a@{}", "ü".repeat(60_000));
+        assert_eq!(with_ascii_domain(&long), long);
+    }
 
     #[test]
     fn addresses_of_the_json_schema_test_suite_are_accepted() {

@@ -382,6 +382,11 @@ impl fmt::Display for InvalidField {
                 format!("must have at most {most} characters (it has {chars})")
             }
             Problem::NotAnAddress | Problem::NotAccepted => format!("must be {expected}"),
+            Problem::NonAsciiDomain => {
+                format!(
+                    "must be {expected}, with the domain in ASCII (Punycode, such as xn--bcher-kva.example)"
+                )
+            }
             Problem::ControlCharacter => {
                 "must be a single line without control characters such as tabs and line breaks".to_owned()
             }
@@ -630,6 +635,15 @@ mod tests {
             "`name` must be a string, not an array; `email` must be a string that holds an e-mail address such as \
              ada@example.com, not an object; `message` must be a string, not a boolean.",
         );
+    }
+
+    #[test]
+    fn an_internationalized_domain_is_refused_with_a_hint() {
+        let sentence = "`email` must be an e-mail address such as ada@example.com, with the domain in ASCII \
+                        (Punycode, such as xn--bcher-kva.example).";
+        rejected(&WAITLIST, r#"{"email":"ada@münchen.example"}"#, sentence);
+        let sentence = "`email` must be an e-mail address such as ada@example.com.";
+        rejected(&WAITLIST, r#"{"email":"jürgen@münchen.example"}"#, sentence);
     }
 
     #[test]

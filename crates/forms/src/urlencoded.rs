@@ -2,10 +2,12 @@
 //! JavaScript.
 //!
 //! The values are checked like those of a JSON body. To make the same text equal however it was sent, CR LF
-//! becomes a line feed, and white space around an e-mail address is removed, as the forms' script does.
+//! becomes a line feed, white space around an e-mail address is removed, and an internationalized domain in it
+//! becomes Punycode, as the forms' script does.
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
 use super::{Field, FieldKind, Form, LeadSource};
+use crate::email::with_ascii_domain;
 use crate::lead::lead_member;
 use crate::percent::{Encoded, pairs};
 
@@ -20,7 +22,7 @@ pub struct PostedForm {
 
 impl PostedForm {
     /// Decodes a body. Skips a byte order mark before it, and fields that the form does not have, except for the honeypot and the source of
-    /// the lead. Replaces CR LF with LF, and trims e-mail addresses. Fails if any name, or the value of a
+    /// the lead. Replaces CR LF with LF, and trims e-mail addresses and converts their domains to Punycode. Fails if any name, or the value of a
     /// field or of the honeypot, is not UTF-8.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
         let (values, extras, lead) = Default::default();
@@ -30,7 +32,10 @@ impl PostedForm {
             let name = decode(name)?;
             if let Some(field) = form.field(&name) {
                 let value = decode(value)?.replace("\r\n", "\n");
-                let value = if field.kind == FieldKind::Email { value.trim().to_owned() } else { value };
+                let value = match field.kind {
+                    FieldKind::Email => with_ascii_domain(value.trim()).into_owned(),
+                    _ => value,
+                };
                 let is_list = field.kind == FieldKind::Choices;
                 // A list with more values than options is invalid, so stop storing further values.
                 let is_full = posted.values.iter().filter(|(known, _)| known.name == field.name).count()
@@ -91,6 +96,7 @@ mod tests {
             ("email=ada@example.com", "ada@example.com"),
             ("email=+ada%40example.com%20&x=1&desk_note=", "ada@example.com"),
             ("email=a@b&email=ada@example.com", "ada@example.com"),
+            ("email=+ada@m%C3%BCnchen.example", "ada@xn--mnchen-3ya.example"),
             ("&&email=ada@example.com&", "ada@example.com"),
             ("%65mail=ada@example.com", "ada@example.com"),
             ("\u{feff}email=ada@example.com", "ada@example.com"),

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::email::Mailbox;
+use crate::email::{Mailbox, with_ascii_domain};
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
 
@@ -96,6 +96,8 @@ pub enum Problem {
     /// The text has this many characters, more than the field's maximum.
     TooLong(usize),
     NotAnAddress,
+    /// The text would be an address if its internationalized domain was in Punycode.
+    NonAsciiDomain,
     ControlCharacter,
     Nul,
     /// The string has half of a surrogate pair.
@@ -213,7 +215,11 @@ pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldVa
     let mut normal = None;
     problems.extend(match field.kind {
         FieldKind::Email if is_empty && !field.required => None,
-        FieldKind::Email => Mailbox::parse(&text).is_none().then_some(Problem::NotAnAddress),
+        FieldKind::Email if Mailbox::parse(&text).is_some() => None,
+        FieldKind::Email if Mailbox::parse(&with_ascii_domain(&text)).is_some() => {
+            Some(Problem::NonAsciiDomain)
+        }
+        FieldKind::Email => Some(Problem::NotAnAddress),
         _ if is_empty && field.required => Some(Problem::Empty),
         FieldKind::Text => text.contains(char::is_control).then_some(Problem::ControlCharacter),
         FieldKind::Multiline => text.contains('\0').then_some(Problem::Nul),

@@ -222,7 +222,7 @@ impl FormPage {
             }
             (Some(Problem::Missing | Problem::Empty), _) => "form_missing",
             (Some(Problem::TooLong(_)), _) => "form_too_long",
-            (Some(Problem::NotAnAddress), _) => "form_not_email",
+            (Some(Problem::NotAnAddress | Problem::NonAsciiDomain), _) => "form_not_email",
             (Some(Problem::NotAccepted), FieldKind::Tel) => "problem_not_phone",
             (Some(Problem::NotAccepted), FieldKind::Url) => "problem_not_url",
             (Some(Problem::NotAccepted), FieldKind::Choice) => "problem_not_option",
