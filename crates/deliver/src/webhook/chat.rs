@@ -12,6 +12,15 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// in the text are replaced.
 const MAX_BACKTICKS: usize = 9;
 
+/// Where a character is in a text.
+#[derive(Clone, Copy)]
+struct Position {
+    /// Only white space precedes the character on its line.
+    is_first: bool,
+    /// The character is part of a web address that chat services make a link.
+    is_in_url: bool,
+}
+
 /// Shortens text to `limit` code units. Shortened text ends in an ellipsis.
 pub fn shorten(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| String::from(c).into())
@@ -28,30 +37,88 @@ pub fn slack(text: &str, limit: usize) -> String {
 }
 
 /// For Discord and other services that use Markdown: escapes formatting characters. `limit` applies to the
-/// escaped text.
+/// escaped text. Web addresses stay as they are, because a backslash would become part of the link.
 pub fn markdown(text: &str, limit: usize) -> String {
-    escape_characters(text, limit, |c, is_first| match c {
+    escape_characters(text, limit, |c, position| match c {
+        c if position.is_in_url => String::from(c).into(),
         '\\' | '`' | '*' | '_' | '~' | '|' | '[' | ']' | '<' | '>' | '#' => format!("\\{c}").into(),
-        '-' | '+' | '=' if is_first => format!("\\{c}").into(),
+        '-' | '+' | '=' if position.is_first => format!("\\{c}").into(),
         c => String::from(c).into(),
     })
 }
 
 /// For Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces their first character
-/// with one that looks similar (`＠all`, `＜!channel>`). The `@` in an e-mail address is kept.
+/// with one that looks similar (`＠all`, `＜!channel>`). The `@` in e-mail and web addresses is kept.
 pub fn inert(text: &str) -> String {
     without_mentions(text).replace('<', "＜")
 }
 
-/// Replaces the `@` of mentions with a similar character, but not the one in an e-mail address.
+/// Replaces the `@` of mentions with a similar character, but not the one in an e-mail or web address.
 pub fn without_mentions(text: &str) -> String {
     let mut before = ' ';
-    let replace = |c| {
-        let is_mention = c == '@' && !before.is_alphanumeric();
+    // Whether the characters before this one can be the end of the local part of an e-mail address.
+    let mut is_local_part = false;
+    let replace = |(at, c, is_in_url): (usize, char, bool)| {
+        let is_address = before.is_alphanumeric()
+            || (is_in_url && before != '(')
+            || (c == '@' && is_local_part && host_length(&text[at + 1..]) > 0);
+        let shown = if c == '@' && !is_address { '＠' } else { c };
+        is_local_part = c.is_alphanumeric() || (is_local_part && may_end_local_part(c));
         before = c;
-        if is_mention { '＠' } else { c }
+        shown
     };
-    text.chars().map(replace).collect()
+    url_marked(text).map(replace).collect()
+}
+
+/// Whether a local part may end with the character, apart from letters, digits, and the characters of `atext`
+/// (RFC 5322 §3.2.3) that markup uses.
+fn may_end_local_part(c: char) -> bool {
+    "_-+'~&%!$".contains(c)
+}
+
+/// The length of the host name at the beginning of the text; 0 unless it has two labels. Only ASCII, and at
+/// most 253 characters, the longest name in the DNS.
+fn host_length(text: &str) -> usize {
+    let is_label_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    let end = text.bytes().take(254).take_while(|byte| is_label_byte(byte) || *byte == b'.').count();
+    let host = text[..end].trim_end_matches(['.', '-']);
+    let has_labels = host.contains('.') && host.split('.').all(|label| !label.is_empty());
+    if has_labels && end < 254 { host.len() } else { 0 }
+}
+
+/// The length of the web address at the beginning of the text; 0 if there is none. It has a scheme, a host
+/// with a dot, and only characters that do not format text, except for those that are frequent in paths.
+fn url_length(text: &str) -> usize {
+    let is_scheme =
+        |scheme: &&str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let Some(scheme) = ["https://", "http://"].iter().find(|scheme| is_scheme(scheme)) else { return 0 };
+    let host = host_length(&text[scheme.len()..]);
+    if host == 0 {
+        return 0;
+    }
+    let mut end = scheme.len() + host;
+    if let Some(port) = text[end..].strip_prefix(':') {
+        let digits = port.bytes().take_while(u8::is_ascii_digit).count();
+        end += if digits > 0 { 1 + digits } else { 0 };
+    }
+    let rest = &text[end..];
+    if rest.starts_with(['/', '?', '#']) {
+        let is_part = |c: char| c.is_alphanumeric() || "-._~/?#&=%+:@()".contains(c);
+        end += rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    }
+    end
+}
+
+/// Each character of the text with its position in bytes, and whether it is part of a web address.
+fn url_marked(text: &str) -> impl Iterator<Item = (usize, char, bool)> + '_ {
+    let (mut url_end, mut before) = (0, ' ');
+    text.char_indices().map(move |(at, c)| {
+        if at >= url_end && matches!(c, 'h' | 'H') && !before.is_alphanumeric() {
+            url_end = at + url_length(&text[at..]);
+        }
+        before = c;
+        (at, c, at < url_end)
+    })
 }
 
 /// Puts the text into a code block whose fence is longer than any run of backticks in the text. If a run is
@@ -66,15 +133,19 @@ pub fn fence(text: &str) -> String {
 }
 
 /// Applies `escape` to each character, and shortens the result to `limit` code units, without splitting a
-/// grapheme cluster. A shortened result ends in an ellipsis, which counts. The second argument of `escape` is
-/// true if only white space precedes the character on its line.
-fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
+/// grapheme cluster. A shortened result ends in an ellipsis, which counts.
+fn escape_characters(
+    text: &str,
+    limit: usize,
+    escape: impl Fn(char, Position) -> Cow<'static, str>,
+) -> String {
     let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
+    let mut marked = url_marked(text);
     // Where to cut the text, in bytes, so that the ellipsis fits.
     let mut cut = 0;
     for cluster in text.graphemes(true) {
-        for c in cluster.chars() {
-            let piece = escape(c, is_first);
+        for (_, c, is_in_url) in marked.by_ref().take(cluster.chars().count()) {
+            let piece = escape(c, Position { is_first, is_in_url });
             escaped.push_str(&piece);
             units += piece.encode_utf16().count();
             is_first = c == '\n' || (is_first && c.is_whitespace());
@@ -128,12 +199,51 @@ mod tests {
     }
 
     #[test]
+    fn markdown_keeps_web_addresses() {
+        for (text, expected) in [
+            ("https://medium.com/@ada_b/our_pier-1 a_b", r"https://medium.com/@ada_b/our_pier-1 a\_b"),
+            ("(HTTP://a.example:8080?a_b=~c#d_e)", "(HTTP://a.example:8080?a_b=~c#d_e)"),
+            ("https://en.wikipedia.org/wiki/Größe_(a_b)", "https://en.wikipedia.org/wiki/Größe_(a_b)"),
+            ("[https://a.example](https://b.example/c_d)", r"\[https://a.example\](https://b.example/c_d)"),
+            ("<https://a.example/a_b|c_d>", r"\<https://a.example/a_b\|c\_d\>"),
+            ("**https://a.example/a_b**", r"\*\*https://a.example/a_b\*\*"),
+            ("https://a_b xhttps://a.example/a_b", r"https://a\_b xhttps://a.example/a\_b"),
+            ("https://a.example_b ftp://a.example/a_b", r"https://a.example\_b ftp://a.example/a\_b"),
+        ] {
+            assert_eq!(markdown(text, 100), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn mentions_are_disabled_and_addresses_kept() {
         assert_eq!(
             inert("@all (@here) ada@example.com .@channel"),
             "＠all (＠here) ada@example.com .＠channel"
         );
         assert_eq!(inert("<!channel> <https://x|y>"), "＜!channel> ＜https://x|y>");
+        for kept in [
+            "ada_@visitor.example joan-@x.example, 'a.b+@y.example'",
+            "https://www.youtube.com/@harbour_tools",
+            "(https://medium.com/@ada_b/our_pier-1) http://a.example:80/?@b",
+        ] {
+            assert_eq!(without_mentions(kept), kept);
+        }
+        for (text, expected) in [
+            ("_@ada -@ada.example a-@ada a.@b.example", "_＠ada -＠ada.example a-＠ada a.＠b.example"),
+            ("a*@b.example a_ @b.example", "a*＠b.example a_ ＠b.example"),
+            ("https:///@ada https://x/@ada", "https:///＠ada https://x/＠ada"),
+            ("https://a.example @ada", "https://a.example ＠ada"),
+            (
+                "https://a.example/ @ada https://a.example/(@ada)",
+                "https://a.example/ ＠ada https://a.example/(＠ada)",
+            ),
+            (
+                "https://a.example/\"@ada https://a.example.@ada",
+                "https://a.example/\"＠ada https://a.example.＠ada",
+            ),
+        ] {
+            assert_eq!(without_mentions(text), expected);
+        }
     }
 
     #[test]
