@@ -1,5 +1,6 @@
 //! Derives the outcome of an attempt from the status and `Retry-After` of the webhook's HTTP response.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -50,21 +51,31 @@ fn cause_of_status(status: StatusCode) -> Cause {
     }
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. Returns at most
+/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. Accepts decimals, rounded up to a
+/// second, and the unit `s`, because APIs send them although the RFC has neither. Returns at most
 /// [`LONGEST_RETRY_AFTER`]. `None` for invalid values, and for statuses other than 429 and 5xx.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
     }
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // An overflow means a very long delay.
-        Duration::from_secs(value.parse().unwrap_or(u64::MAX))
-    } else {
+    let wait = match seconds(value) {
+        Some(seconds) => Duration::from_secs(seconds),
         // A date in the past means no delay.
-        Duration::try_from(http_date(value)?.duration_since(now)).unwrap_or_default()
+        None => Duration::try_from(http_date(value)?.duration_since(now)).unwrap_or_default(),
     };
     Some(wait.min(LONGEST_RETRY_AFTER))
+}
+
+/// Parses a number of seconds, such as `120`, `1.5` or `7200s`, and rounds it up.
+fn seconds(value: &str) -> Option<u64> {
+    let value = value.strip_suffix('s').unwrap_or(value);
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_rounded_up = fraction.bytes().any(|digit| digit != b'0');
+    // An overflow means a very long delay.
+    (is_number(whole) && is_number(fraction))
+        .then(|| whole.parse::<u64>().unwrap_or(u64::MAX).saturating_add(is_rounded_up.into()))
 }
 
 /// The time at which a server has sent a response, from `Date` (RFC 9110 §6.6.1). `None` without a valid
@@ -74,8 +85,10 @@ pub fn stated_time(headers: &HeaderMap) -> Option<Timestamp> {
     http_date(headers.get(DATE)?.to_str().ok()?.trim()).filter(|_| !is_cached)
 }
 
-/// Parses a date in one of the three formats of RFC 9110 §5.6.7.
+/// Parses a date in one of the three formats of RFC 9110 §5.6.7. `UTC` and `+0000` count as `GMT`.
 fn http_date(text: &str) -> Option<Timestamp> {
+    let other_zone = ["UTC", "+0000"].iter().find_map(|zone| text.strip_suffix(zone));
+    let text = &*other_zone.map_or_else(|| text.into(), |date| Cow::from(format!("{date}GMT")));
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(
         |form| {
             let date = strtime::parse(form, text).ok()?.to_datetime().ok()?;
@@ -185,7 +198,19 @@ mod tests {
             ("", None),
             ("soon", None),
             ("-1", None),
-            ("1.5", None),
+            ("1.5", Some(2)),
+            ("300.0", Some(300)),
+            ("299.997", Some(300)),
+            ("7200s", Some(7200)),
+            ("99999999999999999999999999.9", day),
+            ("Fri, 20 Nov 2026 12:01:30 UTC", Some(90)),
+            ("Fri, 20 Nov 2026 12:01:30 +0000", Some(90)),
+            ("Fri, 20 Nov 2026 12:01:30 +0100", None),
+            ("1.", None),
+            (".5", None),
+            ("1e3", None),
+            ("s", None),
+            ("1,5", None),
             ("+5", None),
             ("2026-11-20T12:01:30Z", None),
         ] {
