@@ -138,11 +138,18 @@ fn an_invalid_html_form_comes_back_with_its_text_and_errors() {
     // Without a form in the body, all fields are empty.
     let answer = post(&server, "/api/contact", &[FORM, BROWSER, SAME], "");
     assert_page(&answer, 400, "Not sent. Please correct: <a href=\"#form-contact-name\">Name</a>, ");
+    let answer = post(&server, "/api/contact", &[FORM, BROWSER, SAME], "name=Andr%E9&email=a@b&message=x");
     assert_page(
-        &post(&server, "/api/waitlist", &[FORM, BROWSER, SAME], "email=%ff"),
+        &answer,
         400,
-        "Your message was not accepted: The fields must be in UTF-8.",
+        "Your message was not accepted: The fields must be in UTF-8. Please check the text below",
     );
+    assert!(answer.text().contains("value=\"André\""), "{}", answer.text());
+    let latin = ("Content-Type", "application/x-www-form-urlencoded; charset=iso-8859-1");
+    let body = "name=Andr%E9&email=ada@example.com&message=caf%E9";
+    assert_eq!(post(&server, "/api/contact", &[latin, BROWSER, SAME], body).status, 303);
+    assert_eq!(server.inbox().swap_remove(0)["name"], "André");
+    server.expect(1);
 }
 
 #[test]
@@ -181,7 +188,7 @@ fn other_errors_of_html_forms_are_pages_and_those_of_json_are_json() {
     assert_page(
         &post(&server, path, &[multipart, BROWSER, SAME], "--x--"),
         400,
-        "Your message was not accepted: ",
+        "Your message was not accepted: The page sent the form in a format that is not accepted.",
     );
     // JSON stays JSON, even for a client that prefers HTML.
     let answer = post(&server, path, &[JSON, BROWSER, SAME], "{}");

@@ -97,7 +97,17 @@ impl<'a> Answer<'a> {
     ) -> HttpResponse {
         let mut response = refusal.to_response();
         let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
-        let sentence = refusal.sentence();
+        let sentence = match refusal {
+            // The page that the visitor left has the wrong `enctype`, but the form on this page works.
+            FormRefusal::MediaType => {
+                "The page sent the form in a format that is not accepted. Please fill in the form below and send it."
+                    .to_owned()
+            }
+            FormRefusal::Invalid(sentence) if posted.is_some_and(|posted| !posted.is_readable()) => {
+                format!("{sentence} Please check the text below and send it again.")
+            }
+            refusal => refusal.sentence(),
+        };
         let message = match refusal {
             FormRefusal::Method => FormMessage::NothingSent,
             FormRefusal::TooMany(seconds) | FormRefusal::OverBudget(seconds) => {
@@ -110,9 +120,7 @@ impl<'a> Answer<'a> {
                 FormMessage::ServerError
             }
             // The page shows the errors of single fields beside them, so the message is general.
-            FormRefusal::Invalid(_) | FormRefusal::MediaType
-                if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) =>
-            {
+            FormRefusal::Invalid(_) if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) => {
                 FormMessage::Invalid
             }
             FormRefusal::Invalid(_) | FormRefusal::MediaType => FormMessage::Refused(&sentence),

@@ -190,9 +190,11 @@ impl FormRequest<'_> {
         let content = match encoding {
             BodyEncoding::Json => Content::Json(bytes),
             BodyEncoding::Urlencoded => {
-                // The decoded fields stay in memory too: the page shows them again if storing fails.
-                charge.resize(bytes.len() + length);
-                Content::Html(PostedForm::decode(form, &bytes)?)
+                // The decoded fields stay in memory too: the page shows them again if storing fails. Text in
+                // an encoding other than UTF-8 becomes longer.
+                let posted = PostedForm::decode_declared(form, &bytes, charset(&head.headers));
+                charge.resize(bytes.len() + length.max(posted.values_length()));
+                Content::Html(posted)
             }
         };
         Ok(Posted { content, length, _charge: charge })
@@ -415,6 +417,16 @@ fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
         })
 }
 
+/// The `charset` of the media type, without quotation marks; `None` if it is absent.
+fn charset(headers: &HeaderMap) -> Option<&[u8]> {
+    let parameters = headers.get(CONTENT_TYPE)?.as_bytes().split(|byte| *byte == b';').skip(1);
+    parameters.map(<[u8]>::trim_ascii).find_map(|parameter| {
+        let (name, value) = parameter.split_at_checked("charset=".len())?;
+        let unquoted = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+        name.eq_ignore_ascii_case(b"charset=").then_some(unquoted.unwrap_or(value))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,5 +450,20 @@ mod tests {
             }
             assert_eq!(is_json(&headers), expected, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn the_charset_is_read_from_the_content_type() {
+        for (line, expected) in [
+            ("text/plain; charset=ISO-8859-1", Some(&b"ISO-8859-1"[..])),
+            ("text/plain;x=y;Charset=\"utf-8\" ; z", Some(b"utf-8")),
+            ("text/plain; charset=", Some(b"")),
+            ("text/plain; charset", None),
+            ("charset=utf-8", None),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(line))]);
+            assert_eq!(charset(&headers), expected, "{line}");
+        }
+        assert_eq!(charset(&HeaderMap::new()), None);
     }
 }

@@ -2,8 +2,10 @@
 //! JavaScript.
 //!
 //! The values are checked like those of a JSON body. To make the same text equal however it was sent, CR LF
-//! becomes a line feed, white space around an e-mail address is removed, and an internationalized domain in it
+//! becomes a line feed, white space around an e-mail address is removed, and its internationalized domain
 //! becomes Punycode, as the forms' script does.
+
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
 use super::{Field, FieldKind, Form, LeadSource};
@@ -18,20 +20,58 @@ pub struct PostedForm {
     values: Vec<(&'static Field, String)>,
     extras: Extras,
     lead: LeadSource,
+    /// Whether the encoding of all names and values is known, so that they can be stored.
+    is_readable: bool,
 }
 
 impl PostedForm {
-    /// Decodes a body. Skips a byte order mark before it, and fields that the form does not have, except for the honeypot and the source of
-    /// the lead. Replaces CR LF with LF, and trims e-mail addresses and converts their domains to Punycode. Fails if any name, or the value of a
-    /// field or of the honeypot, is not UTF-8.
+    /// Decodes a body, like [`Self::decode_declared`]. Fails if its encoding is unknown.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
-        let (values, extras, lead) = Default::default();
-        let mut posted = PostedForm { form, values, extras, lead };
+        let posted = Self::decode_declared(form, body, None);
+        if posted.is_readable { Ok(posted) } else { Err(Rejection::FormNotUtf8) }
+    }
+
+    /// Decodes a body in UTF-8, or in the encoding that the field `_charset_` (HTML, form submission) or the
+    /// `charset` of the media type names. Many clients that name another encoding send UTF-8, so that text
+    /// which can be UTF-8 is UTF-8. If the encoding is unknown, the values are those of windows-1252, for the
+    /// visitor to correct, and [`Self::parse`] fails.
+    ///
+    /// Skips a byte order mark before the body, and fields that the form does not have, except for the
+    /// honeypot and the source of the lead. Replaces CR LF with LF, trims e-mail addresses and converts their
+    /// domains to Punycode.
+    pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+        let named = pairs(body).filter(|(name, _)| name.bytes() == b"_charset_").last();
+        let label = named.map_or_else(|| charset.unwrap_or_default().to_vec(), |(_, label)| label.bytes());
+        // Browsers send UTF-8 in place of UTF-16.
+        let declared = Encoding::for_label(&label).map(Encoding::output_encoding);
+        // Text in ISO-2022-JP consists of ASCII bytes, so it can always be UTF-8.
+        let utf_8 = if declared == Some(ISO_2022_JP) { None } else { Some(UTF_8) };
+        for encoding in [utf_8, declared].into_iter().flatten() {
+            let posted = Self::decode_as(form, body, encoding);
+            if posted.is_readable {
+                return posted;
+            }
+        }
+        PostedForm { is_readable: false, ..Self::decode_as(form, body, WINDOWS_1252) }
+    }
+
+    /// Decodes a body in an encoding. It is not readable if any name, or the value of a field or of the
+    /// honeypot, has other bytes.
+    fn decode_as(form: &'static Form, body: &[u8], encoding: &'static Encoding) -> PostedForm {
+        let (values, extras, lead) = Default::default();
+        let mut posted = PostedForm { form, values, extras, lead, is_readable: true };
+        let mut is_readable = true;
+        let mut decode = |text: Encoded<'_>| {
+            let bytes = text.bytes();
+            let (text, has_errors) = encoding.decode_without_bom_handling(&bytes);
+            is_readable &= !has_errors;
+            text.into_owned()
+        };
         for (name, value) in pairs(body) {
-            let name = decode(name)?;
+            let name = decode(name);
             if let Some(field) = form.field(&name) {
-                let value = decode(value)?.replace("\r\n", "\n");
+                let value = decode(value).replace("\r\n", "\n");
                 let value = match field.kind {
                     FieldKind::Email => with_ascii_domain(value.trim()).into_owned(),
                     _ => value,
@@ -45,16 +85,29 @@ impl PostedForm {
                     _ => posted.values.push((field, value)),
                 }
             } else if name == HONEYPOT {
-                posted.extras.honeypot = is_filled_in(&decode(value)?);
+                posted.extras.honeypot = is_filled_in(&decode(value));
             } else if let Some(member) = lead_member(&name) {
                 posted.lead.set(member, &value.decode().unwrap_or_default());
             }
         }
-        Ok(posted)
+        PostedForm { is_readable, ..posted }
+    }
+
+    /// Whether the encoding is known. If not, some characters of the values may be wrong.
+    pub fn is_readable(&self) -> bool {
+        self.is_readable
+    }
+
+    /// The length of all values in bytes.
+    pub fn values_length(&self) -> usize {
+        self.values.iter().map(|(_, value)| value.len()).sum()
     }
 
     /// Checks the fields. The rejection names all fields with problems.
     pub fn parse(&self) -> Result<ParsedForm, Rejection> {
+        if !self.is_readable {
+            return Err(Rejection::FormNotUtf8);
+        }
         let entry = parse_texts(self.form, &self.values)?;
         Ok(ParsedForm { entry, extras: self.extras, lead: self.lead.clone() })
     }
@@ -76,10 +129,6 @@ impl PostedForm {
     pub fn all_values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.values.iter().filter(move |(field, _)| field.name == name).map(|(_, value)| &**value)
     }
-}
-
-fn decode(text: Encoded<'_>) -> Result<String, Rejection> {
-    text.decode().map_err(|_| Rejection::FormNotUtf8)
 }
 
 #[cfg(test)]
@@ -134,6 +183,35 @@ mod tests {
             assert_eq!(error, Some(Rejection::FormNotUtf8), "{body}");
         }
         assert_eq!(PostedForm::decode(&CONTACT, b"email=\xff").err(), Some(Rejection::FormNotUtf8));
+    }
+
+    #[test]
+    fn a_declared_encoding_is_honored() {
+        for (body, charset, expected) in [
+            ("name=Andr%E9", "iso-8859-1", Some("André")),
+            ("name=%80", "windows-1252", Some("€")),
+            ("name=Andr%E9&_charset_=windows-1252", "", Some("André")),
+            ("_charset_=Shift_JIS&name=%83%65%83X%83%67", "utf-8", Some("テスト")),
+            ("_charset_=iso-2022-jp&name=%1B$B%46%7C%1B(B", "", Some("日")),
+            // Clients that name another encoding often send UTF-8.
+            ("name=Andr%C3%A9", "iso-8859-1", Some("André")),
+            ("name=Andr%C3%A9", "utf-16", Some("André")),
+            ("name=Andr%C3%A9", "none", Some("André")),
+            ("name=Andr%E9", "none", None),
+            ("name=Andr%E9", "", None),
+            ("name=Andr%E9", "shift_jis", None),
+            ("name=%E9%FF", "euc-jp", None),
+        ] {
+            let body = format!("{body}&email=a@b&message=Hello");
+            let posted = PostedForm::decode_declared(&CONTACT, body.as_bytes(), Some(charset.as_bytes()));
+            let parsed = posted.parse();
+            let found = parsed.as_ref().ok().and_then(|parsed| parsed.entry.get("name"));
+            assert_eq!((found, posted.is_readable()), (expected, expected.is_some()), "{body} {charset}");
+        }
+        let posted = PostedForm::decode_declared(&CONTACT, b"name=Andr%E9&message=caf%e9+%80", None);
+        assert_eq!((posted.value("name"), posted.value("message")), ("André", "café €"));
+        assert_eq!(posted.parse().err(), Some(Rejection::FormNotUtf8));
+        assert_eq!(posted.values_length(), "André".len() + "café €".len());
     }
 
     #[test]
