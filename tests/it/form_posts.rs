@@ -175,7 +175,7 @@ fn an_html_form_from_another_site_is_refused_with_a_page() {
 
 #[test]
 fn other_errors_of_html_forms_are_pages_and_those_of_json_are_json() {
-    let limits = [HTML_POSTS, ("FRONTDESK_LIMITS__ENABLED", "true"), ("FRONTDESK_LIMITS__PER_MINUTE", "3")];
+    let limits = [HTML_POSTS, ("FRONTDESK_LIMITS__ENABLED", "true"), ("FRONTDESK_LIMITS__PER_MINUTE", "4")];
     let server = TestServer::with(&small_site(), &limits);
     let path = "/api/contact?page=/contact/";
     assert_page(&server.request("GET", path, &[BROWSER], b""), 405, "Nothing has been sent yet.");
@@ -190,6 +190,8 @@ fn other_errors_of_html_forms_are_pages_and_those_of_json_are_json() {
         400,
         "Your message was not accepted: The page sent the form in a format that is not accepted.",
     );
+    let compressed = post(&server, path, &[JSON, ("Content-Encoding", "gzip")], "\u{1f}");
+    assert!(compressed.status == 400 && compressed.text().contains("`gzip`"), "{compressed:?}");
     // JSON stays JSON, even for a client that prefers HTML.
     let answer = post(&server, path, &[JSON, BROWSER, SAME], "{}");
     assert_eq!((answer.status, answer.header("content-type")), (400, Some("application/json")));

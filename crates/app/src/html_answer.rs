@@ -123,7 +123,9 @@ impl<'a> Answer<'a> {
             FormRefusal::Invalid(_) if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) => {
                 FormMessage::Invalid
             }
-            FormRefusal::Invalid(_) | FormRefusal::MediaType => FormMessage::Refused(&sentence),
+            FormRefusal::Invalid(_) | FormRefusal::MediaType | FormRefusal::ContentCoding(_) => {
+                FormMessage::Refused(&sentence)
+            }
         };
         *response.body_mut() = request.charged_response(page.render(message, posted)).into();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY};
 use http::request::Parts;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -180,6 +180,9 @@ impl FormRequest<'_> {
         };
         if encoding == BodyEncoding::Urlencoded && !self.is_from_this_site() {
             return Err(FormRefusal::OtherSite);
+        }
+        if let Some(coding) = content_coding(&head.headers) {
+            return Err(FormRefusal::ContentCoding(coding));
         }
         let timeout = snapshot.options.http.timeouts.body;
         let (bytes, mut charge) = body.read(&head.headers, MAX_ENCODED_BYTES, timeout).await?;
@@ -427,6 +430,18 @@ fn charset(headers: &HeaderMap) -> Option<&[u8]> {
     })
 }
 
+/// The content codings that clients use for compression (RFC 9110 §8.4.1).
+const CODINGS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
+
+/// The first content coding of the body; `None` if it is not compressed. Ignores names that are no coding,
+/// such as `utf-8`, which some clients send by mistake.
+fn content_coding(headers: &HeaderMap) -> Option<&'static str> {
+    let lines = headers.get_all(CONTENT_ENCODING).iter();
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).find_map(|name| {
+        CODINGS.into_iter().find(|coding| name.trim_ascii().eq_ignore_ascii_case(coding.as_bytes()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_charset_is_read_from_the_content_type() {
+    fn charset_and_content_codings_are_read_from_headers() {
         for (line, expected) in [
             ("text/plain; charset=ISO-8859-1", Some(&b"ISO-8859-1"[..])),
             ("text/plain;x=y;Charset=\"utf-8\" ; z", Some(b"utf-8")),
@@ -464,6 +479,16 @@ mod tests {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(line))]);
             assert_eq!(charset(&headers), expected, "{line}");
         }
-        assert_eq!(charset(&HeaderMap::new()), None);
+        for (line, expected) in [
+            ("gzip", Some("gzip")),
+            ("identity, BR", Some("br")),
+            ("identity", None),
+            ("utf-8", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static(line))]);
+            assert_eq!(content_coding(&headers), expected, "{line}");
+        }
+        assert_eq!((charset(&HeaderMap::new()), content_coding(&HeaderMap::new())), (None, None));
     }
 }

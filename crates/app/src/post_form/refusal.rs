@@ -22,6 +22,8 @@ pub(crate) enum FormRefusal {
     /// The source or its network exceeds its byte budget. Contains the wait in seconds.
     OverBudget(u64),
     MediaType,
+    /// The body has this content coding.
+    ContentCoding(&'static str),
     /// The request's headers do not show that the HTML form is on this site.
     OtherSite,
     Slow,
@@ -43,7 +45,9 @@ impl FormRefusal {
         use SubmissionResult as Result;
         match self {
             Self::Method => (Result::Invalid, StatusCode::METHOD_NOT_ALLOWED),
-            Self::MediaType | Self::Invalid(_) => (Result::Invalid, StatusCode::BAD_REQUEST),
+            Self::MediaType | Self::ContentCoding(_) | Self::Invalid(_) => {
+                (Result::Invalid, StatusCode::BAD_REQUEST)
+            }
             Self::OtherSite => (Result::Invalid, StatusCode::FORBIDDEN),
             Self::TooMany(_) | Self::OverBudget(_) => (Result::Limited, StatusCode::TOO_MANY_REQUESTS),
             Self::Slow => (Result::Slow, StatusCode::REQUEST_TIMEOUT),
@@ -92,6 +96,9 @@ impl FormRefusal {
             Self::MediaType => {
                 "The Content-Type is missing or not accepted. Send a JSON object as `application/json`."
             }
+            Self::ContentCoding(coding) => &format!(
+                "The body has the `Content-Encoding` `{coding}`, which is not accepted. Send it without compression."
+            ),
             Self::OtherSite => {
                 "HTML forms are accepted only from this site's pages: `Origin` must name this site, or `Sec-Fetch-Site` must be `same-origin`. Send JSON instead."
             }
