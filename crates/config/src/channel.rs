@@ -433,7 +433,9 @@ fn parse_host(raw: &Raw) -> ParseResult<String> {
     if plain && (is_address || !text.contains(':')) {
         Ok(text)
     } else {
-        Err("a host name such as \"smtp.example.com\", or an IP address".to_owned())
+        let expected = "a host name such as \"smtp.example.com\", or an IP address";
+        let ascii = value::ascii_address(&format!("host@{text}"));
+        Err(value::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
     }
 }
 
@@ -520,5 +522,10 @@ fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
         let address = value::email(&Raw::Text(item.to_owned())).ok()?;
         Some(address).filter(|address| !address.is_empty())
     };
-    value::parse_items(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address)
+    let addresses =
+        value::parse_items(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address);
+    addresses.map_err(|expected| {
+        let ascii = raw.items().into_iter().flatten().find_map(value::ascii_address);
+        value::with_punycode(&expected, ascii)
+    })
 }

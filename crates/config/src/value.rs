@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use frontdesk_age::Recipient;
-use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::email::{Mailbox, with_ascii_domain};
 use frontdesk_http::{Address, Network, default_memory_limit};
 use frontdesk_inbox::store::{DatabaseUrl, Server};
 use frontdesk_limits::rate_limiter;
@@ -228,11 +228,28 @@ pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Parses an e-mail address, which may be empty.
+/// Parses an e-mail address, which may be empty. The error for an internationalized domain names its form in
+/// Punycode.
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = parse_line(raw)?;
-    let is_valid = text.is_empty() || Mailbox::parse(&text).is_some();
-    is_valid.then_some(text).ok_or_else(|| "an e-mail address such as \"hello@example.com\"".to_owned())
+    if text.is_empty() || Mailbox::parse(&text).is_some() {
+        return Ok(text);
+    }
+    Err(with_punycode("an e-mail address such as \"hello@example.com\"", ascii_address(&text)))
+}
+
+/// The address with its internationalized domain in Punycode. `None` unless that makes it valid.
+pub(super) fn ascii_address(text: &str) -> Option<String> {
+    let ascii = with_ascii_domain(text);
+    (ascii != text && Mailbox::parse(&ascii).is_some()).then(|| ascii.into_owned())
+}
+
+/// Adds the value in Punycode, if there is one, to the description of the expected values.
+pub(super) fn with_punycode(expected: &str, ascii: Option<String>) -> String {
+    match ascii {
+        Some(ascii) => format!("{expected}, with the domain in Punycode: \"{ascii}\""),
+        None => expected.to_owned(),
+    }
 }
 
 /// Parses a boolean, which the environment and flags contain as text.
@@ -503,6 +520,20 @@ mod tests {
         ] {
             let value = DeValue::parse(text).expect("it is TOML");
             assert_eq!(Raw::from_toml(value.get_ref()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_internationalized_domain_is_refused_with_its_punycode() {
+        let hint = "an e-mail address such as \"hello@example.com\", with the domain in Punycode: \
+                    \"desk@xn--mnchen-3ya.example\"";
+        for (text, expected) in [
+            ("desk@example.com", Ok("desk@example.com")),
+            ("desk@münchen.example", Err(hint)),
+            ("désk@münchen.example", Err("an e-mail address such as \"hello@example.com\"")),
+        ] {
+            let parsed = email(&Raw::Text(text.to_owned()));
+            assert_eq!(parsed.as_deref().map_err(|error| &**error), expected, "{text}");
         }
     }
 
