@@ -4,15 +4,22 @@
 use super::dom::{Dom, NodeId, Tag};
 use super::omission_rule::Rule;
 
-/// Classes of elements in a code block that are not code: line numbers, copy buttons, hidden texts and
-/// popups.
+/// Classes of elements in a code block that contain the numbers of lines. Some highlighters also set these
+/// classes on the lines themselves.
 #[rustfmt::skip]
-const NOT_CODE: &[&str] = &[
+const LINE_NUMBERS: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
-    "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number", "ttc", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
-    "cm-gutters", "CodeMirror-linenumber", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
-    "hljs-ln-numbers", "hljs-ln-n", "code-block-copy", "rehype-pretty-copy",
+    "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number",
+    "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n",
+];
+
+/// Classes of elements in a code block that are not code: copy buttons, hidden texts and popups.
+#[rustfmt::skip]
+const NOT_CODE: &[&str] = &[
+    "ttc", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
+    "cm-gutters", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
+    "code-block-copy", "rehype-pretty-copy",
     "twoslash-popup-container",
 ];
 
@@ -166,7 +173,8 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
             !dom.parent(id).is_some_and(is_row) && !dom.has_class(id, "code")
         }
         Tag::Span | Tag::Code | Tag::Other => {
-            dom.has_attribute(id, "data-line") || dom.has_class_in(id, LINES)
+            ["data-line", "data-line-number"].iter().any(|name| dom.has_attribute(id, name))
+                || dom.has_class_in(id, LINES)
         }
         _ => false,
     }
@@ -177,11 +185,12 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Button | Tag::Style | Tag::Script | Tag::Template | Tag::Svg | Tag::Input | Tag::Select => true,
         Tag::Text | Tag::Ignored => false,
+        Tag::Code if is_only_code(dom, id) => false,
         _ => {
             dom.has_class_in(id, NOT_CODE)
                 || matches!(dom.tag(id), Tag::Div | Tag::Td) && dom.has_class_in(id, NOT_CODE_BLOCKS)
                 || is_line_anchor(dom, id)
-                || dom.has_attribute(id, "data-line-number")
+                || is_marked_line_number(dom, id)
                 || ["user-select", "-webkit-user-select"].iter().any(|p| dom.style(id, p) == Some("none"))
                 || is_bare_line_number(dom, id)
         }
@@ -197,6 +206,25 @@ fn is_line_anchor(dom: &Dom, id: NodeId) -> bool {
             && name.trim_start_matches(|c: char| !c.is_ascii_digit() || c == '0')
                 == dom.text_content(id).trim().trim_start_matches('0')
     })
+}
+
+/// Whether the element is the only element in a `<pre>`.
+fn is_only_code(dom: &Dom, id: NodeId) -> bool {
+    dom.parent(id).is_some_and(|p| dom.tag(p) == Tag::Pre)
+        && dom.previous_element(id).is_none()
+        && dom.next_element(id).is_none()
+}
+
+/// Whether a class or an attribute marks the element as a line number, and its text can be one: it is blank,
+/// or has only digits and separators. The mark alone is not enough, because it may also be on code.
+fn is_marked_line_number(dom: &Dom, id: NodeId) -> bool {
+    let is_named = dom.has_class_in(id, LINE_NUMBERS);
+    if !is_named && !dom.has_attribute(id, "data-line-number") || dom.has_class_in(id, LINES) {
+        return false;
+    }
+    let is_separator = |c: char| is_named && !c.is_alphabetic() && (!c.is_ascii() || ".:|+-".contains(c));
+    let mut characters = dom.subtree(id).filter_map(|d| dom.text(d)).flat_map(str::chars);
+    characters.all(|c| c.is_whitespace() || c.is_ascii_digit() || is_separator(c))
 }
 
 /// Whether the element is a line number in front of the code in its row.
@@ -333,6 +361,23 @@ mod tests {
             "<pre class=rust><code><a href=#1 id=1>1</a>fn a() {\n<a href=#2 id=2>2</a>}</code></pre>";
         assert_eq!(code(rustdoc).1, "fn a() {\n}");
         assert_eq!(code("<pre>see <a href=#2>2</a> <a href=#L10 id=L10>7</a></pre>").1, "see 2 7");
+    }
+
+    #[test]
+    fn code_that_is_marked_as_a_line_number_stays() {
+        for html in [
+            "<pre><code><span class='code-line line-number' line=1>a(1)\n</span><span class='code-line line-number' line=2>})\n</span></code></pre>",
+            "<pre><code><table class=hljs-ln><tr><td class=hljs-ln-numbers data-line-number=1><div class=hljs-ln-n data-line-number=1></div><td class='hljs-ln-line hljs-ln-code' data-line-number=1>a(1)<tr><td class=hljs-ln-numbers data-line-number=2><td class=hljs-ln-code data-line-number=2>})</table></code></pre>",
+            "<pre><code class='language-js line-numbers'>a(1)\n})</code></pre>",
+            "<pre><span class=line data-line-number=1>a(1)</span><span class=line data-line-number=2>})</span></pre>",
+            "<pre><span data-line-number=1>a(1)</span><span data-line-number=2>})</span></pre>",
+            "<pre><span class=linenos>1:</span>a(1)\n<span class=linenos> 2 |</span>})</pre>",
+            "<pre><code style='user-select: none'>a(1)\n})</code></pre>",
+        ] {
+            assert_eq!(code(html).1, "a(1)\n})", "{html}");
+        }
+        assert_eq!(code("<pre><code class=line-numbers>42</code></pre>").1, "42");
+        assert_eq!(code("<pre><code class=lineno>1</code><code>42</code></pre>").1, "42");
     }
 
     #[test]
