@@ -14,12 +14,16 @@ pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
     show_streamed_parts(dom, &templates);
-    for id in templates {
+    for &id in &templates {
         let is_shadow =
             dom.attribute(id, "shadowrootmode").is_some_and(|mode| matches!(mode, "open" | "closed"));
         if is_shadow && let Some(host) = dom.parent(id) {
             show_shadow_tree(dom, host, id);
         }
+    }
+    // A moved node is as deep as its old and its new place together.
+    if !templates.is_empty() {
+        detach_deep_nodes(dom);
     }
 }
 
@@ -27,7 +31,9 @@ pub(super) fn show_templates(dom: &mut Dom) {
 /// §4.2.2.3). Children without a slot are dropped, because browsers do not show them.
 fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
     let mut slots: HashMap<String, NodeId> = HashMap::new();
-    for slot in dom.descendants(template).filter(|&id| dom.tag(id) == Tag::Slot) {
+    // The slots in a template inside this one belong to another host.
+    let is_other = |id| id != template && dom.tag(id) == Tag::Template;
+    for slot in dom.walk(template, is_other).filter(|&id| dom.tag(id) == Tag::Slot) {
         slots.entry(dom.attribute(slot, "name").unwrap_or_default().to_owned()).or_insert(slot);
     }
     let children: Vec<NodeId> = dom.children(host).filter(|&child| child != template).collect();
@@ -85,7 +91,6 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
         dom.detach(place);
         dom.detach(part);
     }
-    detach_deep_nodes(dom);
 }
 
 /// Collects the ids of place and part from each call of React's streaming functions in `script`.
@@ -137,10 +142,30 @@ mod tests {
                 "<x-a><template shadowrootmode=open><x-b><template shadowrootmode=open><p>g<slot></slot></template>h</x-b></template></x-a>",
                 "gh\n",
             ),
+            (
+                "<x-a><template shadowrootmode=open><x-b><template shadowrootmode=open><div><slot></slot></div></template><slot></slot></x-b></template><p>i</x-a>",
+                "i\n",
+            ),
+            (
+                "<x-a><template shadowrootmode=open><template><slot name=s></slot></template><slot name=s></slot></template><p slot=s>j</x-a>",
+                "j\n",
+            ),
             ("a<template><p>b</template>", "a\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
+    }
+
+    #[test]
+    fn nested_shadow_trees_cannot_make_the_tree_too_deep() {
+        let divs = |tag: &str| tag.repeat(100);
+        let start = format!(
+            "<template shadowrootmode=open>{}<slot></slot>{}</template>",
+            divs("<div>"),
+            divs("</div>")
+        );
+        let html = format!("y<x-a>{start}").repeat(100);
+        assert_eq!(markdown(&html), "y\n\ny\n\ny\n\ny\n");
     }
 
     #[test]
