@@ -8,7 +8,7 @@ use super::inline::{Emphasis, Inline};
 use super::inline_reader::{Kind, Parts};
 use super::math::{self, Formula};
 use super::omission_rule::Rule;
-use super::phrasing::{Converter, is_without_text, number_attribute};
+use super::phrasing::{Converter, is_embedded, is_without_text, number_attribute};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
 
@@ -108,6 +108,16 @@ impl Converter<'_> {
                 out.extend(inline.finish().into_iter().map(Block::Paragraph));
             }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
+            tag if is_embedded(tag)
+                && let Some(link) = self.embedded_link(id) =>
+            {
+                out.push(Block::Paragraph(link));
+                if tag == Tag::Object {
+                    self.append_children(id, out);
+                } else {
+                    dom.skip(id, Rule::Fallback);
+                }
+            }
             _ => self.append_children(id, out),
         }
     }

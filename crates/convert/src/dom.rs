@@ -373,7 +373,15 @@ impl Dom {
     pub(super) fn is_blank(&self, root: NodeId) -> bool {
         self.subtree(root).all(|id| match self.tag(id) {
             Tag::Text => self.text(id).is_none_or(|t| t.trim().is_empty()),
-            Tag::Img | Tag::Video | Tag::Audio | Tag::Iframe | Tag::Math | Tag::Svg | Tag::Hr => false,
+            Tag::Img
+            | Tag::Video
+            | Tag::Audio
+            | Tag::Iframe
+            | Tag::Embed
+            | Tag::Object
+            | Tag::Math
+            | Tag::Svg
+            | Tag::Hr => false,
             _ => true,
         })
     }

@@ -237,11 +237,12 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
-/// Adds a link to a video, an audio file or a framed page. Adds nothing if the address is missing or harmful.
-pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
+/// Adds a link to a video, an audio file or a framed page. Adds nothing and returns `false` if the address is
+/// missing or harmful.
+pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) -> bool {
     let nested = || dom.first_attribute(dom.find(id, Tag::Source)?, &["src"]);
     let source = dom.first_attribute(id, &["src", "data-src", "data-lazy-src", "data"]).or_else(nested);
-    let Some(address) = source.and_then(|s| resolve_link(base, s)) else { return };
+    let Some(address) = source.and_then(|s| resolve_link(base, s)) else { return false };
     let address = video_page_url(&address).unwrap_or(address);
     let name = match dom.tag(id) {
         Tag::Video => "Video",
@@ -254,6 +255,7 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
     out.open_link(format!("]({address})"));
     out.add_text(&label);
     out.close();
+    true
 }
 
 /// Converts the address of an embedded YouTube player to that of the video's page.
@@ -304,7 +306,22 @@ mod tests {
     fn media_become_links() {
         let html = "<iframe src=https://www.youtube.com/embed/abc?x=1 title=Talk></iframe>";
         assert_eq!(markdown(html), "[Talk](https://www.youtube.com/watch?v=abc)\n");
-        assert_eq!(markdown("<video><source src=/a.mp4></video>"), "[Video](/a.mp4)\n");
+        for (html, expected) in [
+            ("<video><source src=/a.mp4></video>", "[Video](/a.mp4)\n"),
+            ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nc\n"),
+            ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n"),
+            ("<object data=/a.pdf title=c>b</object>", "[c](/a.pdf)\n"),
+            // Browsers that cannot show the object show its content instead.
+            ("<object data=/a.pdf><p>b</object>", "[Embedded content](/a.pdf)\n\nb\n"),
+            ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
+            ("<video><p>b</video>", "b\n"),
+            (
+                "<table><tr><th>a<th>b<tr><td>c<td><embed src=/d></table>",
+                "| a | b |\n| --- | --- |\n| c | [Embedded content](/d) |\n",
+            ),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
     }
 
     #[test]

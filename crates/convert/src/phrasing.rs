@@ -152,9 +152,12 @@ impl<'a> Converter<'a> {
             Tag::Rt => self.write_between(id, "(", ")", out),
             Tag::A => self.write_link(id, out),
             Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
-            Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object => {
-                dom.skip(id, Rule::Fallback);
-                media::add_embedded(dom, self.base.as_ref(), id, out);
+            tag if is_embedded(tag) => {
+                if media::add_embedded(dom, self.base.as_ref(), id, out) || tag != Tag::Object {
+                    dom.skip(id, Rule::Fallback);
+                } else {
+                    self.write_inline_children(id, out);
+                }
             }
             Tag::Button => {
                 // The text of a button inside a heading or paragraph belongs to the heading or paragraph.
@@ -186,6 +189,13 @@ impl<'a> Converter<'a> {
                 self.write_inline_children(id, out);
             }
         }
+    }
+
+    /// The link to embedded content, as inline Markdown; `None` without a usable address.
+    pub(super) fn embedded_link(&self, id: NodeId) -> Option<String> {
+        let mut inline = Inline::default();
+        let is_linked = media::add_embedded(self.dom, self.base.as_ref(), id, &mut inline);
+        is_linked.then(|| inline.finish_line())
     }
 
     fn write_between(&self, id: NodeId, start: &str, end: &str, out: &mut Inline) {
@@ -363,6 +373,12 @@ fn write_code(text: &str, out: &mut Inline) {
 
 fn one_line(code: &str) -> String {
     code.replace(['\n', '\r', '\t'], " ")
+}
+
+/// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
+/// cannot show it.
+pub(super) fn is_embedded(tag: Tag) -> bool {
+    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object)
 }
 
 /// Escapes text for HTML, in content and in quoted attributes.
