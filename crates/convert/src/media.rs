@@ -223,11 +223,16 @@ fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
     !alt.is_empty() && (is_marked && alt.chars().count() <= 8 || alt.chars().all(|c| c >= '\u{1F300}'))
 }
 
-/// Whether an attribute says that the image is at most one pixel wide or high, like images that track
-/// visitors.
+/// Whether an image is at most one pixel wide and high, like images that track visitors. An image with a
+/// description, or one that the page sizes by other attributes, is content.
 fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
-    let mut sizes = ["width", "height"].into_iter().filter_map(|name| dom.attribute(id, name));
-    sizes.any(|size| matches!(size.trim(), "0" | "1" | "1px" | "0px"))
+    let size = |name| dom.style(id, name).or_else(|| dom.attribute(id, name));
+    let is_tiny = |size: &str| matches!(size.trim(), "0" | "1" | "0px" | "1px");
+    let (width, height) = (size("width"), size("height"));
+    width.or(height).is_some()
+        && width.is_none_or(is_tiny)
+        && height.is_none_or(is_tiny)
+        && dom.first_attribute(id, &["alt", "sizes", "srcset"]).is_none()
 }
 
 /// Whether the element before this image is a thumbnail that links to the image.
@@ -283,7 +288,18 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "![x](/a.png)\n", "{html}");
         }
-        assert_eq!(markdown("<p>a<img src=/pixel width=1 height=1>"), "a\n");
+        for (html, is_content) in [
+            ("<img src=/x width=1 height=1 alt>", false),
+            ("<img src=/x height=0>", false),
+            ("<img src=/x width=1 height=1 style='width: 1px; border: 0'>", false),
+            ("<img src=/x width=1 height=90>", true),
+            ("<img src=/x width=0 height=0 sizes=100vw>", true),
+            ("<img src=/x width=0 height=0 srcset='/x 2x'>", true),
+            ("<img src=/x width=0 height=0 style='width: 100%; height: auto'>", true),
+        ] {
+            assert_eq!(markdown(html) == "![](/x)\n", is_content, "{html}");
+        }
+        assert_eq!(markdown("<img src=/x width=1 height=1 alt=y>"), "![y](/x)\n");
         let lightbox = "<div><a href=/large.png><img src=/small.png></a><img src=/large.png></div>";
         assert_eq!(markdown(lightbox), "[![](/small.png)](/large.png)\n");
     }
