@@ -101,7 +101,15 @@ impl Converter<'_> {
             }
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
-            Tag::A => self.append_linked_blocks(id, out),
+            Tag::A => {
+                let before = out.len();
+                self.append_linked_blocks(id, out);
+                if out.len() == before {
+                    let mut inline = Inline::default();
+                    self.write_labeled_link(id, &mut inline);
+                    out.extend(inline.finish().into_iter().map(Block::Paragraph));
+                }
+            }
             Tag::Svg => {
                 let mut inline = Inline::default();
                 self.write_drawing(id, &mut inline);

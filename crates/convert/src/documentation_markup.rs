@@ -219,7 +219,10 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let is_named = dom.has_class_in(link, PERMALINKS);
     let says_so = PERMALINK_LABELS.iter().any(|start| text.starts_with(start));
     match text.as_str() {
-        "" => is_named && dom.find(link, Tag::Img).is_none(),
+        "" => {
+            let is_inline = |image| dom.attribute(image, "src").is_some_and(|src| src.starts_with("data:"));
+            is_named && dom.find(link, Tag::Img).is_none_or(is_inline)
+        }
         _ if is_named => is_symbol || says_so && href.starts_with('#'),
         // Without a class for permalinks, a link may be about the symbol, so its place decides; `↩` needs no
         // place.
@@ -251,8 +254,14 @@ const COPY_LABELS: &[&str] = &[
 /// Whether an element is a button that copies code or a link.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
     let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
+    let says_copy = || {
+        let text = dom.collapsed_text(id);
+        let image = if text.is_empty() { dom.find(id, Tag::Img) } else { None };
+        let text = image.and_then(|image| dom.first_attribute(image, &["alt"])).unwrap_or(&text);
+        COPY_LABELS.contains(&text.to_lowercase().as_str())
+    };
     (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button") && !leads_away())
-        && COPY_LABELS.contains(&dom.collapsed_text(id).to_lowercase().as_str())
+        && says_copy()
 }
 
 /// Whether a child of a heading is a link to a fragment and contains the heading's whole text, `heading`.

@@ -157,6 +157,11 @@ impl Inline {
         self.stack.push(open);
     }
 
+    /// Whether the innermost open element has no content yet.
+    pub(super) fn is_empty_element(&self) -> bool {
+        self.written < self.stack.len()
+    }
+
     /// Opens an HTML element. An element inside another of the same kind is ignored.
     pub(super) fn open_tag(&mut self, tag: &'static str) {
         let open = Open::Tag(tag);
@@ -286,6 +291,11 @@ impl Inline {
     /// Adds a space before the next content, unless that content begins a line.
     pub(super) fn add_space(&mut self) {
         self.has_space = true;
+    }
+
+    /// Adds a space before the next content if the text ends with a word or a link.
+    pub(super) fn add_space_after_word(&mut self) {
+        self.has_space |= self.last_char().is_some_and(|c| c.is_alphanumeric() || c == ')');
     }
 
     /// Adds a hard line break; a second one in a row ends the paragraph, and open elements continue in the

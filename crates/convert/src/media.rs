@@ -153,8 +153,8 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
     after
 }
 
-/// Adds an image. Writes an emoji image as text. Leaves out tracking pixels, copies for a lightbox, and
-/// images without a usable address.
+/// Adds an image. Writes an emoji image as text, and an image without a usable address as its description.
+/// Leaves out tracking pixels and copies for a lightbox.
 pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let alt = collapse(dom.attribute(id, "alt").unwrap_or_default());
     if is_emoji_image(dom, id, &alt) {
@@ -163,9 +163,25 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     if is_tracking_pixel(dom, id) || is_lightbox_copy(dom, id) {
         return;
     }
-    let Some(source) = image_source(dom, id).and_then(|s| resolve_link(base, &s)) else { return };
+    let Some(source) = image_source(dom, id).and_then(|s| resolve_link(base, &s)) else {
+        return add_description(dom, id, &alt, out);
+    };
     let alt = Inline::description(&alt);
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
+}
+
+/// Adds the description of an image as text, with spaces between it and other words. Adds nothing if the node
+/// beside the image has the same text.
+fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline) {
+    let mut beside = dom.nodes_after(id).take(2).chain(dom.nodes_before(id).take(2));
+    if alt.is_empty() || beside.any(|node| dom.collapsed_text(node) == alt) {
+        return;
+    }
+    out.add_space_after_word();
+    out.add_text(alt);
+    if text_after(dom, id).starts_with(char::is_alphanumeric) {
+        out.add_space();
+    }
 }
 
 /// The address of an image: from an attribute of lazy-loading scripts, else from `src`, else from `srcset`.
@@ -302,6 +318,36 @@ mod tests {
         assert_eq!(markdown("<img src=/x width=1 height=1 alt=y>"), "![y](/x)\n");
         let lightbox = "<div><a href=/large.png><img src=/small.png></a><img src=/large.png></div>";
         assert_eq!(markdown(lightbox), "[![](/small.png)](/large.png)\n");
+    }
+
+    #[test]
+    fn images_and_links_without_content_show_their_labels() {
+        for (html, expected) in [
+            ("<img src=data:image/png;base64,R0 alt='a *b*'>", "a \\*b\\*\n"),
+            ("<a href=/x><img class=lazy src=blob:1 alt='a b'></a>", "[a b](/x)\n"),
+            ("<p>a<img src=data:, alt=b><b>c</b><img src=data:, alt=d>.", "a b **c** d.\n"),
+            ("<a href=/x><img src=data:, alt=a> a</a>", "[a](/x)\n"),
+            ("<a href=/x aria-label='a b'><svg><path/></svg></a>", "[a b](/x)\n"),
+            (
+                "<a href=/x title=a><i class=icon></i></a><a href=/y><svg><title>b</title></svg></a>",
+                "[a](/x) [b](/y)\n",
+            ),
+            ("<a href=/x><i aria-label=a></i></a>", "[a](/x)\n"),
+            ("<a href=/x aria-label=a><div><svg></svg></div></a>", "[a](/x)\n"),
+            ("<a href=/x aria-label=a><svg></svg>b</a>", "[b](/x)\n"),
+            (
+                "<details><summary><a href=/x><img src=data:, alt=a></a></summary>b</details>",
+                "<details>\n<summary><a href=\"/x\">a</a></summary>\n\nb\n\n</details>\n",
+            ),
+            // Permalinks, copy buttons, and links over a whole card have no text of their own.
+            ("<h2>a<a href=/x#a aria-label='Link'><svg></svg></a></h2>", "## a\n"),
+            ("<h2>a<a class=anchor href=#a><img src=data:, alt=Link></a></h2>", "## a\n"),
+            ("<p>a <a href=#a aria-label='Link'><svg></svg></a>", "a\n"),
+            ("<p>a <button><img src=data:, alt=Copy></button>", "a\n"),
+            ("<a href=/x aria-label=a></a><a href=/x>b</a>", "[b](/x)\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
     }
 
     #[test]

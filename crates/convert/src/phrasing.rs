@@ -2,7 +2,7 @@
 
 use super::code;
 use super::documentation_markup::{self, Tabs};
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag, collapse};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
@@ -263,6 +263,30 @@ impl<'a> Converter<'a> {
         }
         out.open_link(format!("]({destination}{})", media::quoted_title(dom, id)));
         self.write_inline_children(id, out);
+        let is_empty = out.is_empty_element();
+        out.close();
+        if is_empty && !(destination.contains('#') && is_in_heading()) {
+            self.write_labeled_link(id, out);
+        }
+    }
+
+    /// Writes a link that shows only a symbol, with the label for screen readers. Writes nothing if there is
+    /// no label, for permalinks, and in articles, where most of these links share the page.
+    pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        // A link without an element shows nothing: it covers a card that has another link.
+        let has_symbol = dom.child_elements(id).next().is_some();
+        let destination = self.address(id, "href").filter(|to| !to.starts_with('#'));
+        let Some(destination) = destination.filter(|_| has_symbol && !self.mode.is_article) else { return };
+        let label_of = |node| {
+            let title = || (dom.name(node) == "title").then(|| dom.collapsed_text(node));
+            let label = dom.first_attribute(node, &["aria-label", "title"]).map(collapse);
+            label.or_else(title).filter(|label| !label.is_empty())
+        };
+        let Some(label) = dom.subtree(id).take(10).find_map(label_of) else { return };
+        out.add_space_after_word();
+        out.open_link(format!("]({destination})"));
+        out.add_text(&label);
         out.close();
     }
 
@@ -335,10 +359,13 @@ impl<'a> Converter<'a> {
         let name = html_tag(tag).or(Emphasis::of(tag).map(Emphasis::tag)).or(code).or(heading.as_deref());
         match (tag, name) {
             (Tag::Br, _) => "<br>".to_owned(),
-            (Tag::Img, _) => self.address(id, "src").map_or_else(String::new, |source| {
+            (Tag::Img, _) => {
                 let alt = escape_html(dom.attribute(id, "alt").unwrap_or_default());
-                format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source))
-            }),
+                match self.address(id, "src") {
+                    Some(source) => format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source)),
+                    None => alt,
+                }
+            }
             (Tag::A, _) if !inner.trim().is_empty() => match self.address(id, "href") {
                 Some(to) => format!("<a href=\"{}\">{inner}</a>", escape_html(&to)),
                 None => inner,
