@@ -116,15 +116,9 @@ impl Converter<'_> {
                 out.extend(inline.finish().into_iter().map(Block::Paragraph));
             }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
-            tag if is_embedded(tag)
-                && let Some(link) = self.embedded_link(id) =>
-            {
-                out.push(Block::Paragraph(link));
-                if tag == Tag::Object {
-                    self.append_children(id, out);
-                } else {
-                    dom.skip(id, Rule::Fallback);
-                }
+            tag if is_embedded(tag) => {
+                out.extend(self.embedded_link(id).map(Block::Paragraph));
+                self.append_children(id, out);
             }
             _ => self.append_children(id, out),
         }

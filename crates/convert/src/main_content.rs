@@ -127,7 +127,7 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
 
 /// Whether a link leads to the page before, after or above, to a section of the same page, or to its source:
 /// the path contains `/edit/`, `/blob/` or `/tree/`.
-fn leads_around(dom: &Dom, link: NodeId) -> bool {
+pub(super) fn leads_around(dom: &Dom, link: NodeId) -> bool {
     let rel = dom.attribute(link, "rel").unwrap_or_default();
     let href = dom.attribute(link, "href").unwrap_or_default();
     rel.split_ascii_whitespace().any(|rel| is_step(rel) || rel == "edit")

@@ -1,6 +1,6 @@
 //! Resolves the addresses of links, images and embedded media, and writes images and media as Markdown.
 
-use super::dom::{Dom, NodeId, Tag, collapse};
+use super::dom::{Dom, NodeId, Tag, clip, collapse, count_letters};
 use super::inline::{Inline, end_of_address, may_be_entity};
 use url::Url;
 
@@ -170,11 +170,12 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
-/// Adds the description of an image as text, with spaces between it and other words. Adds nothing if the node
-/// beside the image has the same text.
+/// Adds the description of an image as text, with spaces between it and other words. Adds nothing if the page
+/// has the same text or image beside it, or if the description says nothing.
 fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline) {
-    let mut beside = dom.nodes_after(id).take(2).chain(dom.nodes_before(id).take(2));
-    if alt.is_empty() || beside.any(|node| dom.collapsed_text(node) == alt) {
+    // Jupyter writes this description for the images in the output of cells.
+    let is_default = || alt == "No description has been provided for this image";
+    if count_letters(alt) == 0 || is_default() || is_repeated_beside(dom, id, alt) {
         return;
     }
     out.add_space_after_word();
@@ -182,6 +183,27 @@ fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline) {
     if text_after(dom, id).starts_with(char::is_alphanumeric) {
         out.add_space();
     }
+}
+
+/// Whether the link around an image, or an element near it in the same cell or list item, has the image's
+/// description as its text, or has an image with the same description that replaces this one.
+fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
+    // Other cells may have the same value.
+    let is_cell = |a: &NodeId| matches!(dom.tag(*a), Tag::Td | Tag::Th | Tag::Li);
+    let around = || dom.ancestors(id).take(3).take_while(|a| !is_cell(a));
+    let links = around().filter(|&a| dom.tag(a) == Tag::A);
+    let beside = around().flat_map(|a| dom.nodes_after(a).take(3).chain(dom.nodes_before(a).take(3)));
+    // Each element is read only in part, because many images may be beside it.
+    let mut nodes = links.chain(beside).flat_map(|node| dom.subtree(node).take(12));
+    nodes.any(|node| match (dom.text(node), dom.tag(node)) {
+        (Some(text), _) => clip(text, MAX_ADDRESS).split_whitespace().eq(alt.split_whitespace()),
+        (None, Tag::Img) if node != id => {
+            dom.attribute(node, "alt")
+                .is_some_and(|other| other.split_whitespace().eq(alt.split_whitespace()))
+                && (node < id || image_source(dom, node).is_some())
+        }
+        _ => false,
+    })
 }
 
 /// The address of an image: from an attribute of lazy-loading scripts, else from `src`, else from `srcset`.
@@ -239,16 +261,14 @@ fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
     !alt.is_empty() && (is_marked && alt.chars().count() <= 8 || alt.chars().all(|c| c >= '\u{1F300}'))
 }
 
-/// Whether an image is at most one pixel wide and high, like images that track visitors. An image with a
-/// description, or one that the page sizes by other attributes, is content.
+/// Whether an attribute says that the image is at most one pixel wide or high, like images that track
+/// visitors or make space, and nothing says the contrary: a description, a size in `style`, `sizes` or
+/// `srcset`.
 fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
-    let size = |name| dom.style(id, name).or_else(|| dom.attribute(id, name));
-    let is_tiny = |size: &str| matches!(size.trim(), "0" | "1" | "0px" | "1px");
-    let (width, height) = (size("width"), size("height"));
-    width.or(height).is_some()
-        && width.is_none_or(is_tiny)
-        && height.is_none_or(is_tiny)
-        && dom.first_attribute(id, &["alt", "sizes", "srcset"]).is_none()
+    let is_tiny = |size: &str| matches!(size.trim(), "0" | "1" | "1px" | "0px");
+    let is_thin =
+        |name| dom.attribute(id, name).is_some_and(is_tiny) && dom.style(id, name).is_none_or(is_tiny);
+    (is_thin("width") || is_thin("height")) && dom.first_attribute(id, &["alt", "sizes", "srcset"]).is_none()
 }
 
 /// Whether the element before this image is a thumbnail that links to the image.
@@ -308,7 +328,8 @@ mod tests {
             ("<img src=/x width=1 height=1 alt>", false),
             ("<img src=/x height=0>", false),
             ("<img src=/x width=1 height=1 style='width: 1px; border: 0'>", false),
-            ("<img src=/x width=1 height=90>", true),
+            ("<img src=/x width=1 height=90>", false),
+            ("<img src=/x style='width: 0; min-width: 100%'>", true),
             ("<img src=/x width=0 height=0 sizes=100vw>", true),
             ("<img src=/x width=0 height=0 srcset='/x 2x'>", true),
             ("<img src=/x width=0 height=0 style='width: 100%; height: auto'>", true),
@@ -326,7 +347,13 @@ mod tests {
             ("<img src=data:image/png;base64,R0 alt='a *b*'>", "a \\*b\\*\n"),
             ("<a href=/x><img class=lazy src=blob:1 alt='a b'></a>", "[a b](/x)\n"),
             ("<p>a<img src=data:, alt=b><b>c</b><img src=data:, alt=d>.", "a b **c** d.\n"),
-            ("<a href=/x><img src=data:, alt=a> a</a>", "[a](/x)\n"),
+            ("<a href=/x><b><img src=data:, alt=a></b><i><u>a</u></i></a>", "[*a*](/x)\n"),
+            ("<p><img src=data:, alt='a b'><span><img src=/c alt='a b'></span>", "![a b](/c)\n"),
+            ("<p>a<img src=data:, alt=...>", "a\n"),
+            (
+                "<table><tr><th>a<th>b<tr><td>Yes<td><img src=data:, alt=Yes></table>",
+                "| a | b |\n| --- | --- |\n| Yes | Yes |\n",
+            ),
             ("<a href=/x aria-label='a b'><svg><path/></svg></a>", "[a b](/x)\n"),
             (
                 "<a href=/x title=a><i class=icon></i></a><a href=/y><svg><title>b</title></svg></a>",
@@ -339,8 +366,12 @@ mod tests {
                 "<details><summary><a href=/x><img src=data:, alt=a></a></summary>b</details>",
                 "<details>\n<summary><a href=\"/x\">a</a></summary>\n\nb\n\n</details>\n",
             ),
-            // Permalinks, copy buttons, and links over a whole card have no text of their own.
-            ("<h2>a<a href=/x#a aria-label='Link'><svg></svg></a></h2>", "## a\n"),
+            // Symbols in headings, links for sharing or editing, copy buttons, and links over a whole card.
+            ("<h2>a<a href=/x aria-label='Link'><svg></svg></a></h2>", "## a\n"),
+            (
+                "<p>a <a href=/edit/x title=Edit><svg></svg></a><a href=/x title='Share on X'><svg></svg></a>",
+                "a\n",
+            ),
             ("<h2>a<a class=anchor href=#a><img src=data:, alt=Link></a></h2>", "## a\n"),
             ("<p>a <a href=#a aria-label='Link'><svg></svg></a>", "a\n"),
             ("<p>a <button><img src=data:, alt=Copy></button>", "a\n"),
@@ -370,10 +401,9 @@ mod tests {
         assert_eq!(markdown(html), "[Talk](https://www.youtube.com/watch?v=abc)\n");
         for (html, expected) in [
             ("<video><source src=/a.mp4></video>", "[Video](/a.mp4)\n"),
-            ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nc\n"),
-            ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n"),
+            ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nb\n\nc\n"),
+            ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n\n  b\n"),
             ("<object data=/a.pdf title=c>b</object>", "[c](/a.pdf)\n"),
-            // Browsers that cannot show the object show its content instead.
             ("<object data=/a.pdf><p>b</object>", "[Embedded content](/a.pdf)\n\nb\n"),
             ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
             ("<video><p>b</video>", "b\n"),

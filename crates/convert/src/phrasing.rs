@@ -5,6 +5,7 @@ use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
+use super::main_content::leads_around;
 use super::math;
 use super::media;
 use super::omission_rule::Rule;
@@ -50,6 +51,10 @@ pub(super) struct Mode {
     /// Whether a script on the page renders TeX in text as formulas.
     pub(super) has_math: bool,
 }
+
+/// The beginnings of the labels of symbols that share or edit the page, in lower case.
+const TOOL_LABELS: [&str; 6] =
+    ["edit this page", "view source", "share on", "share via", "share this", "share with"];
 
 impl<'a> Converter<'a> {
     /// Finds the tabs below `root`, and the elements that contain blocks, also in the footnotes. Notes the
@@ -265,13 +270,14 @@ impl<'a> Converter<'a> {
         self.write_inline_children(id, out);
         let is_empty = out.is_empty_element();
         out.close();
-        if is_empty && !(destination.contains('#') && is_in_heading()) {
+        if is_empty && !is_in_heading() {
             self.write_labeled_link(id, out);
         }
     }
 
     /// Writes a link that shows only a symbol, with the label for screen readers. Writes nothing if there is
-    /// no label, for permalinks, and in articles, where most of these links share the page.
+    /// no label, for links to the page's own places, to the pages around it and to its source, for links that
+    /// share it, and in articles.
     pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A link without an element shows nothing: it covers a card that has another link.
@@ -284,6 +290,10 @@ impl<'a> Converter<'a> {
             label.or_else(title).filter(|label| !label.is_empty())
         };
         let Some(label) = dom.subtree(id).take(10).find_map(label_of) else { return };
+        let start = label.to_lowercase();
+        if leads_around(dom, id) || TOOL_LABELS.iter().any(|label| start.starts_with(label)) {
+            return;
+        }
         out.add_space_after_word();
         out.open_link(format!("]({destination})"));
         out.add_text(&label);
