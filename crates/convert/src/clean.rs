@@ -1,6 +1,7 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
+use super::documentation_markup::is_copy_button;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
 use super::omission_rule::Rule;
 use html5ever::Attribute;
@@ -94,13 +95,17 @@ fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
 }
 
 /// The ids of elements that a control on the page opens. Such an element is content even while it is hidden.
-pub(super) struct Panels(HashSet<String>);
+pub(super) struct Panels {
+    controlled: HashSet<String>,
+    /// The targets of links to sections and of scripts, which may also be menus.
+    targets: HashSet<String>,
+}
 
 impl Panels {
-    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, and the fragments of links
-    /// that are controls.
+    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, the fragments of links, and
+    /// the strings in `onclick`.
     pub(super) fn read(dom: &Dom) -> Self {
-        let mut ids = HashSet::new();
+        let (mut ids, mut targets) = (HashSet::new(), HashSet::new());
         for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
             let (mut href, mut is_control) = (None, false);
             let mut add = |value: &str| {
@@ -114,12 +119,21 @@ impl Panels {
                     "data-bs-toggle" | "data-toggle" => is_control = true,
                     "role" => is_control |= value == "tab",
                     "href" => href = Some(value).filter(|href| href.starts_with('#')),
+                    "data-src" | "data-tab" => {
+                        let target = clip(value, MAX_REFERENCE).trim_start_matches('#');
+                        targets.insert(target.to_owned());
+                    }
+                    "onclick" => {
+                        let quoted = clip(value, MAX_REFERENCE).split(['\'', '"']).skip(1).step_by(2);
+                        targets.extend(quoted.map(|name| name.trim_start_matches('#').to_owned()));
+                    }
                     _ => {}
                 }
             }
             href.filter(|_| is_control).into_iter().for_each(&mut add);
+            targets.extend(href.map(|href| clip(&href[1..], MAX_REFERENCE).to_owned()));
         }
-        Self(ids)
+        Self { controlled: ids, targets }
     }
 
     /// Whether the element is a tab panel, the panel of an accordion, or another one that a control can open.
@@ -130,7 +144,10 @@ impl Panels {
             "dialog" | "alertdialog" => return false,
             _ => {}
         }
-        dom.attribute(id, "id").is_some_and(|name| self.0.contains(name))
+        let name = dom.attribute(id, "id");
+        name.is_some_and(|name| self.controlled.contains(name))
+            || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
+                && is_text_block(dom, id)
             || dom.has_class(id, "callout-content")
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
     }
@@ -168,14 +185,42 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     remove_copies(dom, root);
 }
 
-/// Whether an element is a block that follows a control with `aria-expanded`, as in a list of questions, and
-/// is not a menu, a dialog or an element with a role.
-fn follows_control(dom: &Dom, id: NodeId) -> bool {
-    let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
+/// Whether a framework for scripts shows and hides the element: Alpine, Vue or Webflow.
+fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
+    ["x-show", "v-show", "data-w-id"].iter().any(|name| dom.has_attribute(id, name))
+}
+
+/// Whether an element is a block that is not a dialog, has no role, and is not a menu: most of its text is
+/// not in links.
+fn is_text_block(dom: &Dom, id: NodeId) -> bool {
+    let linked = || dom.outermost(id, |d| dom.tag(d) == Tag::A).into_iter().map(|link| dom.letters(link));
+    is_plain_block(dom, id) && linked().sum::<usize>() * 2 < dom.letters(id)
+}
+
+fn is_plain_block(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block()
         && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu)
         && !dom.has_attribute(id, "role")
-        && dom.previous_element(id).is_some_and(|before| dom.subtree(before).take(6).any(is_opener))
+}
+
+/// Whether an element is a block that follows a control, as in a list of questions: an element with
+/// `aria-expanded`, or a button, unless it sends a form or the block is a menu.
+fn follows_control(dom: &Dom, id: NodeId) -> bool {
+    let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
+    let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
+    let is_button = |d: NodeId| {
+        let clicks = ["onclick", "@click", "x-on:click", "v-on:click"];
+        dom.tag(d) == Tag::Button
+            || dom.attribute(d, "role") == Some("button")
+            || dom.is_heading(d) && clicks.iter().any(|name| dom.has_attribute(d, name))
+    };
+    let is_title = dom.is_heading(before) || dom.tag(before) == Tag::Dt;
+    let mut first = dom.subtree(before).take(if is_title { 3 } else { 1 });
+    dom.subtree(before).take(6).any(is_opener)
+        || first.any(|d| is_button(d) && !is_copy_button(dom, d))
+            && dom.tag(id) != Tag::Form
+            && !dom.is_in(id, &[Tag::Form])
+            && is_text_block(dom, id)
 }
 
 /// Whether an element names the language of the code block beside it, as in VitePress.
@@ -391,12 +436,25 @@ mod tests {
             "<button aria-expanded=false>q</button><div style=display:none>a</div>",
             "<h3><b aria-expanded=false>q</b></h3><div hidden>a</div>",
             "<b id=q>q</b><div role=region aria-labelledby=q hidden>a</div>",
+            "<button>q</button><div hidden>a</div>",
+            "<h3><b role=button>q</b></h3><div hidden>a</div>",
+            "<h3 onclick=x()>q</h3><div style=display:none>a</div>",
+            "<ul><li><a href='#p'>q</a></ul><div id=p style=display:none>a</div>",
+            "<button onclick=\"show(event, 'p')\">q</button><hr><div id=p style=display:none>a</div>",
+            "<a data-src='#p'>q</a><div id=p style=display:none>a</div>",
+            "<li data-tab=p>q<hr><div id=p hidden>a</div>",
+            "<h3>q</h3><div x-show=open style=display:none>a</div>",
         ] {
             assert_eq!(visible(html, false), "qa", "{html}");
         }
         for html in [
             "<button aria-controls=p>q</button><div id=p role=dialog hidden>a</div>",
-            "<button>q</button><div hidden>a</div>",
+            "<button>q</button><div hidden><a href=/x>a</a></div>",
+            "<form><button>q</button><div hidden>a</div></form>",
+            "<a href='#p'>q</a><nav id=p hidden>a</nav>",
+            "<a href='#p'>q</a><div id=p role=menu hidden>a</div>",
+            "<a href='#p'>q</a><div id=p style=display:none><a href=/x>a</a></div>",
+            "<p>q</p><div x-show=open style=display:none role=dialog>a</div>",
             "<button aria-expanded=false>q</button><span hidden>a</span>",
             "<button aria-expanded=false>q</button><ul role=menu hidden><li>a</ul>",
             "<p>q</p><div hidden>a</div>",
