@@ -2,7 +2,7 @@
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
 use super::documentation_markup::is_copy_button;
-use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
+use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, clip, count_letters};
 use super::omission_rule::Rule;
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
@@ -260,7 +260,56 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
         dom.classes(id).any(|c| c.contains("icon") || c.starts_with("material-symbols"))
             && text.trim().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
-    count_letters(&text) == 0 || is_icon()
+    count_letters(&text) == 0 && !is_meaningful_symbol(dom, id, text.trim()) || is_icon()
+}
+
+/// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
+/// sign at a number, or the only text of a table cell. A text for screen readers beside them says the same.
+fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
+    let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
+    // Rows of stars over each other show a rating by their widths.
+    let is_row =
+        |text: &str| text.len() > '★'.len_utf8() && text.chars().all(|c| matches!(c, '★' | '☆' | ' '));
+    let is_overlay = |beside| is_row(symbols) && is_row(dom.text_content(beside).trim());
+    if symbols.is_empty()
+        || dom.is_in(id, &[Tag::Button, Tag::Pre, Tag::Code])
+        || [dom.previous_element(id), dom.next_element(id)]
+            .into_iter()
+            .flatten()
+            .any(|b| is_spoken(b) || is_overlay(b))
+    {
+        return false;
+    }
+    let is_cell = |id| matches!(dom.tag(id), Tag::Td | Tag::Th);
+    let is_only_child = |a| {
+        let mut beside = dom.nodes_after(a).take(3).chain(dom.nodes_before(a).take(3));
+        beside.all(|node| dom.is_blank(node))
+    };
+    let fills_cell = || {
+        dom.ancestors(id).take(4).any(is_cell)
+            && dom.ancestors(id).take_while(|&a| !is_cell(a)).all(is_only_child)
+    };
+    symbols.chars().all(|c| MARKS.contains(&c) || c.is_whitespace())
+        || symbols.chars().all(is_sign) && is_at_number(dom, id)
+        || fills_cell() && !symbols.contains(|c: char| ('\u{e000}'..='\u{f8ff}').contains(&c))
+}
+
+/// Symbols that are an answer or a rating.
+const MARKS: [char; 11] = ['✓', '✔', '✗', '✘', '☑', '☒', '✅', '❌', '★', '☆', '\u{fe0f}'];
+
+/// Whether a character is a sign of a currency, of arithmetic or of comparison.
+fn is_sign(c: char) -> bool {
+    "$¢£¤¥₿+-−±×%<>".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c)
+}
+
+/// Whether a number is directly before or after an element, except for spaces.
+fn is_at_number(dom: &Dom, id: NodeId) -> bool {
+    let Node { previous, next, .. } = *dom.node(id);
+    let edge = |node: Option<NodeId>| {
+        dom.text(node.filter(|&n| dom.text(n).is_some()).or_else(|| node.and_then(|n| dom.node(n).first))?)
+    };
+    edge(previous).is_some_and(|text| text.trim_end().ends_with(|c: char| c.is_ascii_digit()))
+        || edge(next).is_some_and(|text| text.trim_start().starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Elements that are content even if they are hidden from screen readers.
@@ -417,6 +466,30 @@ mod tests {
             <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
         assert_eq!(visible(html, false), "adfghijklmpq");
         assert_eq!(visible(html, true), "afgilmq");
+    }
+
+    #[test]
+    fn symbols_that_say_something_stay() {
+        for (html, expected) in [
+            (
+                "<table><tr><td><b aria-hidden=true>✗</b><td><i><b aria-hidden=true>–</b></i><td></table>",
+                "✗–",
+            ),
+            (
+                "<p><i aria-hidden=true>−</i>5 °C, <i aria-hidden=true>$</i>49, 3<b aria-hidden=true>%</b>",
+                "−5 °C, $49, 3%",
+            ),
+            ("<p><b aria-hidden=true>★★☆</b> <i aria-hidden=true>✔</i> a", "★★☆ ✔ a"),
+            ("<td><b aria-hidden=true>✓</b><b class=sr-only>Yes</b>", "Yes"),
+            ("<i aria-hidden=true>★ ★</i><i aria-hidden=true>☆ ☆</i>a", "a"),
+            ("<button><b aria-hidden=true>×</b></button><a href=/><b aria-hidden=true>></b> a</a>", "a"),
+            (
+                "<pre><b aria-hidden=true>$</b> 7z</pre><table><tr><td>a <b aria-hidden=true>→</b></table>",
+                "7za",
+            ),
+        ] {
+            assert_eq!(visible(html, false), expected, "{html}");
+        }
     }
 
     #[test]

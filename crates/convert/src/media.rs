@@ -351,6 +351,10 @@ mod tests {
             ("<p><img src=data:, alt='a b'><span><img src=/c alt='a b'></span>", "![a b](/c)\n"),
             ("<p>a<img src=data:, alt=...>", "a\n"),
             (
+                "<table><tr><th>a<th>b<tr><td>c<td><i role=img aria-label='d|e'></i></table>",
+                "| a | b |\n| --- | --- |\n| c | d\\|e |\n",
+            ),
+            (
                 "<table><tr><th>a<th>b<tr><td>Yes<td><img src=data:, alt=Yes></table>",
                 "| a | b |\n| --- | --- |\n| Yes | Yes |\n",
             ),

@@ -102,7 +102,18 @@ impl<'a> Converter<'a> {
     pub(super) fn cell_line(&self, id: NodeId) -> String {
         let mut inline = Inline::for_cell();
         self.write_inline_children(id, &mut inline);
-        inline.finish().join("\n").replace('\n', "<br>")
+        let line = inline.finish().join("\n").replace('\n', "<br>");
+        if !line.is_empty() {
+            return line;
+        }
+        // A cell with only a symbol has the label of the symbol.
+        let dom = self.dom;
+        let is_symbol = |&d: &NodeId| dom.attribute(d, "role") == Some("img") || dom.tag(d) == Tag::Svg;
+        let symbol = dom.descendants(id).take(10).find(is_symbol);
+        let label = symbol.and_then(|symbol| dom.first_attribute(symbol, &["aria-label", "title"]));
+        let mut inline = Inline::for_cell();
+        inline.add_text(label.unwrap_or_default());
+        inline.finish_line()
     }
 
     pub(super) fn write_inline_children(&self, id: NodeId, out: &mut Inline) {
