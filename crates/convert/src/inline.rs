@@ -209,7 +209,8 @@ impl Inline {
             match self.stack[self.written] {
                 Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
                 Open::Link(_) => {
-                    if self.text.ends_with('!') {
+                    // A delimiter between `!` and the link also prevents an image.
+                    if self.text.ends_with('!') && !self.is_after_mark() {
                         self.text.insert(self.text.len() - 1, '\\');
                     }
                     self.text.push('[');
@@ -707,6 +708,8 @@ mod tests {
             ("www.a.de/<a href=/x>b</a>", "www\\.a.de/[b](/x)\n"),
             ("<a href=https://a.de>x</a><b>y</b>", "[x](https://a.de)**y**\n"),
             ("<b><i>a</i> (<i>: b</i></b>", "***a* (<em>: b</em>**\n"),
+            ("<b>a!</b><a href=/x>b</a> !<b><a href=/x>c</a></b>", "**a!**[b](/x) !**[c](/x)**\n"),
+            ("<b>a!</b><b><a href=/x>b</a></b> <i>!<a href=/x>c</a></i>", "**a\\![b](/x)** *\\![c](/x)*\n"),
             ("<a href=/x>y</a>www.a.de/*b*", "[y](/x)www.a.de/\\*b\\*\n"),
             ("(<code>a</code><em>www.b.de/*</em>", "(`a`*www\\.b.de/\\**\n"),
             ("<b>a ~<br></b>b", "**a \\~**  \nb\n"),
