@@ -4,7 +4,8 @@ use super::block::{Alignment, MarkdownTable};
 use super::dom::{Dom, NodeId, Tag};
 use super::omission_rule::Rule;
 
-/// Maximum number of columns that one `colspan` fills. A `rowspan` fills up to 20 times as many rows.
+/// Maximum number of columns that one `colspan` fills. A `rowspan` other than 0 fills up to 20 times as many
+/// rows.
 const MAX_SPAN: usize = 50;
 
 /// Maximum number of columns in a table. Wider tables are truncated.
@@ -123,7 +124,13 @@ pub(super) fn fill_grid(
             line.push(String::new());
         }
     };
+    let mut group = None;
     for &row in rows {
+        // No cell spans rows of two groups, such as `<thead>` and `<tbody>`.
+        if dom.parent(row) != group {
+            group = dom.parent(row);
+            covered.clear();
+        }
         let mut line: Vec<String> = Vec::new();
         for cell in dom.child_elements(row).filter(|&c| is_cell(dom, c)) {
             fill(&mut line, &mut covered, FILLED_PER_CELL);
@@ -133,7 +140,11 @@ pub(super) fn fill_grid(
             }
             let span =
                 |name| dom.attribute(cell, name).and_then(|v| v.trim().parse::<usize>().ok()).unwrap_or(1);
-            let lines = span("rowspan").clamp(1, MAX_SPAN * 20);
+            // A `rowspan` of 0 means the rest of the group.
+            let lines = match span("rowspan") {
+                0 => usize::MAX,
+                lines => lines.min(MAX_SPAN * 20),
+            };
             let column = line.len();
             line.push(convert(cell));
             line.resize(column + span("colspan").clamp(1, MAX_SPAN), String::new());
@@ -182,6 +193,13 @@ mod tests {
     fn fills_spans_and_keeps_alignment() {
         let html = "<table><tr><th align=right>a<th style='text-align: center'>b<th>c<tr><td colspan=2>1|2<td rowspan=2>3<tr><td>4<td>5</table>";
         assert_eq!(markdown(html), "| a | b | c |\n| ---: | :---: | --- |\n| 1\\|2 | | 3 |\n| 4 | 5 | |\n");
+    }
+
+    #[test]
+    fn a_span_ends_with_its_group_of_rows() {
+        let html = "<table><thead><tr><th rowspan=2>a<th>b<tbody><tr><td>1<td rowspan=0>2<tr><td>3<tr><td>4\
+            <tfoot><tr><td>5<td>6</table>";
+        assert_eq!(markdown(html), "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | |\n| 4 | |\n| 5 | 6 |\n");
     }
 
     #[test]
