@@ -176,6 +176,7 @@ impl Converter<'_> {
         // Markdown numbers items consecutively, so an item whose number does not follow starts a new list.
         let mut lists: Vec<List> = Vec::new();
         let children = self.children_through_wrappers(id, &[Tag::Li]);
+        let mut linked = None;
         // A reversed list counts down from its `start` attribute, or else from the number of its items.
         let mut reversed = dom.has_attribute(id, "reversed").then(|| {
             let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
@@ -186,7 +187,8 @@ impl Converter<'_> {
                 self.append_nodes([child], list.items.last_mut().map_or(&mut *out, |item| &mut item.blocks));
                 continue;
             }
-            let blocks = self.blocks_in(child);
+            let mut blocks = self.blocks_in(child);
+            self.link_item(id, child, &mut linked, &mut blocks);
             let next = list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
             let value = number_attribute(dom, child, "value").or(reversed);
             reversed = reversed.and_then(|_| value?.checked_sub(1));
@@ -257,8 +259,12 @@ impl Converter<'_> {
     /// Appends the terms and explanations of a `<dl>` as paragraphs, because GitHub Flavored Markdown has no
     /// definition lists.
     fn append_definition_list(&self, id: NodeId, out: &mut Vec<Block>) {
+        let mut linked = None;
         for child in self.children_through_wrappers(id, &[Tag::Dt, Tag::Dd]) {
-            self.append_nodes([child], out);
+            let mut blocks = Vec::new();
+            self.append_nodes([child], &mut blocks);
+            self.link_item(id, child, &mut linked, &mut blocks);
+            out.append(&mut blocks);
         }
     }
 
@@ -311,22 +317,67 @@ impl Converter<'_> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the blocks inside an `<a>`. The first heading, or else the first paragraph, becomes the link,
-    /// unless it contains a link or the address is missing or leads to the same page.
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = self.blocks_in(id);
-        let at = blocks
-            .iter()
-            .position(|b| matches!(b, Block::Heading { .. }))
-            .or_else(|| blocks.iter().position(|b| matches!(b, Block::Paragraph(_))));
-        if let Some(address) = self.address(id, "href").filter(|address| !address.starts_with('#'))
-            && let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at])
-            && !Parts::new(text).any(|(kind, _)| kind == Kind::Destination)
-        {
-            *text = format!("[{}]({address})", escape_brackets(&text.replace('\n', " ")));
-        }
+        self.link_blocks(id, &mut blocks);
         out.append(&mut blocks);
     }
+
+    /// Makes the first heading without a link, or else the first such paragraph, the text of the link `id`,
+    /// which is an `<a>` around the blocks. Adds the link after blocks without headings, paragraphs and
+    /// links. Does nothing if the address is missing or leads to the same page.
+    fn link_blocks(&self, id: NodeId, blocks: &mut Vec<Block>) {
+        let address = self.address(id, "href").filter(|address| !address.starts_with('#'));
+        let Some(address) = address.filter(|_| !blocks.is_empty()) else { return };
+        let is_linked = |text: &str| Parts::new(text).any(|(kind, _)| kind == Kind::Destination);
+        let mut has_text = false;
+        for is_heading in [true, false] {
+            let text = find_text(blocks, is_heading, &mut |text| {
+                has_text = true;
+                !is_linked(text)
+            });
+            if let Some(text) = text {
+                *text = format!("[{}]({address})", escape_brackets(&text.replace('\n', " ")));
+                return;
+            }
+        }
+        if !has_text {
+            let label = self.dom.first_attribute(id, &["aria-label", "title"]).unwrap_or(&address);
+            let mut inline = Inline::default();
+            inline.open_link(format!("]({address})"));
+            inline.add_text(label);
+            blocks.push(Block::Paragraph(inline.finish_line()));
+        }
+    }
+
+    /// Links the blocks of an item if an `<a>` between the list and its item contains the item. Of several
+    /// items in one `<a>`, links only the first: `linked` is the `<a>` around the item before.
+    fn link_item(&self, list: NodeId, item: NodeId, linked: &mut Option<NodeId>, blocks: &mut Vec<Block>) {
+        let mut around = self.dom.ancestors(item).skip(1).take_while(|&a| a != list);
+        let link = around.find(|&a| self.dom.tag(a) == Tag::A);
+        if let Some(link) = link.filter(|_| *linked != link) {
+            self.link_blocks(link, blocks);
+        }
+        *linked = link;
+    }
+}
+
+/// The text of the first heading or, if `is_heading` is false, of the first paragraph that matches, also in
+/// quotes and lists.
+fn find_text<'b>(
+    blocks: &'b mut [Block],
+    is_heading: bool,
+    is_match: &mut impl FnMut(&str) -> bool,
+) -> Option<&'b mut String> {
+    blocks.iter_mut().find_map(|block| match block {
+        Block::Heading { text, .. } if is_heading => is_match(text).then_some(text),
+        Block::Paragraph(text) if !is_heading => is_match(text).then_some(text),
+        Block::Quote(blocks) | Block::Alert { blocks, .. } => find_text(blocks, is_heading, is_match),
+        Block::List(list) => {
+            list.items.iter_mut().find_map(|item| find_text(&mut item.blocks, is_heading, is_match))
+        }
+        _ => None,
+    })
 }
 
 /// Escapes the brackets in inline Markdown that becomes the text of a link, except those of code and images.

@@ -309,6 +309,16 @@ mod tests {
             ("<p>a<sup>1</sup><h2>Notes</h2><p><sup>1</sup> b", "a[^1]\n\n[^1]: b\n"),
             ("<span data-math-style=inline>a_b</span>", "$a_b$\n"),
             ("<a href=/x><h3>a</h3><p>b</a>", "### [a](/x)\n\n[b](/x)\n"),
+            (
+                "<a href=/x><ul><li>a<li>b</ul></a><a href=/y><blockquote>c</a>",
+                "- [a](/x)\n- b\n\n> [c](/y)\n",
+            ),
+            ("<ul><a href=/x><li>a</li><li>b</li></a></ul>", "- [a](/x)\n- b\n"),
+            ("<dl><a href=/x><dt>a</dt><dd>b</dd></a></dl>", "[a](/x)\n\nb\n"),
+            (
+                "<a href=/x><pre>a</pre></a><a href=/y title=[b]><pre>c</pre></a>",
+                "```\na\n```\n\n[/x](/x)\n\n```\nc\n```\n\n[\\[b\\]](/y)\n",
+            ),
             ("<figure><img src=/a.png alt=b><figcaption>c</figcaption></figure>", "![b](/a.png)\n\nc\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
