@@ -568,37 +568,30 @@ fn is_punctuation(c: char) -> bool {
 /// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter. Drops
 /// empty emphasis.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
-    let mut depth = 0_usize;
     for i in 0..marks.len() {
         let mark = &marks[i];
-        depth = if mark.is_start { depth + 1 } else { depth.saturating_sub(1) };
-        if !mark.is_start || mark.other == usize::MAX {
-            marks[i].is_dropped |= marks[i].is_start;
-            continue;
-        }
-        let (start, end, other) = (mark.position, marks[mark.other].position, mark.other);
-        if start >= end {
+        if mark.is_start && (mark.other == usize::MAX || mark.position >= marks[mark.other].position) {
+            let other = mark.other;
             marks[i].is_dropped = true;
-            marks[other].is_dropped = true;
+            marks.get_mut(other).into_iter().for_each(|mark| mark.is_dropped = true);
+        }
+    }
+    // The open emphasis around the current mark. Emphasis inside emphasis is decided first, because its tags
+    // change which delimiters around it are recognized.
+    let mut open: Vec<usize> = Vec::new();
+    for end in 0..marks.len() {
+        if marks[end].is_dropped {
             continue;
         }
-        let inner = (text[start..end].chars().next(), text[start..end].chars().next_back());
-        let outer = (text[..start].chars().next_back(), text[end..].chars().next());
-        let is_free = |inner: Option<char>, outer: Option<char>| {
-            let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
-            inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
-        };
-        // A delimiter directly after an autolink would become part of its address.
-        let is_in_address =
-            outer.1.is_some_and(|c| !c.is_whitespace()) && ends_with_address(&text[start..end]);
-        // Between two punctuation characters, a delimiter may also end the emphasis around it.
-        let is_ambiguous =
-            depth > 1 && inner.0.is_some_and(is_punctuation) && outer.0.is_some_and(is_punctuation);
-        if is_in_address || is_ambiguous || !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {
-            marks[i].is_tag = true;
+        if marks[end].is_start {
+            open.push(end);
+            continue;
         }
-        if marks[i].is_tag {
-            marks[other].is_tag = true;
+        let start = marks[end].other;
+        open.pop_if(|innermost| *innermost == start);
+        if marks[start].is_tag || marks[end].is_tag || needs_tags(text, &marks, start, &open) {
+            marks[start].is_tag = true;
+            marks[end].is_tag = true;
         }
     }
     let mut out = String::with_capacity(text.len() + marks.len() * 4);
@@ -615,6 +608,78 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     }
     out.push_str(&text[copied..]);
     out
+}
+
+/// Whether CommonMark would not recognize the delimiters of the emphasis that begins at `marks[start]`.
+/// `open` has the emphasis around it, as indexes in `marks`.
+fn needs_tags(text: &str, marks: &[Mark], start: usize, open: &[usize]) -> bool {
+    let end = marks[start].other;
+    let (opening, closing) = (Run::around(text, marks, start), Run::around(text, marks, end));
+    // A delimiter directly after an autolink would become part of its address.
+    let is_in_address = text[marks[end].position..].starts_with(|c: char| !c.is_whitespace())
+        && ends_with_address(&text[marks[start].position..marks[end].position]);
+    // The delimiter could also end emphasis around it, unless the lengths prevent that (CommonMark §6.2,
+    // rules 9 and 10).
+    let is_ambiguous = || {
+        open.iter().any(|&outer| {
+            let run = Run::around(text, marks, outer);
+            let is_multiple_of_3 =
+                (run.length + opening.length).is_multiple_of(3) && !run.length.is_multiple_of(3);
+            marks[outer].position < marks[start].position
+                && !marks[outer].is_tag
+                && run.delimiter == opening.delimiter
+                && !is_multiple_of_3
+        })
+    };
+    is_in_address || !opening.can_open() || !closing.can_close() || opening.can_close() && is_ambiguous()
+}
+
+/// Adjacent delimiters of one character, which CommonMark reads together, and the characters around them.
+struct Run {
+    delimiter: char,
+    length: usize,
+    before: Option<char>,
+    after: Option<char>,
+}
+
+impl Run {
+    /// The run that contains the delimiter of `marks[at]`.
+    fn around(text: &str, marks: &[Mark], at: usize) -> Self {
+        let position = marks[at].position;
+        let syntax = |mark: &Mark| mark.emphasis.syntax().0;
+        let delimiter_of = |mark: &Mark| syntax(mark).chars().next();
+        let is_in_run = |mark: &&Mark| !mark.is_tag && delimiter_of(mark) == delimiter_of(&marks[at]);
+        let is_here = |mark: &&Mark| mark.position == position;
+        let before = || marks[..at].iter().rev().take_while(is_here).filter(|mark| !mark.is_dropped);
+        let after = || marks[at + 1..].iter().take_while(is_here).filter(|mark| !mark.is_dropped);
+        let run = before().take_while(is_in_run).chain(after().take_while(is_in_run));
+        let length = syntax(&marks[at]).len() + run.map(|mark| syntax(mark).len()).sum::<usize>();
+        // A tag counts as punctuation, like a delimiter with another character.
+        let beyond = |mark: Option<&Mark>| mark.map(|_| '<');
+        Self {
+            delimiter: delimiter_of(&marks[at]).unwrap_or_default(),
+            length,
+            before: beyond(before().find(|mark| !is_in_run(mark)))
+                .or_else(|| text[..position].chars().next_back()),
+            after: beyond(after().find(|mark| !is_in_run(mark))).or_else(|| text[position..].chars().next()),
+        }
+    }
+
+    /// Whether the run can begin emphasis: it is a left-flanking delimiter run (CommonMark §6.2).
+    fn can_open(&self) -> bool {
+        flanks(self.after, self.before)
+    }
+
+    /// Whether the run can end emphasis: it is a right-flanking delimiter run.
+    fn can_close(&self) -> bool {
+        flanks(self.before, self.after)
+    }
+}
+
+/// Whether a delimiter run flanks the text that begins or ends with `inner`, with `outer` on its other side.
+fn flanks(inner: Option<char>, outer: Option<char>) -> bool {
+    let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
+    inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
 }
 
 #[cfg(test)]
@@ -708,6 +773,10 @@ mod tests {
             ("www.a.de/<a href=/x>b</a>", "www\\.a.de/[b](/x)\n"),
             ("<a href=https://a.de>x</a><b>y</b>", "[x](https://a.de)**y**\n"),
             ("<b><i>a</i> (<i>: b</i></b>", "***a* (<em>: b</em>**\n"),
+            ("<s><b>99</b></s>79", "<del>**99**</del>79\n"),
+            ("79<b><s>99</s></b> <s><b>(9)</b></s>", "79<strong>~~99~~</strong> ~~**(9)**~~\n"),
+            ("<i><b>a</b>b<b>c</b></i>d", "<em>**a**b<strong>c</strong></em>d\n"),
+            ("a<i>b<b>c</b>d</i> <b><i>a</i>b</b>c", "a*b**c**d* ***a*b**c\n"),
             ("<b>a!</b><a href=/x>b</a> !<b><a href=/x>c</a></b>", "**a!**[b](/x) !**[c](/x)**\n"),
             ("<b>a!</b><b><a href=/x>b</a></b> <i>!<a href=/x>c</a></i>", "**a\\![b](/x)** *\\![c](/x)*\n"),
             ("<a href=/x>y</a>www.a.de/*b*", "[y](/x)www.a.de/\\*b\\*\n"),
