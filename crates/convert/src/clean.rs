@@ -1,6 +1,7 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
+use super::code;
 use super::documentation_markup::is_copy_button;
 use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, clip, count_letters};
 use super::omission_rule::Rule;
@@ -159,7 +160,7 @@ impl Panels {
 /// shows these later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
-        if is_language_label(dom, id) {
+        if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
             return Some(Rule::NotCode);
         }
         is_redundant_label(dom, id).then_some(Rule::Hidden)

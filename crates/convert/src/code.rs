@@ -234,6 +234,16 @@ fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
     is_row && dom.previous_element(id).is_none() && dom.next_element(id).is_some() && is_line_numbers(dom, id)
 }
 
+/// Whether an element shows the line numbers of the code block beside it, as in VitePress and VuePress.
+pub(super) fn is_line_number_column(dom: &Dom, id: NodeId) -> bool {
+    let has_code = |id: NodeId| dom.subtree(id).take(4).any(|d| dom.tag(d) == Tag::Pre);
+    matches!(dom.tag(id), Tag::Div | Tag::Span)
+        && dom.classes(id).any(|class| class.contains("line-number"))
+        && dom.nodes_before(id).take(5).chain(dom.nodes_after(id).take(5)).any(has_code)
+        && dom.find(id, Tag::Pre).is_none()
+        && is_line_numbers(dom, id)
+}
+
 /// Whether the text of an element consists of numbers.
 fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     let text = dom.text_content(id);

@@ -250,6 +250,14 @@ mod tests {
                 "<div class=language-rust><span class=lang>rust</span><pre><code>x</code></pre></div>",
                 "```rust\nx\n```\n",
             ),
+            (
+                "<div><pre><code>x\ny</code></pre><div class=line-numbers-wrapper><span class=line-number>1</span><br><span class=line-number>2</span><br></div></div>",
+                "```\nx\ny\n```\n",
+            ),
+            (
+                "<div class=line-numbers><pre>1</pre></div><div class=line-numbers>a 2</div><div>3</div>",
+                "```\n1\n```\n\na 2\n\n3\n",
+            ),
             ("<p><code>a`b</code> <a href='/x y' title=t>c</a>", "``a`b`` [c](/x%20y \"t\")\n"),
             (
                 "<details><summary><b>a</b> b*c &lt;x> &amp;amp; <a href='/y'>d</a></summary>e</details>",
