@@ -288,6 +288,26 @@ mod tests {
             ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
             ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),
             ("<table><tr><th>a<tr><td>b<pre>c\n d</pre></table>", "| a |\n| --- |\n| b<br>`c`<br>` d` |\n"),
+            (
+                "<div><span class=a>$</span><span class=b>49</span><span class=c>.99</span><span class=d>/ month</span></div>",
+                "$49.99 / month\n",
+            ),
+            (
+                "<div><span class=a>f</span><span class=b>.</span><span class=a>g</span><span class=b>(</span><a class=c>T</a><span class=b>&lt;</span><a class=c>a</a><span class=b>&gt;</span><span class=b>)</span></div>",
+                "f.g(T\\<a>)\n",
+            ),
+            (
+                "<div><a class=a href=#>One</a><a class=a href=#>Two</a><span class=b>&gt;</span><span class=c>Three:</span><span class=c>(4)</span><span class=d><img src=i></span><time class=e>5</time></div>",
+                "One Two > Three: (4) ![](i) 5\n",
+            ),
+            (
+                "<div><span class=a>C</span><span class=a>u</span><span class=a>t</span><a class=b>A</a><a class=b>b</a></div>",
+                "Cut A b\n",
+            ),
+            (
+                "<div><span class=a>.md</span><span class=a>.js</span><span class=a>C#</span><span class=b>go</span></div>",
+                ".md .js C# go\n",
+            ),
             ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),
             ("<span data-as=p>a</span><span data-as=p>b</span>", "a\n\nb\n"),
             (
@@ -393,6 +413,7 @@ mod tests {
             ("<picture>", "<img>", ""),
             ("<picture>", "<source><img>", ""),
             ("<div>", "<span class=lang>x</span>", ""),
+            ("<div>", "<span class=x>y</span>", ""),
             ("<table>", "<tr><td>x<td>y", ""),
             // Many references to one large note, and many notes.
             ("<p>", "<sup><a href=#n>1</a></sup>", "<p id=n>x <a href=#r>y</a>"),

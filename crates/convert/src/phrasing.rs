@@ -267,13 +267,13 @@ impl<'a> Converter<'a> {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
         let is_in_heading = || dom.ancestors(id).take(8).any(|a| dom.is_heading(a));
+        if needs_space_before(dom, id) {
+            out.add_space();
+        }
         let destination = self.address(id, "href").or_else(empty);
         let Some(destination) = destination.filter(|to| !to.starts_with('#') || !is_in_heading()) else {
             return self.write_inline_children(id, out);
         };
-        if needs_space_before(dom, id) {
-            out.add_space();
-        }
         if let Some(address) = media::bare_address(dom, id).filter(|address| out.may_start_address(address)) {
             return out.add_text(&address);
         }
@@ -466,12 +466,47 @@ fn is_styled_as_block(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the page's layout separates the element from the one before it, although the HTML has no white
-/// space between them.
+/// space between them. Parts of a price, a signature or a word are not separate.
 fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let is_item = |id: NodeId| {
         matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label)
             && dom.has_attribute(id, "class")
     };
     let is_layout = |p| matches!(dom.tag(p), Tag::Div | Tag::Header | Tag::Footer);
-    is_item(id) && dom.parent(id).is_some_and(is_layout) && dom.node(id).previous.is_some_and(is_item)
+    is_item(id)
+        && dom.parent(id).is_some_and(is_layout)
+        && dom.node(id).previous.is_some_and(|before| is_item(before) && !is_one_word(dom, before, id))
+}
+
+/// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
+/// they meet. A single letter that is not a capital continues the letter before it.
+fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let edge = |id: NodeId, is_start: bool| {
+        let inner = |&id: &NodeId| if is_start { dom.node(id).first } else { dom.node(id).last };
+        let text = dom.text(std::iter::successors(Some(id), inner).last()?)?;
+        if is_start { text.chars().next() } else { text.chars().next_back() }
+    };
+    let (Some(end), Some(start)) = (edge(before, false), edge(id, true)) else { return false };
+    let is_single = |id: NodeId| {
+        let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
+        only.and_then(|only| dom.text(only)).is_some_and(|text| text.chars().count() == 1)
+    };
+    let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
+    let is_opened = || dom.nodes_before(id).take(5).any(|other| edge(other, true) == Some('<'));
+    match (end, start) {
+        ('(' | '[' | '<' | '$' | '€' | '£' | '¥', _)
+        | (_, ')' | ']' | ',' | ';' | ':' | '!' | '?' | '%' | '°')
+        | ('0'..='9', '.') => true,
+        ('.' | '@' | '#', _) if is_single(before) => true,
+        (_, '(' | '[' | '<' | '.') | ('0'..='9', '+') => is_single(id),
+        (_, '>') => is_opened(),
+        _ => {
+            end.is_alphabetic()
+                && start.is_alphabetic()
+                && !start.is_uppercase()
+                && is_letter(before)
+                && is_letter(id)
+                && dom.attribute(before, "class") == dom.attribute(id, "class")
+        }
+    }
 }
