@@ -131,7 +131,9 @@ impl Converter<'_> {
         let mut blocks = Vec::new();
         if let Some(title) = notice.title.filter(|_| notice.has_own_title) {
             let mut inline = Inline::default();
+            let outer = self.skipped.replace(notice.icon);
             self.write_emphasis(title, Emphasis::Strong, &mut inline);
+            self.skipped.set(outer);
             blocks.push(Block::Paragraph(inline.finish_line()));
         }
         let dropped = notice.title.filter(|_| !notice.has_own_title);

@@ -318,7 +318,7 @@ const CONTENT: [Tag; 5] = [Tag::Img, Tag::Pre, Tag::Code, Tag::Table, Tag::Figur
 
 /// Common names of classes for text that only screen readers read.
 #[rustfmt::skip]
-const FOR_SCREEN_READERS: &[&str] = &[
+pub(super) const FOR_SCREEN_READERS: &[&str] = &[
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
 ];
 

@@ -1,5 +1,6 @@
 //! Recognizes admonitions, tab panels, permalinks and copy buttons in the markup of documentation generators.
 
+use super::clean::FOR_SCREEN_READERS;
 use super::dom::{Dom, NodeId, Tag, clip};
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Notice {
     pub(super) kind: &'static str,
     pub(super) title: Option<NodeId>,
-    /// The element with an icon, or with a text that only names the kind, such as "Note".
+    /// The element with an icon, or with a text that only names the kind, such as "Note". It may be in the
+    /// title.
     pub(super) icon: Option<NodeId>,
     /// Whether the title says more than the name of the kind, such as "Note".
     pub(super) has_own_title: bool,
@@ -43,6 +45,10 @@ fn says_kind(dom: &Dom, id: NodeId, kind: &str) -> bool {
 /// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     let mut notice = find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
+    // Quarto begins a title with the kind, for screen readers.
+    let is_label = |&d: &NodeId| dom.has_class_in(d, FOR_SCREEN_READERS) && says_kind(dom, d, notice.kind);
+    let label = notice.title.and_then(|title| dom.descendants(title).take(5).find(is_label));
+    notice.icon = notice.icon.or(label);
     let is_own = |title| !dom.is_blank(title) && !says_kind(dom, title, notice.kind);
     notice.has_own_title = notice.title.is_some_and(is_own);
     Some(notice)
@@ -91,7 +97,12 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         ["admonition-title", "alert-title", "callout-title"].iter().any(|end| c.ends_with(end))
             || matches!(
                 c,
-                "custom-block-title" | "starlight-aside__title" | "alert-heading" | "blockquote-tag-title"
+                "custom-block-title"
+                    | "starlight-aside__title"
+                    | "alert-heading"
+                    | "blockquote-tag-title"
+                    | "callout-title-container"
+                    | "callout-caption-container"
             )
             || c.starts_with("admonitionHeading")
     };
@@ -254,14 +265,20 @@ const COPY_LABELS: &[&str] = &[
 /// Whether an element is a button that copies code or a link.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
     let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
-    let says_copy = || {
-        let text = dom.collapsed_text(id);
-        let image = if text.is_empty() { dom.find(id, Tag::Img) } else { None };
-        let text = image.and_then(|image| dom.first_attribute(image, &["alt"])).unwrap_or(&text);
-        COPY_LABELS.contains(&text.to_lowercase().as_str())
+    if dom.tag(id) != Tag::Button && (dom.attribute(id, "role") != Some("button") || leads_away()) {
+        return false;
+    }
+    let mut text = dom.collapsed_text(id).to_lowercase();
+    if text.is_empty() {
+        let image = dom.find(id, Tag::Img).and_then(|image| dom.first_attribute(image, &["alt"]));
+        text = image.unwrap_or_default().to_lowercase();
+    }
+    // The name of such a button may say more than its text.
+    let is_named = || {
+        let name = dom.first_attribute(id, &["title", "aria-label"]).unwrap_or_default().to_lowercase();
+        text.starts_with("copy ") && name.starts_with(&text) && name.ends_with("clipboard")
     };
-    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button") && !leads_away())
-        && says_copy()
+    COPY_LABELS.contains(&text.as_str()) || is_named()
 }
 
 /// Whether a child of a heading is a link to a fragment and contains the heading's whole text, `heading`.
@@ -312,6 +329,15 @@ mod tests {
                 "<div class='admonition danger'><p class=admonition-title>Danger</p><p>x</div>",
                 "> [!CAUTION]\n> x\n",
             ),
+            // Quarto
+            (
+                "<div class='callout callout-note'><div class=callout-title-container><span class=screen-reader-only>Note</span>y z</div><div><p>x</div></div>",
+                "> [!NOTE]\n> **y z**\n>\n> x\n",
+            ),
+            (
+                "<div class='callout callout-note'><div class=callout-title-container>Note</div><p>x</div>",
+                "> [!NOTE]\n> x\n",
+            ),
             ("<div class='hint hint-info'>x</div>", "> [!NOTE]\n> x\n"),
             // The title is that of the admonition inside.
             (
@@ -341,6 +367,8 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "## A b\n", "{html}");
         }
+        let copy = "<h2>A b&nbsp;<button title='Copy item path to clipboard'>Copy item path</button></h2>";
+        assert_eq!(markdown(copy), "## A b\n");
         assert_eq!(markdown("<pre>a <a href=#b>#</a></pre>"), "```\na #\n```\n");
         let wrapped =
             "<div><h2 id=a>A b</h2><a class=sl-anchor-link href=#a><span>Section titled A b</span></a></div>";
