@@ -28,11 +28,6 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     if found.order.is_empty() {
         found = find_unlinked_notes(dom, root, &ids);
     }
-    if !found.order.is_empty() {
-        // Remove the copies of notes that pages show in the margin.
-        let is_copy = |dom: &Dom, id| dom.tag(id) == Tag::Span && is_side_note(dom, id);
-        dom.omit_each(root, |dom, id| is_copy(dom, id).then_some(Rule::Copy));
-    }
     for &note in &found.order {
         remove_back_links(dom, note, |dom, link| {
             let target = fragment(dom, link).and_then(|fragment| ids.get(dom, fragment));
@@ -43,6 +38,8 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         });
         remove_number(dom, note, &found.numbers[&note]);
     }
+    remove_side_copies(dom, root, &found);
+    add_side_notes(dom, root, &mut found);
     let labels = found.order.iter().zip(1..).map(|(&note, number): (_, u32)| (note, number.to_string()));
     let labels: HashMap<NodeId, String> = labels.collect();
     let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
@@ -252,8 +249,42 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
     definitions
 }
 
+/// Whether an element is a note in the margin.
 fn is_side_note(dom: &Dom, id: NodeId) -> bool {
-    dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
+    dom.tag(id) == Tag::Span && dom.has_class_in(id, &["sidenote", "marginnote"])
+}
+
+/// Removes the copies of notes that pages show in the margin.
+fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
+    if found.order.is_empty() {
+        return;
+    }
+    let content = |dom: &Dom, id| {
+        let text: String = dom.text_content(id).chars().filter(|c| c.is_alphanumeric()).collect();
+        // A copy begins with the number of the note.
+        text.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned()
+    };
+    let texts: HashSet<String> = found.order.iter().map(|&note| content(dom, note)).collect();
+    dom.omit_each(root, |dom, id| {
+        let is_side_note = is_side_note(dom, id) && !found.numbers.contains_key(&id);
+        (is_side_note && texts.contains(&content(dom, id))).then_some(Rule::Copy)
+    });
+}
+
+/// Adds the notes in the margin that a checkbox shows on small screens, as in Tufte CSS. The reference is the
+/// label of the checkbox.
+fn add_side_notes(dom: &Dom, root: NodeId, found: &mut Found) {
+    for note in dom.descendants(root).filter(|&id| is_side_note(dom, id)) {
+        let input = dom.previous_element(note).filter(|&input| dom.tag(input) == Tag::Input);
+        let Some((input, label)) = input.and_then(|input| Some((input, dom.previous_element(input)?))) else {
+            continue;
+        };
+        let name = dom.attribute(label, "for").filter(|_| dom.tag(label) == Tag::Label);
+        if name.is_some() && name == dom.attribute(input, "id") {
+            found.add_note(note, String::new());
+            found.references.insert(label, note);
+        }
+    }
 }
 
 /// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
@@ -343,7 +374,7 @@ fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
         // Texinfo puts the number of a note into a heading.
         is_number_heading(dom, a)
             || matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
-            || dom.tag(a) == Tag::Span && is_side_note(dom, a)
+            || is_side_note(dom, a)
     };
     let note = dom.ancestors(target).take(6).find(is_note)?;
     // If the block is the first paragraph of a list item, the whole item is the note.
@@ -611,6 +642,19 @@ mod tests {
             let markdown = note(&format!("<a href=#r>{link}</a>"));
             assert_eq!(markdown, "a[^1]\n\n## S\n\n[^1]: b\n", "{link}");
         }
+    }
+
+    #[test]
+    fn notes_in_the_margin_are_footnotes_unless_they_repeat_one() {
+        let side = "<label for=s class=margin-toggle></label><input type=checkbox id=s><span class=sidenote>one <i>x</i></span>";
+        assert_eq!(markdown(&format!("<p>a{side} b.")), "a[^1] b.\n\n[^1]: one *x*\n");
+        let page = |side: &str| {
+            let note = "<ol><li id=n><p>two <a href=#r>↩</a></ol>";
+            markdown(&format!("<p>a<sup><a id=r href=#n>1</a></sup>{side} b{note}"))
+        };
+        assert_eq!(page("<span class=sidenote><sup>1</sup> two</span>"), "a[^1] b\n\n[^1]: two\n");
+        assert_eq!(page("<span class=marginnote> three</span>"), "a[^1] three b\n\n[^1]: two\n");
+        assert_eq!(page(side), "a[^1][^2] b\n\n[^2]: one *x*\n\n[^1]: two\n");
     }
 
     #[test]
