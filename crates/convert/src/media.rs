@@ -2,6 +2,7 @@
 
 use super::dom::{Dom, NodeId, Tag, clip, collapse, count_letters};
 use super::inline::{Inline, end_of_address, may_be_entity};
+use std::borrow::Cow;
 use url::Url;
 
 /// Attributes in which lazy-loading scripts store the address of an image.
@@ -14,7 +15,13 @@ const LAZY_SOURCES: &[&str] = &[
 /// Resolves an address against `base` and escapes it for Markdown. A fragment, and an address that cannot be
 /// resolved, stay as they are. `None` if the address is empty or `#`, runs a script or embeds data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
-    let link = link.trim();
+    // Browsers ignore line breaks and tabs in an address, and control characters around it.
+    let link = link.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    let link = &*if link.contains(['\n', '\r', '\t']) {
+        Cow::Owned(link.replace(['\n', '\r', '\t'], ""))
+    } else {
+        Cow::Borrowed(link)
+    };
     let scheme = link.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     if matches!(link, "" | "#") || scheme.is_some_and(|s| HARMFUL_SCHEMES.contains(&&*s)) {
         return None;
@@ -27,7 +34,7 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
 const HARMFUL_SCHEMES: [&str; 4] = ["javascript", "data", "blob", "vbscript"];
 
 /// Escapes the characters in an address that would break the destination of a Markdown link, and those that
-/// renderers encode. Drops line breaks and tabs, as browsers do.
+/// renderers encode.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {
@@ -43,7 +50,6 @@ fn escape_destination(link: &str) -> String {
     let mut out = String::with_capacity(link.len() + 8);
     for (at, c) in link.char_indices() {
         match c {
-            '\n' | '\r' | '\t' => {}
             '(' | ')' if !is_balanced => out.extend(['\\', c]),
             // Write `&amp;` instead of `\&`: some parsers read `\&amp;` as `&`.
             '&' if may_be_entity(&link[at..], false) => out.push_str("&amp;"),
@@ -423,7 +429,11 @@ mod tests {
     #[test]
     fn destinations_cannot_end_early() {
         assert_eq!(resolve_link(None, "a b)(c").as_deref(), Some("a%20b\\)\\(c"));
-        assert_eq!(resolve_link(None, "JavaScript:alert(1)"), None);
+        for link in ["JavaScript:alert(1)", "java\nscript:alert(1)", "\u{1}javascript:x", " data\t:x", "\t#"]
+        {
+            assert_eq!(resolve_link(None, link), None, "{link:?}");
+        }
+        assert_eq!(resolve_link(None, " a\n b").as_deref(), Some("a%20b"));
         let base = Url::parse("https://example.com/a/").expect("a URL");
         assert_eq!(resolve_link(Some(&base), "../b?c").as_deref(), Some("https://example.com/b?c"));
     }
