@@ -383,7 +383,8 @@ impl Inline {
             self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
         let (mut copied, mut address_end) = (start, start);
         for (at, &byte) in text.as_bytes()[..end].iter().enumerate().skip(start) {
-            let may_start = at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link;
+            let may_start =
+                at >= address_end && matches!(byte, b'h' | b'w' | b'f' | b'H' | b'F') && !is_in_link;
             if may_start && let Some((found, mark)) = self.address_at(text, at, end, after) {
                 address_end = found;
                 if let Some(mark) = mark {
@@ -502,7 +503,10 @@ fn may_precede_address(previous: char, address: &str) -> bool {
 /// autolink of GitHub Flavored Markdown (§6.9), backslashes are literal.
 pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     let start = text.get(at..)?;
-    let scheme = ["https://", "http://", "ftp://", "www."].into_iter().find(|s| start.starts_with(s))?;
+    // The case of a scheme does not matter.
+    let is_scheme = |s: &&str| start.get(..s.len()).is_some_and(|start| start.eq_ignore_ascii_case(s));
+    let scheme = ["https://", "http://", "ftp://"].into_iter().find(is_scheme);
+    let scheme = scheme.or_else(|| start.starts_with("www.").then_some("www."))?;
     let previous = text[..at].chars().next_back();
     if previous.is_some_and(|c| !may_precede_address(c, start))
         || !start[scheme.len()..].starts_with(|c: char| c.is_alphanumeric())
@@ -750,6 +754,7 @@ mod tests {
             ("(see https://a.de/_b_/c*d*e).", "(see https://a.de/_b_/c*d*e)."),
             ("(see https://a.de/_b_/c*d*e_).", "(see https\\://a.de/\\_b\\_/c\\*d\\*e\\_)."),
             ("www.a.de/*b* xwww.a/*b*", "www\\.a.de/\\*b\\* xwww.a/\\*b\\*"),
+            ("HTTP://A.DE/_B_/ Ftp://a.de/_b_/", "HTTP://A.DE/_B_/ Ftp://a.de/_b_/"),
             ("http://a.de/<b>*c*", "http\\://a.de/\\<b>\\*c\\*"),
             (
                 "http://a.de/?b&amp; 1http://a.de/_b_ +www.a.de/*b*",
