@@ -547,7 +547,8 @@ fn ends_with_address(text: &str) -> bool {
 /// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference. Looks
 /// for the end of a link's text in the first 300 bytes only.
 fn may_be_link(text: &str) -> bool {
-    if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
+    if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") || text.starts_with("[X]")
+    {
         return true;
     }
     let window = &text.as_bytes()[..text.len().min(300)];
@@ -748,6 +749,7 @@ mod tests {
         for (text, expected) in [
             ("snake_case 2 * 3 a*b", "snake_case 2 * 3 a\\*b"),
             ("[1] x[0]", "[1] x[0]"),
+            ("[X] marks", "\\[X] marks"),
             ("[a](b) [^1] [ ] x", "\\[a](b) \\[^1] \\[ ] x"),
             ("a < b <c> AT&T &amp;", "a < b \\<c> AT&T \\&amp;"),
             ("9~12 and 13~17, ~/x ~ y", "9\\~12 and 13\\~17, \\~/x ~ y"),
