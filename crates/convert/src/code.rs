@@ -278,7 +278,13 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     for class in dom.classes(id).map(|class| class.trim_end_matches(';')) {
         let prefixed = PREFIXES.iter().find_map(|p| class.strip_prefix(p));
         let prefixed = prefixed.filter(|n| !matches!(*n, "block" | "toolbar"));
-        let sphinx = class.strip_prefix("highlight-").filter(|_| !is_code);
+        // Sphinx puts `highlight-` and the language on the parent of a `<div class=highlight>`. Elsewhere,
+        // other words may follow `highlight-`, as in `highlight-container`.
+        let is_block = |c| dom.tag(c) == Tag::Div && dom.has_class(c, "highlight");
+        let has_block = || dom.child_elements(id).take(3).any(is_block);
+        let sphinx = class.strip_prefix("highlight-").filter(|name| {
+            !is_code && (is_known_language(name) || dom.has_class(id, "notranslate") || has_block())
+        });
         if let Some(name) = prefixed.or(sphinx).and_then(normalize_language) {
             return Some(name);
         }
@@ -388,6 +394,19 @@ mod tests {
         }
         assert_eq!(code("<pre><code class=line-numbers>42</code></pre>").1, "42");
         assert_eq!(code("<pre><code class=lineno>1</code><code>42</code></pre>").1, "42");
+    }
+
+    #[test]
+    fn names_of_wrappers_are_no_languages() {
+        for (class, inner, expected) in [
+            ("highlight-container", "<figure class='highlight js'><pre>x</pre></figure>", "js"),
+            ("highlight-container", "<pre>x</pre>", ""),
+            ("highlight-pycon3", "<div class=highlight><pre>x</pre></div>", "pycon3"),
+            ("'highlight-ipython notranslate'", "<pre>x</pre>", "ipython"),
+            ("highlight-sql", "<pre>x</pre>", "sql"),
+        ] {
+            assert_eq!(code(&format!("<div class={class}>{inner}</div>")).0, expected, "{class} {inner}");
+        }
     }
 
     #[test]
