@@ -60,7 +60,7 @@ pub(super) fn remove_boilerplate(
 
 /// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
 /// tags that indicate a page, such as `<html>`.
-pub(super) fn is_fragment(html: &str) -> bool {
+pub fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)

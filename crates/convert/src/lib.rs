@@ -43,6 +43,7 @@ mod templates;
 mod writer;
 
 pub use decode::decode_html;
+pub use document::is_fragment;
 pub use html_tree::{HtmlElement, HtmlTree};
 pub use inline_code::Embedded;
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};

@@ -343,12 +343,13 @@ struct ComposeContext<'a> {
     spill: &'a PageSpill,
 }
 
-/// The name of the site, such as `Python documentation`: what the titles of more than half of the pages, and
-/// of at least [`MIN_TITLES`], begin with, end with or consist of.
-fn common_site_name<'a>(titles: impl ExactSizeIterator<Item = Option<&'a str>>) -> Option<String> {
+/// The name of the site, such as `Python documentation`: what more than half of the pages' titles, and at
+/// least [`MIN_TITLES`], begin with, end with or consist of.
+fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
+    let titles: Vec<&str> = titles.flatten().collect();
     let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
     let mut counts: HashMap<&str, usize> = HashMap::new();
-    for title in titles.flatten() {
+    for title in titles {
         for end in title_ends(title) {
             *counts.entry(end).or_default() += 1;
         }
@@ -366,8 +367,9 @@ fn depends_on(page: &Facts, name: &str) -> bool {
 }
 
 /// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
-/// The first of `twins` is the main path of the Markdown. A 404 page has no `Link` of its own. A 404 page,
-/// and a page that its metadata or headers exclude from indexes, has no summary.
+/// The first of `twins` is the main path of the Markdown. A 404 page has no `Link` of its own. A 404 page, a
+/// page without a title other than the home page, and a page that its metadata or headers exclude from
+/// indexes have no summary.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Conversion,
@@ -375,7 +377,7 @@ fn compose_page(
     (twins, redirects): (Vec<String>, Vec<String>),
     context: &ComposeContext<'_>,
 ) -> PrebuiltPage {
-    let &ComposeContext { options, headers: rules, site_name, .. } = context;
+    let &ComposeContext { build, options, headers: rules, site_name, .. } = context;
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.facts.metadata.clone();
@@ -424,8 +426,9 @@ fn compose_page(
         options.signals.add_to(&mut file);
         Arc::new(file)
     });
+    let is_named = metadata.title.is_some() || source.path == build.mount;
     let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());
-    let summary = (!metadata.is_unlisted).then(|| PageSummary {
+    let summary = (is_named && !metadata.is_unlisted).then(|| PageSummary {
         path: path.clone(),
         twin: twin.clone(),
         title,

@@ -10,10 +10,14 @@ const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
 /// The hashes of blocks of links that nearly all pages of a language share. Pages that state no language
-/// count as one language.
+/// count as one language. Pages without links that have no title or are not listed, such as redirects, do not
+/// count.
 pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Facts>) -> HashSet<u64> {
     let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
-    for page in pages {
+    let is_bare = |page: &&Facts| {
+        page.link_blocks.is_empty() && (page.metadata.is_unlisted || page.declared_title.is_none())
+    };
+    for page in pages.filter(|page| !is_bare(page)) {
         let (number, counts) = languages.entry(page.metadata.language.as_deref()).or_default();
         *number += 1;
         let distinct: HashSet<u64> = page.link_blocks.iter().flatten().copied().collect();

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use frontdesk_convert::decode_html;
+use frontdesk_convert::{decode_html, is_fragment};
 
 use super::urls::{links_to_html_files, page_path};
+use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::site_files::BuildFile;
@@ -32,9 +33,9 @@ impl HtmlPage<'_> {
     }
 }
 
-/// Separates HTML files into pages, which get their paths, and fragments. A file without a
-/// title is a fragment, such as a part of a page, or a file that proves ownership of the site to another
-/// service. Pages keep the extension `.html` in their paths if any link on a page leads to such a file.
+/// Separates HTML files into pages, which get their paths, and fragments, such as parts of pages, and files
+/// that prove ownership of the site to another service. Pages keep the extension `.html` in their paths if
+/// any link on a page leads to such a file.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
@@ -46,7 +47,7 @@ pub(super) fn separate_fragments<'a>(
     let read = in_parallel(&files, |file| {
         let file: &'a BuildFile = file;
         let (text, media_type) = decode_html(&file.blob.bytes);
-        let is_page = is_page(&text);
+        let is_page = is_page(&file.name, &text);
         let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
         spill.note_read(file.blob.bytes.len());
         (media_type, is_page, keeps_extension)
@@ -65,12 +66,23 @@ pub(super) fn separate_fragments<'a>(
     (pages, fragments)
 }
 
-/// Whether an HTML file is a page of its own: it has a title that is not empty, or an empty one and a
-/// first-level heading. Doxygen writes files with an empty title for the results of its search.
-fn is_page(html: &str) -> bool {
+/// Whether an HTML file is a page of its own: its folder is served with it (`index.html`, `404.html`), or it
+/// has a title, redirects, or is a complete document with a first-level heading. Doxygen writes documents
+/// with neither title nor heading for the results of its search.
+fn is_page(name: &str, html: &str) -> bool {
     let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();
-    let Some(start) = find(["<title", "<TITLE"]).or_else(|| html.find("<Title")) else { return false };
-    let text = html[start..].split_once('>').map_or("", |(_, text)| text);
-    let text = text.split_once('<').map_or(text, |(text, _)| text);
-    !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
+    let has_title = || {
+        let Some(start) = find(["<title", "<TITLE"]).or_else(|| html.find("<Title")) else { return false };
+        let text = html[start..].split_once('>').map_or("", |(_, text)| text);
+        !text.split('<').next().unwrap_or_default().trim().is_empty()
+    };
+    let redirects = || {
+        attributes(html).any(|(attribute, value)| {
+            attribute.eq_ignore_ascii_case("http-equiv") && html[value].trim().eq_ignore_ascii_case("refresh")
+        })
+    };
+    matches!(name.rsplit('/').next(), Some("index.html" | "404.html"))
+        || has_title()
+        || !is_fragment(html) && find(["<h1", "<H1"]).is_some()
+        || redirects()
 }

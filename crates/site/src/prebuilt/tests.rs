@@ -122,6 +122,7 @@ fn each_path_has_what_a_static_host_would_send() {
         ("/agents.md", "nothing"),
         ("/404.html", "nothing"),
         ("/proof.html", "Asset text/html; charset=utf-8"),
+        ("/proof", "nothing"),
         ("/guide/", "page /guide.md"),
         ("/llms.txt", "Asset text/plain; charset=utf-8"),
         ("/frontdesk.toml", "nothing"),
@@ -140,6 +141,67 @@ fn each_path_has_what_a_static_host_would_send() {
     assert_eq!(site.not_found.html.unencoded().bytes, text.as_bytes());
     let Some(SiteEntry::File(style, _)) = site.get("/css/style.0a1b2c3d4e.css") else { panic!("no style") };
     assert_eq!(style.cache, Cache::Immutable);
+}
+
+#[test]
+fn pages_without_a_title_have_their_paths() {
+    let stub = "<!doctype html><meta http-equiv=Refresh content='0; url=/about/'><script>x</script>";
+    let mut bench = Bench::new(&[
+        ("index.html", "<html><body><h2>Welcome</h2><p><a href=about/>About</a></body></html>"),
+        ("about/index.html", "<html><body><h1>About us</h1><p>Text</body></html>"),
+        ("about.html", "<p>A part"),
+        ("contact.html", "<body><h1>Contact</h1><p>Text"),
+        ("map.html", "<!doctype html><body><h2>Map</h2>"),
+        ("part.html", "<h1>Part</h1>"),
+        ("old/index.html", stub),
+        ("older.html", stub),
+        ("js/index.html", ""),
+        ("404.html", "<body><p>Not here"),
+        ("de/404.html", "<p>Nicht hier"),
+    ]);
+    let site = bench.site();
+    for (path, expected) in [
+        ("/", "page /index.md"),
+        ("/index.html", "308 /"),
+        ("/about/", "page /about.md"),
+        ("/about", "308 /about/"),
+        ("/about.html", "Asset text/html; charset=utf-8"),
+        ("/contact", "page /contact.md"),
+        ("/contact.html", "308 /contact"),
+        ("/map.html", "Asset text/html; charset=utf-8"),
+        ("/map", "nothing"),
+        ("/map.md", "nothing"),
+        ("/part.html", "Asset text/html; charset=utf-8"),
+        ("/old/", "page /old.md"),
+        ("/old", "308 /old/"),
+        ("/older", "page /older.md"),
+        ("/js/", "page /js.md"),
+        ("/404.html", "nothing"),
+    ] {
+        assert_eq!(describe(&site, path), expected, "{path}");
+    }
+    let listed: Vec<_> = site.pages.iter().map(|page| (page.path.as_str(), page.title.as_str())).collect();
+    assert_eq!(listed, [("/", "/"), ("/about/", "About us"), ("/contact", "Contact")]);
+    assert!(markdown(&site, "/").ends_with("## Welcome\n\n[About](https://www.example.com/about/)\n"));
+    for (path, expected) in [("/x", "Not here\n"), ("/de/x", "Nicht hier\n")] {
+        let markdown = &site.not_found_at(path).markdown.unencoded().bytes;
+        assert!(markdown.ends_with(expected.as_bytes()), "{path}: {markdown:?}");
+    }
+}
+
+#[test]
+fn redirects_do_not_hide_what_all_other_pages_share() {
+    let menu = "<ul><li><a href=/a/>A</a><li><a href=/b/>B</a></ul>";
+    let pages = (0..6).map(|number| {
+        let text = page(&format!("Page {number} | Site"), &format!("{menu}<p>text {number}"));
+        (format!("{number}/index.html"), text)
+    });
+    let stub = "<!doctype html><html lang=en><meta http-equiv=refresh content=0;url=/0/>";
+    let stubs = (0..9).map(|number| (format!("old-{number}/index.html"), stub.to_owned()));
+    let files: Vec<_> = pages.chain(stubs).chain([("index.html".to_owned(), page("Site", menu))]).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let text = markdown(&Bench::new(&files).site(), "/3/");
+    assert!(text.starts_with("---\ntitle: Page 3\n") && text.ends_with("| Site\n\ntext 3\n"), "{text}");
 }
 
 #[test]
