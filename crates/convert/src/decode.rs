@@ -2,28 +2,151 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252, X_USER_DEFINED};
+
+/// The byte that switches between the character sets of ISO-2022-JP.
+const ESCAPE: u8 = 0x1b;
 
 /// The text of an HTML file, and its media type. A file that is not UTF-8, or declares ISO-2022-JP, has the
 /// encoding that it declares, or else Windows-1252. Its media type has no `charset`, so that browsers choose
 /// the same encoding. Invalid bytes become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
-    let start = &bytes[..bytes.len().min(1024)];
-    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
-    let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
-    // The encoding in an XML declaration applies if no `<meta>` declares one (HTML §13.2.3.2).
-    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
-    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
-        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
-    });
-    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
-    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    // A file whose declaration is readable as ASCII is not UTF-16, even if it declares UTF-16: assume UTF-8.
-    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
-    match std::str::from_utf8(bytes) {
-        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
+    // The declaration of a UTF-8 file matters only if its escape sequences may be those of ISO-2022-JP.
+    let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);
+    match std::str::from_utf8(bytes).ok().filter(is_utf8) {
+        Some(text) => (text.into(), "text/html; charset=utf-8"),
         // Browsers decode a file without a declared encoding as Windows-1252.
-        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
+        None => (declared_encoding(bytes).unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
+    }
+}
+
+/// The encoding in the first `<meta>` that declares one, or else in the XML declaration (HTML §13.2.3.2).
+fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    let encoding = find_meta_encoding(bytes).or_else(|| find_xml_encoding(bytes))?;
+    // A file whose declaration is readable as ASCII is not UTF-16, even if it declares UTF-16: assume UTF-8.
+    let encoding = encoding.output_encoding();
+    Some(if encoding == X_USER_DEFINED { WINDOWS_1252 } else { encoding })
+}
+
+/// The encoding in the XML declaration at the start of a file.
+fn find_xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start = bytes[..bytes.len().min(1024)].trim_ascii_start().strip_prefix(b"<?xml")?;
+    let start = String::from_utf8_lossy(start);
+    let (_, label) = start.split_once("?>")?.0.split_once("encoding")?;
+    let label = label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\'']);
+    Encoding::for_label(label.split(['"', '\'']).next()?.as_bytes())
+}
+
+/// The elements whose content is text without tags.
+const RAW_TEXT: [&[u8]; 8] =
+    [b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noembed", b"noframes"];
+
+/// The encoding in the first `<meta>` that declares one. Reads tags as the prescan of the HTML standard does,
+/// but does not stop after 1,024 bytes, and skips the text of scripts, because parsers do so too.
+fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    let mut rest = bytes;
+    loop {
+        rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];
+        if rest.starts_with(b"<!--") {
+            // `<!-->` is a complete comment.
+            rest = skip_past(&rest[2..], b"-->")?;
+            continue;
+        }
+        let is_end_tag = rest.get(1) == Some(&b'/');
+        let tag = &rest[1 + usize::from(is_end_tag)..];
+        if !tag.first()?.is_ascii_alphabetic() {
+            let is_comment = matches!(rest.get(1), Some(b'!' | b'/' | b'?'));
+            rest = if is_comment { skip_past(rest, b">")? } else { &rest[1..] };
+            continue;
+        }
+        let (name, after) = split_name(tag);
+        rest = after;
+        let (mut is_pragma, mut content, mut charset) = (None, None, None);
+        while let Some((attribute, value)) = next_attribute(&mut rest) {
+            // Of repeated attributes, the first one counts.
+            if attribute.eq_ignore_ascii_case(b"http-equiv") {
+                is_pragma.get_or_insert(value.eq_ignore_ascii_case(b"content-type"));
+            } else if attribute.eq_ignore_ascii_case(b"content") {
+                content.get_or_insert(value);
+            } else if attribute.eq_ignore_ascii_case(b"charset") {
+                charset.get_or_insert(value);
+            }
+        }
+        let in_content = || content.filter(|_| is_pragma == Some(true)).and_then(find_charset);
+        if !is_end_tag
+            && name.eq_ignore_ascii_case(b"meta")
+            && let Some(encoding) = charset.or_else(in_content).and_then(Encoding::for_label)
+        {
+            return Some(encoding);
+        }
+        if !is_end_tag && RAW_TEXT.iter().any(|raw| raw.eq_ignore_ascii_case(name)) {
+            loop {
+                rest = skip_past(rest, b"</")?;
+                let (end, after) = split_name(rest);
+                if end.eq_ignore_ascii_case(name) {
+                    rest = after;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The bytes after the first occurrence of `end`.
+fn skip_past<'a>(bytes: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
+    let at = bytes.windows(end.len()).position(|window| window == end)?;
+    Some(&bytes[at + end.len()..])
+}
+
+/// Splits off the name at the start of a tag.
+fn split_name(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
+    bytes.split_at(bytes.iter().position(is_end).unwrap_or(bytes.len()))
+}
+
+/// Removes the next attribute of a tag from the start of `rest`, and returns its name and value. At the end
+/// of the tag, removes its `>` and returns `None`.
+fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'/')?;
+    *rest = &rest[start..];
+    if let Some(after) = rest.strip_prefix(b">") {
+        *rest = after;
+        return None;
+    }
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
+    let end = rest[1..].iter().position(is_end).map_or(rest.len(), |at| at + 1);
+    let (name, after) = rest.split_at(end);
+    let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else {
+        *rest = after;
+        return Some((name, b""));
+    };
+    let value = value.trim_ascii_start();
+    let (value, after) = if let [quote @ (b'"' | b'\''), value @ ..] = value {
+        let end = value.iter().position(|byte| byte == quote).unwrap_or(value.len());
+        (&value[..end], value.get(end + 1..).unwrap_or_default())
+    } else {
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';
+        value.split_at(value.iter().position(is_end).unwrap_or(value.len()))
+    };
+    *rest = after;
+    Some((name, value))
+}
+
+/// The label after `charset=` in the value of an attribute `content` (HTML, "extracting a character encoding
+/// from a meta element").
+fn find_charset(content: &[u8]) -> Option<&[u8]> {
+    const NAME: &[u8] = b"charset";
+    let mut rest = content;
+    loop {
+        let at = rest.windows(NAME.len()).position(|window| window.eq_ignore_ascii_case(NAME))?;
+        rest = rest[at + NAME.len()..].trim_ascii_start();
+        let Some(value) = rest.strip_prefix(b"=") else { continue };
+        return match value.trim_ascii_start() {
+            [quote @ (b'"' | b'\''), label @ ..] => {
+                label.iter().position(|byte| byte == quote).map(|end| &label[..end])
+            }
+            label => label.split(|byte| byte.is_ascii_whitespace() || *byte == b';').next(),
+        };
     }
 }
 
@@ -33,6 +156,9 @@ mod tests {
 
     #[test]
     fn encodings_are_those_that_browsers_choose() {
+        let late =
+            format!("<title>x</title><style>{}</style><meta charset=iso-8859-2>\u{1}", "x".repeat(3000));
+        let late: Vec<u8> = late.bytes().map(|byte| if byte == 1 { 0xb1 } else { byte }).collect();
         for (html, expected) in [
             (&b"<?xml version='1.0' encoding='iso-8859-2'?><title>\xb1</title>"[..], "\u{105}"),
             (b"<?xml version=\"1.0\" encoding = \"iso-8859-2\" ?><meta charset=iso-8859-1>\xb1", "\u{b1}"),
@@ -41,6 +167,30 @@ mod tests {
             (b"<meta charset=utf-16>\xfc", "\u{fffd}"),
             ("<?xml version='1.0' encoding='iso-8859-2'?>\u{fc}".as_bytes(), "\u{fc}"),
             (b"\xff\xfea\0", "a"),
+            (b"<meta charset=iso-2022-jp>\x1b$B$\"\x1b(B", "\u{3042}"),
+            ("<meta charset=utf-8>\u{fc}\x1b".as_bytes(), "\u{fc}"),
+            (b"<meta charset=x-user-defined>\x80", "\u{20ac}"),
+            // Only a `<meta>` declares an encoding, and only outside of comments, scripts and other values.
+            (b"<!-- <meta charset=utf-8> --><meta charset=iso-8859-2>\xb1", "\u{105}"),
+            (b"<!--><meta charset=iso-8859-2>\xb1", "\u{105}"),
+            (b"<!doctype html><script src=a charset=utf-8></script><meta charset=iso-8859-2>\xb1", "\u{105}"),
+            (b"<SCRIPT>'<meta charset=utf-8>'</s></Script ><meta charset=iso-8859-2>\xb1", "\u{105}"),
+            (b"<link href='/a?charset=utf-8'><meta content='charset=utf-8' name=x>\xb1", "\u{b1}"),
+            (b"<p title='<meta charset=utf-8>'>a < b</p></meta charset=utf-8>\xfc", "\u{fc}"),
+            (b"<meta charset = \n'iso-8859-2' / >\xb1", "\u{105}"),
+            (b"<META/CHARSET=iso-8859-2\n>\xb1", "\u{105}"),
+            (b"<meta charset=none><meta charset=iso-8859-2 charset=utf-8>\xb1", "\u{105}"),
+            (
+                b"<meta content='text/html; charset iso; charset = \"iso-8859-2\"' http-equiv=Content-Type>\xb1",
+                "\u{105}",
+            ),
+            (b"<meta http-equiv=content-type content=text/html;charset=iso-8859-2;x>\xb1", "\u{105}"),
+            (&late, "\u{105}"),
+            (b"<meta charset='iso-8859-2>\xb1", "\u{b1}"),
+            (b"\xb1<script><meta charset=iso-8859-2>", "\u{b1}"),
+            (b"\xb1<", "\u{b1}"),
+            (b"\xb1<meta charset", "\u{b1}"),
+            (b"\xb1</", "\u{b1}"),
         ] {
             let (text, _) = decode_html(html);
             assert!(text.contains(expected), "{text}");
