@@ -7,7 +7,6 @@ mod content_security_policy;
 mod conversion;
 mod conversion_cache;
 mod converter;
-mod fingerprint;
 mod forms;
 mod html_pages;
 mod rule_files;
@@ -28,7 +27,6 @@ use self::conversion::{Conversion, Facts, Shared};
 pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
-use self::fingerprint::is_fingerprinted;
 use self::forms::FormTexts;
 use self::html_pages::{HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
@@ -47,7 +45,7 @@ use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::media_type_of;
-use frontdesk_publish::{FileChanged, Publication, find_template_syntax};
+use frontdesk_publish::{FileChanged, Publication, find_template_syntax, is_fingerprinted};
 
 /// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
 /// for the empty path.

@@ -11,9 +11,9 @@ const BUNDLED: [&str; 12] =
     ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
 
 /// Whether a file's name contains a hash of its content, so that caches may keep the file forever. `false` in
-/// doubtful cases, because dates and words can look like hashes. `true` for all files in
-/// [`FINGERPRINTED_FOLDERS`].
-pub(super) fn is_fingerprinted(name: &str) -> bool {
+/// doubtful cases, because dates and words can look like hashes. `true` for all files in the bundlers' own
+/// folders, such as `_astro/`.
+pub fn is_fingerprinted(name: &str) -> bool {
     let is_below =
         |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));
     if is_below(&FINGERPRINTED_FOLDERS) {
