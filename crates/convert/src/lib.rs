@@ -46,7 +46,7 @@ pub use decode::decode_html;
 pub use document::is_fragment;
 pub use html_tree::{HtmlElement, HtmlTree};
 pub use inline_code::Embedded;
-pub use metadata::{Metadata, forbids_index, title_ends, title_without};
+pub use metadata::{Metadata, common_site_name, forbids_index, title_ends, title_without};
 pub use omission_rule::Rule;
 pub use omitted_text::{Loss, Omission};
 use phrasing::{Converter, Mode};

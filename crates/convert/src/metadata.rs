@@ -3,7 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use url::Url;
 
 /// The metadata that a page declares about itself.
@@ -183,6 +183,24 @@ pub fn title_ends(title: &str) -> HashSet<&str> {
         (Some(first), Some(last)) => HashSet::from([first, last]),
         _ => HashSet::from([title.trim_matches(MARKS)]),
     }
+}
+
+/// The minimum number of pages whose titles must share a part for it to be the site's name.
+const MIN_TITLES: usize = 3;
+
+/// The name of the site, such as `Python documentation`: what more than half of the pages' titles, and at
+/// least three, begin with, end with or consist of.
+pub fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
+    let titles: Vec<&str> = titles.flatten().collect();
+    let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for title in titles {
+        for end in title_ends(title) {
+            *counts.entry(end).or_default() += 1;
+        }
+    }
+    let (name, count) = counts.into_iter().max_by_key(|(name, count)| (*count, *name))?;
+    (count >= needed).then(|| name.to_owned())
 }
 
 /// Maximum number of headings that are compared with the title, and among which the first-level one is

@@ -122,7 +122,7 @@ fn load_build_alone(
     let site = sort_faults(&mut faults).then(|| {
         let mut site = Site::new(options, prebuilt::plain_not_found_page());
         site.shown_forms.clone_from(&build.forms);
-        build.insert_into(&mut site);
+        build.insert_into(&mut site, &mut faults);
         site.form_pages = form_pages;
         site.add_rules(redirects.rules);
         insert_plain_pages(&mut site, Some(&language), options);
@@ -252,7 +252,7 @@ impl LoadCache {
                 let written = site.languages.iter().zip(structure.without_url());
                 let written = written.filter(|(_, page)| !page.file.is_empty());
                 written.for_each(|(language, _)| build.remove_not_found(&language.prefix));
-                build.insert_into(&mut site);
+                build.insert_into(&mut site, &mut faults);
             }
             site.add_rules(structure.redirects.rules.clone());
             insert_plain_pages(&mut site, None, options);

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
-use frontdesk_convert::{Metadata, forbids_index, title_ends, title_without};
+use frontdesk_convert::{Metadata, common_site_name, forbids_index, title_ends, title_without};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
@@ -36,6 +36,7 @@ use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
+use super::redirects::MAX_HOPS;
 use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, is_html, read_build};
@@ -84,9 +85,6 @@ pub fn find_source(folder: &Path) -> Option<PathBuf> {
     }
     None
 }
-
-/// The minimum number of pages whose titles must share a part for it to be the site's name.
-const MIN_TITLES: usize = 3;
 
 /// The results of a build's last load, which the next load reuses.
 #[derive(Debug, Default)]
@@ -339,21 +337,6 @@ struct ComposeContext<'a> {
     /// The name of the site, which is removed from titles.
     site_name: Option<&'a str>,
     spill: &'a PageSpill,
-}
-
-/// The name of the site, such as `Python documentation`: what more than half of the pages' titles, and at
-/// least [`MIN_TITLES`], begin with, end with or consist of.
-fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
-    let titles: Vec<&str> = titles.flatten().collect();
-    let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for title in titles {
-        for end in title_ends(title) {
-            *counts.entry(end).or_default() += 1;
-        }
-    }
-    let (name, count) = counts.into_iter().max_by_key(|(name, count)| (*count, *name))?;
-    (count >= needed).then(|| name.to_owned())
 }
 
 /// Whether the Markdown of a page changes if `name` is the name of the site.
@@ -633,8 +616,8 @@ impl Prebuilt {
     /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those
     /// that the site already has, but redirects and converted Markdown replace nothing. The rules take
     /// precedence over those of the site. If these paths are not in use, `/` and the mount without its final
-    /// slash redirect to the build.
-    pub fn insert_into(mut self, site: &mut Site) {
+    /// slash redirect to the build. Reports circular rules.
+    pub fn insert_into(mut self, site: &mut Site, faults: &mut Vec<Fault>) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);
         }
@@ -664,7 +647,12 @@ impl Prebuilt {
                 site.entries.entry(name.into()).or_insert_with(to);
             }
         }
-        site.add_rules(self.redirects);
+        for (line, path) in site.add_rules(self.redirects) {
+            let message = format!(
+                "the rule is ignored for `{path}`: it leads back there, or through more than {MAX_HOPS} redirects"
+            );
+            faults.push(Fault::warning("_redirects", line, message));
+        }
     }
 }
 

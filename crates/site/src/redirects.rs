@@ -22,7 +22,7 @@ pub struct RedirectOption {
 }
 
 /// Maximum number of consecutive redirects. A longer chain counts as circular.
-const MAX_HOPS: usize = 10;
+pub(super) const MAX_HOPS: usize = 10;
 
 /// The rules for redirects, and the targets whose existence the caller must check, with their lines in the
 /// configuration.
@@ -60,7 +60,10 @@ pub(super) fn compile(
         (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len()))
     });
     let rules = RuleList::new(parsed.iter().map(|(_, rule)| rule.clone()).collect());
-    let circular: Vec<bool> = parsed.iter().map(|(_, rule)| is_circular(rule, &rules, names)).collect();
+    let target = |path: &str| rules.candidates(path).find_map(|rule| rule.target(path, None));
+    let next = |path: &str| target(path).filter(|_| !names.has_path(path));
+    let is_circular = |path: String| target(&path).is_some_and(|to| is_circular(&path, to, next));
+    let circular: Vec<bool> = parsed.iter().map(|(_, rule)| is_circular(rule.example())).collect();
     let mut compiled = CompiledRedirects::default();
     for ((redirect, rule), is_circular) in parsed.into_iter().zip(circular) {
         let RedirectOption { from, to, place, line, .. } = redirect;
@@ -118,22 +121,18 @@ fn local_target(to: &str) -> Option<LinkTarget> {
 /// Maximum length of a path to follow. Longer paths do not fit into a request's header.
 const MAX_PATH_BYTES: usize = 16 * 1024;
 
-/// Whether a redirect, applied to an example path, leads through more than [`MAX_HOPS`] redirects, or to a
-/// path that is too long for a request.
-fn is_circular(rule: &RedirectRule, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
-    let mut path = rule.example();
+/// Whether a redirect from the decoded path `from` to `to` leads back to that path, through more than
+/// [`MAX_HOPS`] redirects, or to a path that is too long for a request. `next` returns the target of the
+/// redirect at a decoded path, if there is one.
+pub(super) fn is_circular(from: &str, mut to: String, next: impl Fn(&str) -> Option<String>) -> bool {
     for _ in 0..MAX_HOPS {
-        let Some(to) = rules.candidates(&path).find_map(|rule| rule.target(&path, None)) else {
-            return false;
-        };
-        let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else {
-            return false;
-        };
-        path = target.path.into();
+        let Some(LinkTarget { path, .. }) = local_target(&to) else { return false };
         // Stop at a path too long for a request: a target with several `:splat` grows with each redirect.
-        if path.len() > MAX_PATH_BYTES {
+        if *path == *from || path.len() > MAX_PATH_BYTES {
             return true;
         }
+        let Some(further) = next(&path) else { return false };
+        to = further;
     }
     true
 }

@@ -87,6 +87,8 @@ pub struct RedirectRule {
     pub status: StatusCode,
     /// Whether the rule takes precedence over a page or file at the path.
     pub is_forced: bool,
+    /// The line in `_redirects`. `None` for a rule of the configuration.
+    pub line: Option<usize>,
 }
 
 /// A query parameter that a rule requires. Its name and value are decoded.
@@ -113,7 +115,7 @@ impl RedirectRule {
             );
         }
         let (from, to) = (from.to_owned(), encode_url(to));
-        Ok(Self { pattern, parameters: Vec::new(), from, to, status, is_forced: false })
+        Ok(Self { pattern, parameters: Vec::new(), from, to, status, is_forced: false, line: None })
     }
 
     /// Creates a rule for pages that were removed for good (status 410). It applies to the same paths as a
@@ -121,7 +123,7 @@ impl RedirectRule {
     pub fn gone(from: &str) -> Result<Self, &'static str> {
         let pattern = Pattern::parse_prefix(from)?;
         let (parameters, from, to) = (Vec::new(), from.to_owned(), String::new());
-        Ok(Self { pattern, parameters, from, to, status: StatusCode::GONE, is_forced: false })
+        Ok(Self { pattern, parameters, from, to, status: StatusCode::GONE, is_forced: false, line: None })
     }
 
     pub fn is_gone(&self) -> bool {
@@ -164,6 +166,16 @@ impl RedirectRule {
     /// A decoded path that the rule applies to.
     pub fn example(&self) -> String {
         self.pattern.example()
+    }
+
+    /// Whether the rule redirects all paths that match its placeholders to the same paths, which it matches
+    /// too. The target may differ in a final slash.
+    fn is_identity(&self) -> bool {
+        let from = encode_url(&self.from.replace('*', ":splat"));
+        from.trim_end_matches('/') == self.to.trim_end_matches('/')
+            && self.status != StatusCode::OK
+            && self.pattern.names().next().is_some()
+            && self.pattern.captures(&self.to).is_some()
     }
 
     /// The target for a request with a decoded path and an encoded query; empty for the status 410. `None` if
@@ -303,7 +315,7 @@ pub(super) fn parse_redirects(
                                    expect whole segments";
                     warn(message.to_owned());
                 }
-                rules.push(rule);
+                rules.push(RedirectRule { line: Some(line), ..rule });
             }
             Err(RuleProblem::Unsupported(why)) => {
                 faults.push(Fault::warning(file, Some(line), format!("the rule is ignored: it {why}")));
@@ -388,7 +400,11 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     if to.contains(char::is_control) {
         return unsupported("has a target with invalid characters");
     }
-    Ok(RedirectRule { pattern, parameters, from, to: encode_url(to), status, is_forced })
+    let rule = RedirectRule { pattern, parameters, from, to: encode_url(to), status, is_forced, line: None };
+    if rule.is_identity() {
+        return unsupported("leads back to the same path");
+    }
+    Ok(rule)
 }
 
 /// Parses a query parameter such as `id=:id` or `page=2`. `None` without a name or a `=`.

@@ -1,6 +1,7 @@
 //! A loaded site: entries by path, and summaries of the pages.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -18,6 +19,7 @@ use super::images::LargeImage;
 use super::language::Language;
 use super::options::PagesOptions;
 use super::path;
+use super::redirects::is_circular;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
@@ -235,12 +237,21 @@ impl Site {
     /// entries that they match now. Those with query parameters precede all others. Among rules with
     /// placeholders, and among rules with query parameters, the new ones precede those of earlier calls.
     /// Skips a rule without placeholders if an earlier one of `rules` applies to its path, or if it is a
-    /// rewrite whose target does not exist.
-    pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
+    /// rewrite whose target does not exist. Skips rules for paths to which they lead back. Returns the first
+    /// such path of each rule, by the line of the rule.
+    pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) -> BTreeMap<Option<usize>, String> {
         let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
         let earlier = std::mem::take(&mut self.query_rules).into_vec();
         self.query_rules = RuleList::new(with_query.into_iter().chain(earlier).collect());
         let rules = RuleList::new(rules);
+        let mut circular = BTreeMap::new();
+        let mut insert = |site: &mut Self, path: String, line, entry| {
+            if site.is_circular(&path, &entry, &rules) {
+                circular.entry(line).or_insert(path);
+            } else {
+                site.entries.insert(path.into(), entry);
+            }
+        };
         for rule in rules.all() {
             for path in rule.literal_paths() {
                 let first = rules.candidates(&path).find(|rule| rule.target(&path, None).is_some());
@@ -248,24 +259,38 @@ impl Site {
                 let is_free = rule.is_forced || self.get(&path).is_none();
                 if let Some(result) = self.follow_rule(rule, &path, None).filter(|_| is_free && !is_earlier) {
                     let entry = result.into_owned();
-                    self.entries.insert(path.into(), entry);
+                    insert(self, path, rule.line, entry);
                 }
             }
         }
-        let with_placeholders = rules.into_vec().into_iter().filter(|rule| rule.literal_paths().is_empty());
+        let with_placeholders = rules.all().iter().filter(|rule| rule.literal_paths().is_empty()).cloned();
         let (forced, others): (Vec<_>, Vec<_>) = with_placeholders.partition(|rule| rule.is_forced);
         let forced = RuleList::new(forced);
         let replacement = |path: &str| {
-            let result = forced.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))?;
-            Some((path.into(), result.into_owned()))
+            let apply =
+                |rule: &RedirectRule| Some((rule.line, self.follow_rule(rule, path, None)?.into_owned()));
+            Some((path.to_owned(), forced.candidates(path).find_map(apply)?))
         };
         if !forced.all().is_empty() {
-            let replaced: Vec<(Box<str>, SiteEntry)> =
-                self.entries.keys().filter_map(|path| replacement(path)).collect();
-            self.entries.extend(replaced);
+            let mut replaced: Vec<_> = self.entries.keys().filter_map(|path| replacement(path)).collect();
+            replaced.sort_by(|(a, _), (b, _)| a.cmp(b));
+            for (path, (line, entry)) in replaced {
+                insert(self, path, line, entry);
+            }
         }
         let earlier = std::mem::take(&mut self.rules).into_vec();
         self.rules = RuleList::new(forced.into_vec().into_iter().chain(others).chain(earlier).collect());
+        circular
+    }
+
+    /// Whether an entry for a decoded path is a redirect that leads back to the path, or through too many
+    /// redirects. `rules` apply to paths without an entry.
+    fn is_circular(&self, path: &str, entry: &SiteEntry, rules: &RuleList<RedirectRule>) -> bool {
+        let target =
+            |entry: &SiteEntry| if let SiteEntry::Redirect(it) = entry { Some(it.to.clone()) } else { None };
+        let apply = |path: &str| rules.candidates(path).find_map(|rule| self.follow_rule(rule, path, None));
+        let next = |path: &str| target(&*self.get(path).map(Cow::Borrowed).or_else(|| apply(path))?);
+        target(entry).is_some_and(|to| is_circular(path, to, next))
     }
 
     /// Whether the site has rules with placeholders or query parameters.
@@ -292,9 +317,10 @@ impl Site {
     }
 
     /// The result of the first rule that applies to a decoded path without an entry. Skips a rewrite whose
-    /// target does not exist.
+    /// target does not exist, and a redirect that leads back to the path.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
-        self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))
+        let mut found = self.rules.candidates(path).filter_map(|rule| self.follow_rule(rule, path, None));
+        found.find(|entry| !self.is_circular(path, entry, &self.rules))
     }
 
     /// The result of the first rule with query parameters that applies to a decoded path and an encoded

@@ -351,6 +351,51 @@ fn rules_of_the_host_apply() {
 }
 
 #[test]
+fn circular_rules_are_ignored_with_a_warning() {
+    let text = page("Title", "<p>Text</p>");
+    let rules = "/about/ /about\n/self /self\n/articles/:slug /articles/:slug/\n/flat/:page/ /flat/:page\n\
+                 /a /b\n/b /a\n/slash /slash/\n/x/* /x/y/:splat\n/to/* /about/\n";
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("about/index.html", &text),
+        ("articles/new/index.html", &text),
+        ("flat/one.html", &text),
+        ("flat/two/index.html", &text),
+        ("x/y/page.html", &text),
+        ("_redirects", rules),
+    ]);
+    let check = |bench: &mut Bench, lines: &[usize], paths: &[(&str, &str)]| {
+        let loaded = bench.load();
+        let found: Vec<_> = loaded.faults.iter().filter_map(|fault| fault.line).collect();
+        assert_eq!(found, lines, "{:?}", loaded.faults);
+        let site = loaded.site.expect("a site");
+        for (path, expected) in paths {
+            let found = match site.find_rule(path).filter(|_| site.get(path).is_none()) {
+                Some(Cow::Owned(SiteEntry::Redirect(redirect))) => redirect.to,
+                _ => describe(&site, path),
+            };
+            assert_eq!(found, *expected, "{path}");
+        }
+    };
+    let both = [
+        ("/about/", "page /about.md"),
+        ("/about", "308 /about/"),
+        ("/self", "nothing"),
+        ("/articles/new/", "page /articles/new.md"),
+        ("/flat/two/", "page /flat/two.md"),
+        ("/flat/one", "page /flat/one.md"),
+        ("/a", "nothing"),
+        ("/b", "nothing"),
+        ("/x/page", "/x/y/page"),
+        ("/x/other", "nothing"),
+        ("/to/x", "/about/"),
+    ];
+    check(&mut bench, &[2, 3, 4, 5, 6, 7], &both);
+    bench.build().rules = RulesDialect::Cloudflare;
+    check(&mut bench, &[1, 2, 4, 5, 6, 8], &both);
+}
+
+#[test]
 fn pages_of_a_build_state_the_preferences_unless_its_rules_do() {
     let text = page("Title", "<p>Text</p>");
     let mut bench = Bench::new(&[

@@ -263,7 +263,7 @@ fn large_builds_are_the_same_on_disk() {
         let pages = build.load(of, &options, &[], &mut publication, &mut faults).expect("no changes");
         assert_eq!(faults, []);
         let mut site = Site::new(&options, plain_not_found_page());
-        pages.insert_into(&mut site);
+        pages.insert_into(&mut site, &mut Vec::new());
         responses(&site)
     };
     let expected: BTreeMap<_, _> =
