@@ -230,7 +230,23 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let is_small =
         dom.has_class_in(id, &["lazy", "lazyload"]) || plain.is_some_and(|p| p.contains("placeholder"));
     let plain = || plain.map(str::to_owned);
-    lazy.map(str::to_owned).or_else(|| plain().filter(|_| !is_small)).or_else(set).or_else(plain)
+    let other = || other_lazy_source(dom, id);
+    lazy.map(str::to_owned)
+        .or_else(|| plain().filter(|_| !is_small))
+        .or_else(set)
+        .or_else(other)
+        .or_else(plain)
+}
+
+/// The address in the first attribute, other than `src`, whose name ends with `src`. Each lazy-loading script
+/// has its own, such as `nitro-lazy-src`.
+fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
+    let is_address = |value: &str| {
+        value.contains(['/', '.']) && !value.contains(char::is_whitespace) && !is_placeholder_image(value)
+    };
+    let attributes = dom.element(id)?.attributes.iter();
+    let mut named = attributes.filter(|attribute| attribute.name.local.ends_with("src"));
+    named.find(|a| &*a.name.local != "src" && is_address(a.value.trim())).map(|a| a.value.trim().to_owned())
 }
 
 /// Whether an image's address is that of a placeholder: a `data:` URL, or a file such as `blank.gif`.
@@ -327,6 +343,9 @@ mod tests {
             "<img src=/a.png alt=x>",
             "<picture><source srcset='/s.png 100w, /a.png 800w'><img alt=x></picture>",
             "<img srcset='/a.png 2x, /b.png 1x' alt=x>",
+            "<img alt=x nitro-lazy-src=/a.png>",
+            "<img src=/blank.gif data-wpfc-original-src=/a.png alt=x>",
+            "<img src=/a.png data-hover-src=/b.png alt=x>",
         ] {
             assert_eq!(markdown(html), "![x](/a.png)\n", "{html}");
         }
