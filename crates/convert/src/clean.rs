@@ -2,7 +2,7 @@
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
 use super::code;
-use super::documentation_markup::is_copy_button;
+use super::documentation_markup::{FOR_SCREEN_READERS, is_copy_button};
 use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, clip, count_letters};
 use super::omission_rule::Rule;
 use html5ever::Attribute;
@@ -315,12 +315,6 @@ fn is_at_number(dom: &Dom, id: NodeId) -> bool {
 
 /// Elements that are content even if they are hidden from screen readers.
 const CONTENT: [Tag; 5] = [Tag::Img, Tag::Pre, Tag::Code, Tag::Table, Tag::Figure];
-
-/// Common names of classes for text that only screen readers read.
-#[rustfmt::skip]
-pub(super) const FOR_SCREEN_READERS: &[&str] = &[
-    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
-];
 
 /// Whether `aria-hidden` or a common class name suggests that the element is hidden. This is a guess, because
 /// pages may use the same names for something else.

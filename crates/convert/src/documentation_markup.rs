@@ -1,8 +1,13 @@
 //! Recognizes admonitions, tab panels, permalinks and copy buttons in the markup of documentation generators.
 
-use super::clean::FOR_SCREEN_READERS;
 use super::dom::{Dom, NodeId, Tag, clip};
 use std::collections::{HashMap, HashSet};
+
+/// Common names of classes for text that only screen readers read.
+#[rustfmt::skip]
+pub(super) const FOR_SCREEN_READERS: &[&str] = &[
+    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
+];
 
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
