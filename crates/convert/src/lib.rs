@@ -139,6 +139,17 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Like [`escape_text`], but for text outside of links, in which renderers make links of addresses: does not
+/// escape characters inside an address.
+pub fn escape_sentence(text: &str) -> Cow<'_, str> {
+    match escape_text(text) {
+        Cow::Owned(_) if text.contains("://") || text.contains("www.") => {
+            inline::Inline::of_text(text).finish_line().into()
+        }
+        escaped => escaped,
+    }
+}
+
 /// The writer stops once the output is longer than [`MIN_OUTPUT`] bytes plus this many times the input.
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
@@ -154,7 +165,8 @@ pub const COUNTED_LETTERS: usize = 1000;
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
-    let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref(), options.site_name.as_deref());
+    let (mut metadata, titles, redirect) =
+        metadata::read_metadata(&dom, base.as_ref(), options.site_name.as_deref());
     let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
@@ -201,6 +213,10 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     if !is_fragment {
         document::keep_one_title(&mut blocks);
     }
+    // Agents do not follow `<meta>` redirects, so the page links to its target.
+    if let Some(target) = &redirect {
+        document::add_link(&mut blocks, target);
+    }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
     Converted {
@@ -234,6 +250,12 @@ mod tests {
         for (html, expected) in [
             ("<h1>a</h1><p>b <strong>c</strong><hr>", "# a\n\nb **c**\n\n---\n"),
             ("<ul><li>a<ol><li>b</ol><li>c</ul>", "- a\n  1. b\n- c\n"),
+            ("<meta http-equiv=refresh content='0; URL=\"/b_c/\"'><h1>a</h1>", "# a\n\n[/b_c/](/b_c/)\n"),
+            ("<meta http-equiv=refresh content=0;url=/b><p>a <a href=/b>c</a>", "a [c](/b)\n"),
+            (
+                "<meta http-equiv=refresh content='0;url=javascript:x'><meta http-equiv=refresh content=9><p>a",
+                "a\n",
+            ),
             ("<ul><li><p>a<li><p>b</ul>", "- a\n\n- b\n"),
             ("<ul><li><input type=checkbox checked> a<li><input type=checkbox> b</ul>", "- [x] a\n- [ ] b\n"),
             ("<blockquote><p>a<p>b</blockquote>", "> a\n>\n> b\n"),

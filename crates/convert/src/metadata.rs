@@ -28,12 +28,17 @@ pub struct Metadata {
 /// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
-/// Reads the metadata of a page except its title, and resolves links against `base`. The author and the dates
+/// Reads the metadata of a page except its title, and resolves links against `base`. Also returns the address
+/// to which the page redirects with `<meta>`, escaped for Markdown. The author and the dates
 /// come from JSON-LD if it has them, other values from `<meta>` first. The title depends on the headings of
 /// the main region.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
-pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {
+pub(super) fn read_metadata(
+    dom: &Dom,
+    base: Option<&Url>,
+    site_name: Option<&str>,
+) -> (Metadata, Titles, Option<String>) {
     let head = Head::read(dom, base);
     let data = read_articles(dom);
     let first = |names: &[&str]| head.first_value(names);
@@ -62,7 +67,8 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>, site_name: Option<&st
         is_unlisted: head.is_redirect || head.forbids_index(),
         site,
     };
-    (metadata, titles)
+    let redirect = head.redirect.as_deref().and_then(|to| media::resolve_link(base, to));
+    (metadata, titles, redirect)
 }
 
 /// The names of `<meta>` values with the publication date.
@@ -247,9 +253,18 @@ struct Head {
     language: Option<String>,
     /// Whether a `<meta http-equiv="refresh">` redirects to a URL.
     is_redirect: bool,
+    /// That URL. `None` if there is none, or if it cannot be read.
+    redirect: Option<String>,
     /// The texts of the first links to the home page.
     logos: Vec<String>,
     values: Vec<(String, String)>,
+}
+
+/// The URL in the `content` of `<meta http-equiv="refresh">`, such as `0; url='/new/'`.
+fn refresh_target(content: &str) -> Option<&str> {
+    let start = content.to_ascii_lowercase().find("url")? + "url".len();
+    let target = content[start..].trim_start().strip_prefix('=')?.trim().trim_matches(['"', '\'']);
+    Some(target).filter(|target| !target.is_empty())
 }
 
 impl Head {
@@ -277,7 +292,11 @@ impl Head {
                 }
                 Tag::Meta => {
                     let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();
-                    head.is_redirect |= is(id, "http-equiv", "refresh") && content.contains("url");
+                    if is(id, "http-equiv", "refresh") && content.contains("url") {
+                        head.is_redirect = true;
+                        let target = refresh_target(dom.attribute(id, "content").unwrap_or_default());
+                        head.redirect = head.redirect.or(target.map(clip_value));
+                    }
                     let name = dom.first_attribute(id, &["property", "name", "itemprop", "http-equiv"]);
                     if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
                         head.values.push((name.to_ascii_lowercase(), clip_value(value)));
@@ -432,7 +451,7 @@ mod tests {
             "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
-        let (mut metadata, titles) = read_metadata(&dom, Some(&base), None);
+        let (mut metadata, titles, _) = read_metadata(&dom, Some(&base), None);
         metadata.title = titles.choose(&dom, DOCUMENT, false);
         let front_matter = metadata.front_matter(&[]);
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\

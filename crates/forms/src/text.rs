@@ -171,7 +171,7 @@ pub fn escape_html(text: &str) -> String {
 /// Each character of the text, and whether it is unsafe: invisible, a control character or line separator, or
 /// a change of the text direction. Safe are joiners and variation selectors, which some writing systems and
 /// emoji need, flags such as that of Scotland (UTS #51, ED-14a), direction marks in a text with letters that
-/// are written from right to left, and the characters of [`belongs_between`].
+/// are written from right to left, and the characters of `belongs_between`.
 pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = None;
     // The number of next characters that are part of a flag emoji.

@@ -223,7 +223,7 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
     }
 }
 
-/// Yields one frame for one piece of memory, and otherwise frames of at most [`PIECE`] bytes.
+/// Yields one frame for one piece of memory, and otherwise frames of at most 16 KB.
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;

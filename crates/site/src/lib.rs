@@ -112,6 +112,6 @@ pub use schedule::{ScheduledPage, format_time, start_of_day};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 
 // The built-in theme, and functions for Markdown and mails that other crates write.
-pub use frontdesk_convert::escape_text;
+pub use frontdesk_convert::{escape_sentence, escape_text};
 pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};

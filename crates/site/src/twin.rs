@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use frontdesk_convert::escape_text;
+use frontdesk_convert::{escape_sentence, escape_text};
 
 use super::document::{Document, PageKind};
 use super::file::document_version;
@@ -50,9 +50,9 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], fo
     let matter = &document.front_matter;
     let body = content.markdown.trim();
     let mut text = String::with_capacity(body.len() + 1024);
-    text.extend(["# ", &escape_text(&matter.title), "\n"]);
+    text.extend(["# ", &escape_sentence(&matter.title), "\n"]);
     if let Some(description) = &matter.description {
-        let _ = write!(text, "\n{}\n", escape_text(description));
+        let _ = write!(text, "\n{}\n", escape_sentence(description));
     }
     if !matter.cta.is_empty() {
         let links = matter.cta.iter().map(|button| {
@@ -119,7 +119,7 @@ fn list_entry(item: &ListItem, base: &str, words: &WordList) -> String {
         let _ = write!(line, " ({})", facts.join("; "));
     }
     if let Some(description) = &item.description {
-        let _ = write!(line, ": {}", escape_text(description));
+        let _ = write!(line, ": {}", escape_sentence(description));
     }
     line + "\n"
 }

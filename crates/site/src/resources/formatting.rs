@@ -3,7 +3,7 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value};
 
-use crate::{PageSummary, escape_text};
+use crate::{PageSummary, escape_sentence, escape_text};
 use frontdesk_forms::text::escape_html;
 
 pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
 /// A first-level heading, and the summary as a blockquote unless it is empty (llmstxt.org). Escapes both,
 /// because they are text, not Markdown.
 pub(super) fn heading(title: &str, summary: &str) -> String {
-    let (title, summary) = (escape_text(title.trim()), escape_text(summary.trim()));
+    let (title, summary) = (escape_sentence(title.trim()), escape_sentence(summary.trim()));
     if summary.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n> {summary}\n") }
 }
 
@@ -29,7 +29,7 @@ pub(super) fn heading(title: &str, summary: &str) -> String {
 pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
     let title = escape_text(&page.title);
     let description = page.description.as_ref().filter(|text| !text.trim().is_empty());
-    let (separator, description) = description.map_or(("", "".into()), |text| (": ", escape_text(text)));
+    let (separator, description) = description.map_or(("", "".into()), |text| (": ", escape_sentence(text)));
     // Faster than `format!`, which matters on sites with thousands of pages.
     ["- [", &title, "](", base_url, path, ")", separator, &description, "\n"].concat()
 }
@@ -83,6 +83,10 @@ mod tests {
         };
         for (page, expected) in [
             (page("A [b]", Some("c *d*")), "- [A \\[b\\]](https://a/x.md): c \\*d\\*\n"),
+            (
+                page("https://b/_c_/ [d]", Some("e* https://f/_g_/ h")),
+                "- [https://b/\\_c\\_/ \\[d\\]](https://a/x.md): e\\* https://f/_g_/ h\n",
+            ),
             (page("A", Some(" ")), "- [A](https://a/x.md)\n"),
             (page("A", None), "- [A](https://a/x.md)\n"),
         ] {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::formatting::{heading, list_item};
 use super::wording;
 use crate::file::{Cache, File};
-use crate::{Language, PageSummary, PagesOptions, Site, WordList, escape_text};
+use crate::{Language, PageSummary, PagesOptions, Site, WordList, escape_sentence, escape_text};
 
 /// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide has fewer
 /// than 50,000 characters, so that it fits into a model's context.
@@ -37,7 +37,7 @@ pub(super) fn build_guides(
         text.push_str(&format!("\n## {}\n\n", words.get("languages")));
         for other in &languages[1..] {
             let name = other.words.get("language_name");
-            let description = escape_text(other.description.trim());
+            let description = escape_sentence(other.description.trim());
             let separator = if description.is_empty() { "" } else { ": " };
             text.push_str(&format!("- [{name}]({base}{}/llms.txt){separator}{description}\n", other.prefix));
         }
