@@ -16,8 +16,8 @@ const MAX_THRESHOLD: i64 = 1000;
 const RSPAMD_TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(10);
 
-/// Reads `[screening]`, its files of domains, and the operator's phrases. The site's profile is empty until
-/// the site is loaded.
+/// Reads `[screening]` except for the keys of rspamd ([`read_rspamd`]), its files of domains, and the
+/// operator's phrases. The site's profile is empty until the site is loaded.
 pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
     r.report_removed(
         "screening.points",

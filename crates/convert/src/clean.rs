@@ -242,7 +242,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         "class" => dom.classes(id).any(|c| {
             // In a button, text for screen readers only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
-                // In a footnote mark, LaTeXML hides the element `ltx_note_outer`, which contains no note.
+                // LaTeXML hides this element with CSS; inside a footnote mark, it contains no note.
                 || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
         }),
         _ => false,

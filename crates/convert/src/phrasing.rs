@@ -214,6 +214,8 @@ impl<'a> Converter<'a> {
         is_linked.then(|| inline.finish_line())
     }
 
+    /// Writes the content of an element between two plain texts, such as quotation marks. Escapes Markdown in
+    /// these texts.
     fn write_between(&self, id: NodeId, start: &str, end: &str, out: &mut Inline) {
         out.add_text(start);
         self.write_inline_children(id, out);

@@ -140,7 +140,7 @@ impl Maintenance {
                     Ok(retry) => retry,
                     Err(error) => {
                         if flood_outage.begin() {
-                            tracing::warn!(%error, "could not send the notification that a form is being flooded; will retry every minute");
+                            tracing::warn!(%error, "could not read or record in the inbox whether forms are being flooded; the notification may be late or repeated; will retry every minute");
                         }
                         Some(NOTIFICATION_RETRY)
                     }

@@ -86,7 +86,7 @@ impl DeliveryWorker {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let changed = Arc::new(Notify::new());
         if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
-            // The kernel limits the number of watches per user. Reaching the limit must not stop the server.
+            // The server must not stop if the thread that watches cannot be started.
             tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
         }
         let (stop, stopping) = watch::channel(false);

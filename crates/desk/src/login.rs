@@ -76,7 +76,7 @@ impl LoginMail {
         let outcome = mail.send(&self.smtp).await;
         if let Outcome::Failed(failure) = outcome {
             // The reply is not logged, because replies of mail servers can contain personal data.
-            tracing::warn!(user, cause = %failure.cause, "the mail with a login link could not be sent: test its channel with `frontdesk doctor`");
+            tracing::warn!(user, cause = %failure.cause, "the mail with a login link could not be sent: test the mail channel with `frontdesk doctor`");
         }
     }
 

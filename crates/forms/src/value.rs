@@ -240,7 +240,8 @@ pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldVa
     Ok((!is_empty).then(|| FieldValue::Text(normal.unwrap_or(text))))
 }
 
-/// Whether the text is a day `YYYY-MM-DD` of the years 1000 to 9999 that exists, within the bounds.
+/// Whether the text is a day `YYYY-MM-DD` of the years 1000 to 9999 that exists, from `first` to `last`. An
+/// empty bound does not limit.
 pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: &usize| bytes[*at].is_ascii_digit();

@@ -165,7 +165,7 @@ impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
         let result = if this.unread.is_empty() {
             Pin::new(&mut this.stream).poll_read(cx, buffer)
         } else {
-            // After its last byte has been taken, `unread` no longer holds memory.
+            // `split_to` of all bytes leaves `unread` without its buffer, which is then freed.
             buffer.put_slice(&this.unread.split_to(this.unread.len().min(buffer.remaining())));
             Poll::Ready(Ok(()))
         };

@@ -165,7 +165,7 @@ impl AcceptOutage {
         }
     }
 
-    /// Records an accepted connection. Logs the end of an outage with the address.
+    /// Records an accepted connection. If it ends an outage, logs that with the address.
     pub(super) fn end(&mut self, listener: &Listener) {
         if std::mem::take(&mut self.is_failing) {
             let address = listener.address().map(|address| address.to_string()).unwrap_or_default();

@@ -24,7 +24,7 @@ pub enum FeatureKind {
     Pitch,
     /// The subject of an offer. Does not count if it is the site's own trade.
     Topic,
-    /// The subject of a message that hardly any site gets from honest visitors.
+    /// A subject such as gambling or pills, about which honest visitors hardly ever write.
     Vice,
     /// A phrase of visitors with a genuine concern, which spam rarely contains. Has negative points.
     Enquiry,

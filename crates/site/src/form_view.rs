@@ -15,7 +15,7 @@ use frontdesk_forms::{Field, FieldKind, Form, FormSet};
 #[derive(Clone, Copy)]
 pub(super) struct FormView<'a> {
     pub words: &'a WordList,
-    /// Whether the words are those of the site's default language, for which the definitions are written.
+    /// Whether `words` are in the site's default language, which is also that of the forms' definitions.
     pub is_default_language: bool,
     pub works_without_script: bool,
     /// The form whose page answers visitors without JavaScript. The values of its fields are markers.

@@ -69,7 +69,7 @@ pub struct FrontMatter {
     pub translation: Option<String>,
     /// Whether the page opens a section: it and all pages below it show a common navigation.
     pub section: bool,
-    /// The position in the navigation of a section, lowest first.
+    /// The page's position in the navigation of its section; lower values come first.
     pub weight: Option<i64>,
     /// The heading in the navigation of a section under which the page is listed.
     pub group: Option<String>,

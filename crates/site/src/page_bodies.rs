@@ -135,7 +135,7 @@ pub(super) struct Bodies {
     structure: Option<Arc<Structure>>,
     /// The number of loads so far.
     loads: usize,
-    /// The content of generated pages.
+    /// An empty content, which generated pages have.
     empty: Content,
     /// The storage that holds the bodies of a large site on disk until its pages are laid out.
     spill: Arc<PageSpill>,

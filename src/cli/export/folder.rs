@@ -221,9 +221,10 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
 }
 
 /// Exchanges two folders with three renames, so `path` does not exist for a moment. If `draft` cannot be
-/// moved to `path`, moves the old folder back.
+/// moved to `path`, moves the old folder back. If the old folder cannot be moved to `draft`, fails although
+/// `path` is new; the old one remains beside it, named like `draft` with the extension `old`.
 fn exchange_in_steps(draft: &Path, path: &Path) -> std::io::Result<()> {
-    let aside = draft.with_extension("old");
+    let aside = draft.with_added_extension("old");
     fs::rename(path, &aside)?;
     fs::rename(draft, path).inspect_err(|_| {
         let _ = fs::rename(&aside, path);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::connection::{LAST_REQUEST_GRACE, MIN_READ_RATE, SendProgress};
 use crate::options::Timeouts;
 
-/// The state from which [`Deadlines::next_deadline`] follows.
+/// The state from which [`Deadlines::next_deadline`] is calculated.
 pub(super) struct Deadlines {
     /// The header block that is being received: its number and its deadline.
     header: Option<(u64, Instant)>,

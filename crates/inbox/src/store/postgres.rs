@@ -29,7 +29,7 @@ const LAYOUT: i64 = 18;
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
 /// Options for the operator's changes, which may affect all rows.
 const EDITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_mins(5) };
-/// Options for connections that listen or hold a lock.
+/// Options for connections that listen or hold a lock, whose statements take little time.
 pub(super) const BRIEF: ConnectionOptions =
     ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
 const READING: ConnectionOptions = ConnectionOptions { writes: false, statement: Duration::from_mins(5) };

@@ -23,10 +23,11 @@ pub(super) fn wanted(exchange: &Exchange) -> Representation {
     if is_agent(exchange) { Representation::Markdown } else { Representation::Html }
 }
 
-/// Reports the sequence in which a client that wants `missed` got the representation of the other kind of
-/// client, although the origin serves it right: to the first client at a cache-busting URL, or earlier at the
-/// same one. One finding shows the defect. It is advice if no sequence is certain: if the wrong response came
-/// at a URL that was used before the audit, and no field shows a cache.
+/// Reports at most one sequence in which a client that wants `missed` got the representation for the other
+/// kind of client, although a response to an earlier request, or to the first one at a cache-busting URL,
+/// shows that the origin has the right one. The finding is advice if the wrong response came at a URL that
+/// was used before the audit, and no field shows a cache. Also says what could not be judged, because the
+/// site refuses cache-busting URLs or a cache hides the negotiation.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
     if let Some(reason) = caches.fresh_refusal() {

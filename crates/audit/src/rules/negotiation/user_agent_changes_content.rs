@@ -11,7 +11,7 @@ use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
-/// Minimum number of distinct words of a compared page: a page that scripts fill has fewer.
+/// Pages with fewer distinct words are not compared, because scripts probably add their content.
 const MIN_WORDS: usize = 20;
 
 pub(super) static RULE: Rule = Rule {

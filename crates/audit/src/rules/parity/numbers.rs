@@ -156,7 +156,8 @@ fn numbered_texts(page: &MarkdownPage) -> HashMap<Vec<String>, Variants> {
     found
 }
 
-/// Reads the number in `text[start..end]`: digits, with or without separators, or an English name.
+/// Reads the number in `text[start..end]`: digits, with or without separators, or an English word such as
+/// `twelve`.
 fn read_number(text: &str, start: usize, end: usize) -> Number {
     let written = text[start..end].to_owned();
     let name = NAMES.iter().position(|name| written.eq_ignore_ascii_case(name));

@@ -168,10 +168,11 @@ impl Transaction<'_> {
     }
 
     /// Queues the mail or the reminder for one entry, and sets when its next mail is due. If a limit is used
-    /// up, the mail waits; if its address may get no mail, ends the wait for the confirmation, so that the
-    /// entry waits for the operator. If another entry caused such a mail to the mailbox within a day, tries
-    /// once more a day later. Nothing is sent if the form needs no confirmation any more, nor is a reminder
-    /// of a mail that has not been delivered.
+    /// up, the mail waits. If the address may get no mail, or a limit has delayed the first mail for as long
+    /// as a link is valid, ends the wait for the confirmation, so that the entry waits for the operator; a
+    /// reminder is only dropped. If another entry caused such a mail to the mailbox within a day, tries the
+    /// first mail once more a day later. Nothing is sent if the form needs no confirmation any more, nor is a
+    /// reminder of a mail that has not been delivered.
     fn queue_confirmation(
         &self,
         entry: &DueEntry<'_>,
