@@ -2,6 +2,7 @@
 
 use super::block::{Block, Item, List};
 use super::code;
+use super::document;
 use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
@@ -344,11 +345,15 @@ impl Converter<'_> {
             }
         }
         if !has_text {
-            let label = self.dom.first_attribute(id, &["aria-label", "title"]).unwrap_or(&address);
-            let mut inline = Inline::default();
-            inline.open_link(format!("]({address})"));
-            inline.add_text(label);
-            blocks.push(Block::Paragraph(inline.finish_line()));
+            match self.dom.first_attribute(id, &["aria-label", "title"]) {
+                Some(label) => {
+                    let mut inline = Inline::default();
+                    inline.open_link(format!("]({address})"));
+                    inline.add_text(label);
+                    blocks.push(Block::Paragraph(inline.finish_line()));
+                }
+                None => document::add_link(blocks, &address),
+            }
         }
     }
 

@@ -149,6 +149,8 @@ impl Panels {
         name.is_some_and(|name| self.controlled.contains(name))
             || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
                 && is_text_block(dom, id)
+                // Hidden parts of a form say what happens after it is sent.
+                && !dom.is_in(id, &[Tag::Form])
             || dom.has_class(id, "callout-content")
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
     }
@@ -186,10 +188,22 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     remove_copies(dom, root);
 }
 
-/// Whether a framework for scripts shows and hides the element: Alpine, Vue or Webflow.
+/// Whether a framework for scripts shows and hides the element: Webflow, or Alpine and Vue if there is a
+/// button or an element with a click handler near it. Without one, the element shows a state, such as
+/// "Loading".
 fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
-    ["x-show", "v-show", "data-w-id"].iter().any(|name| dom.has_attribute(id, name))
+    let is_control = |d: NodeId| {
+        dom.tag(d) == Tag::Button
+            || dom.attribute(d, "role") == Some("button")
+            || CLICKS.iter().any(|name| dom.has_attribute(d, name))
+    };
+    dom.has_attribute(id, "data-w-id")
+        || (dom.has_attribute(id, "x-show") || dom.has_attribute(id, "v-show"))
+            && dom.ancestors(id).skip(1).take(2).any(|a| dom.subtree(a).take(50).any(is_control))
 }
+
+/// The attributes of elements on which visitors click.
+const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
 
 /// Whether an element is a block that is not a dialog, has no role, and is not a menu: most of its text is
 /// not in links.
@@ -210,10 +224,9 @@ fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
     let is_button = |d: NodeId| {
-        let clicks = ["onclick", "@click", "x-on:click", "v-on:click"];
         dom.tag(d) == Tag::Button
             || dom.attribute(d, "role") == Some("button")
-            || dom.is_heading(d) && clicks.iter().any(|name| dom.has_attribute(d, name))
+            || dom.is_heading(d) && CLICKS.iter().any(|name| dom.has_attribute(d, name))
     };
     let is_title = dom.is_heading(before) || dom.tag(before) == Tag::Dt;
     let mut first = dom.subtree(before).take(if is_title { 3 } else { 1 });
@@ -511,7 +524,8 @@ mod tests {
             "<button onclick=\"show(event, 'p')\">q</button><hr><div id=p style=display:none>a</div>",
             "<a data-src='#p'>q</a><div id=p style=display:none>a</div>",
             "<li data-tab=p>q<hr><div id=p hidden>a</div>",
-            "<h3>q</h3><div x-show=open style=display:none>a</div>",
+            "<div><h3><b>q</b></h3><p></p><div x-show=open style=display:none>a</div><i @click=x></i></div>",
+            "<div data-w-id=1 style=display:none>qa</div>",
         ] {
             assert_eq!(visible(html, false), "qa", "{html}");
         }
@@ -523,6 +537,9 @@ mod tests {
             "<a href='#p'>q</a><div id=p role=menu hidden>a</div>",
             "<a href='#p'>q</a><div id=p style=display:none><a href=/x>a</a></div>",
             "<p>q</p><div x-show=open style=display:none role=dialog>a</div>",
+            "<p>q</p><div v-show=loading style=display:none>Loading</div>",
+            "<form><button onclick=\"show('p')\">q</button><p id=p hidden>a</p></form>",
+            "<form>q<button></button><p x-show=sent style=display:none>Sent</p></form>",
             "<button aria-expanded=false>q</button><span hidden>a</span>",
             "<button aria-expanded=false>q</button><ul role=menu hidden><li>a</ul>",
             "<p>q</p><div hidden>a</div>",

@@ -33,18 +33,13 @@ pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     first.is_none()
 }
 
-/// Adds a paragraph with a link to an address that is escaped for Markdown, unless a paragraph or heading
-/// links to it already.
+/// Adds a paragraph with a link to an address that is escaped for Markdown.
 pub(super) fn add_link(blocks: &mut Vec<Block>, address: &str) {
-    let link = format!("]({address})");
-    let links = |block: &Block| matches!(block, Block::Paragraph(text) | Block::Heading { text, .. } if text.contains(&link));
-    if !blocks.iter().any(links) {
-        let mut inline = Inline::default();
-        inline.open_link(link);
-        inline.add_text(address);
-        inline.close();
-        blocks.push(Block::Paragraph(inline.finish_line()));
-    }
+    let mut inline = Inline::default();
+    inline.open_link(format!("]({address})"));
+    inline.add_text(&address.replace('\\', ""));
+    inline.close();
+    blocks.push(Block::Paragraph(inline.finish_line()));
 }
 
 /// Removes the blocks of links that have a hash in `repeated`. Returns the hashes of all blocks of links,

@@ -213,11 +213,12 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     if !is_fragment {
         document::keep_one_title(&mut blocks);
     }
+    let mut markdown = writer::write_markdown(&blocks, limit);
     // Agents do not follow `<meta>` redirects, so the page links to its target.
-    if let Some(target) = &redirect {
-        document::add_link(&mut blocks, target);
+    if let Some(target) = redirect.filter(|target| !markdown.contains(&format!("]({target})"))) {
+        document::add_link(&mut blocks, &target);
+        markdown = writer::write_markdown(&blocks, limit);
     }
-    let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
     Converted {
         metadata,
@@ -251,7 +252,9 @@ mod tests {
             ("<h1>a</h1><p>b <strong>c</strong><hr>", "# a\n\nb **c**\n\n---\n"),
             ("<ul><li>a<ol><li>b</ol><li>c</ul>", "- a\n  1. b\n- c\n"),
             ("<meta http-equiv=refresh content='0; URL=\"/b_c/\"'><h1>a</h1>", "# a\n\n[/b_c/](/b_c/)\n"),
-            ("<meta http-equiv=refresh content=0;url=/b><p>a <a href=/b>c</a>", "a [c](/b)\n"),
+            ("<meta http-equiv=refresh content=0;url=/b><ul><li><a href=/b>c</a></ul>", "- [c](/b)\n"),
+            ("<noscript><meta http-equiv=refresh content=0;url=/b></noscript><p>a", "a\n"),
+            ("<a href='/x_(b'><pre>a</pre></a>", "```\na\n```\n\n[/x\\_(b](/x_\\(b)\n"),
             (
                 "<meta http-equiv=refresh content='0;url=javascript:x'><meta http-equiv=refresh content=9><p>a",
                 "a\n",

@@ -68,6 +68,8 @@ pub(super) fn read_metadata(
         site,
     };
     let redirect = head.redirect.as_deref().and_then(|to| media::resolve_link(base, to));
+    // A page that reloads itself is no redirect.
+    let redirect = redirect.filter(|to| base.is_none_or(|base| to != base.as_str()));
     (metadata, titles, redirect)
 }
 
@@ -292,7 +294,10 @@ impl Head {
                 }
                 Tag::Meta => {
                     let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();
-                    if is(id, "http-equiv", "refresh") && content.contains("url") {
+                    if is(id, "http-equiv", "refresh")
+                        && content.contains("url")
+                        && !dom.is_in(id, &[Tag::Noscript])
+                    {
                         head.is_redirect = true;
                         let target = refresh_target(dom.attribute(id, "content").unwrap_or_default());
                         head.redirect = head.redirect.or(target.map(clip_value));

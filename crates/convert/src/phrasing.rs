@@ -489,6 +489,10 @@ fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         if is_start { text.chars().next() } else { text.chars().next_back() }
     };
     let (Some(end), Some(start)) = (edge(before, false), edge(id, true)) else { return false };
+    let is_fraction = || {
+        let text = dom.collapsed_text(id);
+        text.chars().nth(1).is_none_or(|c| c.is_ascii_digit())
+    };
     let is_single = |id: NodeId| {
         let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
         only.and_then(|only| dom.text(only)).is_some_and(|text| text.chars().count() == 1)
@@ -496,9 +500,10 @@ fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
     let is_opened = || dom.nodes_before(id).take(5).any(|other| edge(other, true) == Some('<'));
     match (end, start) {
-        ('(' | '[' | '<' | '$' | '€' | '£' | '¥', _)
+        ('(' | '[' | '<', _)
         | (_, ')' | ']' | ',' | ';' | ':' | '!' | '?' | '%' | '°')
-        | ('0'..='9', '.') => true,
+        | ('$' | '€' | '£' | '¥', '0'..='9') => true,
+        ('0'..='9', '.') => is_fraction(),
         ('.' | '@' | '#', _) if is_single(before) => true,
         (_, '(' | '[' | '<' | '.') | ('0'..='9', '+') => is_single(id),
         (_, '>') => is_opened(),

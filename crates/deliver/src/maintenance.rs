@@ -410,7 +410,6 @@ impl Maintenance {
             };
             if let Some(cause) = failure {
                 tracing::warn!(
-                    user,
                     cause,
                     "could not prepare or send the daily mail to a user of the inbox; will retry for up to 4 hours"
                 );

@@ -244,13 +244,10 @@ impl Site {
         let earlier = std::mem::take(&mut self.query_rules).into_vec();
         self.query_rules = RuleList::new(with_query.into_iter().chain(earlier).collect());
         let rules = RuleList::new(rules);
-        let mut circular = BTreeMap::new();
+        let (mut circular, mut replaced) = (BTreeMap::new(), Vec::new());
         let mut insert = |site: &mut Self, path: String, line, entry| {
-            if site.is_circular(&path, &entry, &rules) {
-                circular.entry(line).or_insert(path);
-            } else {
-                site.entries.insert(path.into(), entry);
-            }
+            let before = site.entries.insert(path.as_str().into(), entry);
+            replaced.push((path, line, before));
         };
         for rule in rules.all() {
             for path in rule.literal_paths() {
@@ -272,10 +269,20 @@ impl Site {
             Some((path.to_owned(), forced.candidates(path).find_map(apply)?))
         };
         if !forced.all().is_empty() {
-            let mut replaced: Vec<_> = self.entries.keys().filter_map(|path| replacement(path)).collect();
-            replaced.sort_by(|(a, _), (b, _)| a.cmp(b));
-            for (path, (line, entry)) in replaced {
+            let mut matching: Vec<_> = self.entries.keys().filter_map(|path| replacement(path)).collect();
+            matching.sort_by(|(a, _), (b, _)| a.cmp(b));
+            for (path, (line, entry)) in matching {
                 insert(self, path, line, entry);
+            }
+        }
+        // Check only now, because a later rule may replace a redirect that would lead back.
+        for (path, line, before) in replaced.into_iter().rev() {
+            if self.entries.get(&*path).is_some_and(|entry| self.is_circular(&path, entry, &rules)) {
+                match before {
+                    Some(before) => drop(self.entries.insert(path.as_str().into(), before)),
+                    None => drop(self.entries.remove(&*path)),
+                }
+                circular.insert(line, path);
             }
         }
         let earlier = std::mem::take(&mut self.rules).into_vec();

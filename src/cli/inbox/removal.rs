@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::console::Console;
 use super::selection::find_all;
 use crate::cli::output::{counted, exit_code, plural, with_hint};
-use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::email::{Mailbox, with_ascii_domain};
 use frontdesk_forms::text::{is_blank, visible};
 use frontdesk_inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
 use frontdesk_inbox::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
@@ -176,11 +176,12 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
     with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
 }
 
-/// Parses an e-mail address. White space and invisible characters around it, which copying adds, are ignored.
+/// Parses an e-mail address. Ignores white space and invisible characters around it, which copying adds, and
+/// converts an internationalized domain to Punycode, as the forms do.
 pub(super) fn parse_email(text: &str) -> Result<String, String> {
-    let address = text.trim_matches(is_blank);
-    let is_valid = Mailbox::parse(address).is_some();
-    if is_valid { Ok(address.to_owned()) } else { Err("it is no e-mail address".to_owned()) }
+    let address = with_ascii_domain(text.trim_matches(is_blank));
+    let is_valid = Mailbox::parse(&address).is_some();
+    if is_valid { Ok(address.into_owned()) } else { Err("it is no e-mail address".to_owned()) }
 }
 
 /// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are

@@ -34,10 +34,11 @@ impl LinkToken {
     }
 
     /// Parses the text of a token, from which the appended letter may be missing. Ignores punctuation after
-    /// it, which people and programs copy with the link, such as `.`, `)` or `>`. Does not check the
-    /// signature. `None` if the text has another length or format.
+    /// it, which people and programs copy with the link, such as `.`, `)` or `>`, but not `/`. Does not check
+    /// the signature. `None` if the text has another length or format.
     pub fn parse(text: &str) -> Option<LinkToken> {
-        let text = text.trim_end_matches(|c: char| !c.is_alphanumeric() && !PUNCTUATION.contains(&c));
+        let is_ignored = |c: char| !c.is_alphanumeric() && c != '/' && !PUNCTUATION.contains(&c);
+        let text = text.trim_end_matches(is_ignored);
         let text = text.strip_suffix(END).filter(|text| text.ends_with(PUNCTUATION)).unwrap_or(text);
         let bytes = (text.len() == CHARS).then(|| URL_SAFE_NO_PAD.decode(text).ok())??;
         let (submission, rest) = bytes.split_at_checked(16)?;
@@ -109,7 +110,7 @@ mod tests {
             let text = LinkToken::issue(&secret, Uuid::from_u128(n), 1_800_000_000_000).to_string();
             assert!(text.ends_with(|c: char| c.is_ascii_alphanumeric()), "{text}");
             assert!(LinkToken::parse(&text).is_some_and(|token| token.is_genuine(&secret)), "{text}");
-            for after in [".", ")", "]", ",", "!", ";", ">", "\"", "…", "/", "=", " ", ").\u{200b}"] {
+            for after in [".", ")", "]", ",", "!", ";", ">", "\"", "…", "=", " ", ").\u{200b}"] {
                 assert_eq!(LinkToken::parse(&format!("{text}{after}")), LinkToken::parse(&text), "{after}");
             }
             if let (CHARS, Some(earlier)) = (text.len() - 1, text.strip_suffix(END)) {
@@ -125,8 +126,15 @@ mod tests {
     #[test]
     fn other_texts_are_no_tokens() {
         let text = LinkToken::issue(&Secret([7; 32]), Uuid::nil(), 0).to_string();
-        for other in ["", "x", &text[1..], &format!("{text}A"), &format!("{text}ä"), &text.replace('A', "+")]
-        {
+        for other in [
+            "",
+            "x",
+            &text[1..],
+            &format!("{text}A"),
+            &format!("{text}ä"),
+            &format!("{text}/"),
+            &text.replace('A', "+"),
+        ] {
             assert_eq!(LinkToken::parse(other), None, "{other}");
         }
     }
