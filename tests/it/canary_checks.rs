@@ -61,8 +61,10 @@ fn pages_with_forms_are_fine_as_they_are() {
     assert!(outcome == "ok" && text == "the name leads to this machine (127.0.0.1)", "{text}");
     let is_on_server = store_of(&site.server.data_dir()).is_some();
     assert_eq!(step(&first, "disk", "inbox").0, if is_on_server { "skipped" } else { "ok" });
-    let metrics = site.server.ops("/metrics").text().to_owned();
-    assert!(metrics.contains("frontdesk_canary_step_ok{step=\"page\"} 1"), "{metrics}");
+    // The metrics follow the stored report a moment later.
+    let has_step = |metrics: &String| metrics.contains("frontdesk_canary_step_ok{step=\"page\"} 1");
+    let metrics = || site.server.ops("/metrics").text().to_owned();
+    assert!(until(|| Some(metrics()).filter(has_step)).is_some(), "{}", metrics());
 }
 
 #[test]
