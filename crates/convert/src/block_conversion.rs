@@ -348,8 +348,7 @@ impl Converter<'_> {
             match self.dom.first_attribute(id, &["aria-label", "title"]) {
                 Some(label) => {
                     let mut inline = Inline::default();
-                    inline.open_link(format!("]({address})"));
-                    inline.add_text(label);
+                    inline.add_link(&address, label);
                     blocks.push(Block::Paragraph(inline.finish_line()));
                 }
                 None => document::add_link(blocks, &address),

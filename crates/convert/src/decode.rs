@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252, X_USER_DEFINED};
+use memchr::memmem;
 
 /// The byte that switches between the character sets of ISO-2022-JP.
 const ESCAPE: u8 = 0x1b;
@@ -94,8 +95,7 @@ fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// The bytes after the first occurrence of `end`.
 fn skip_past<'a>(bytes: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
-    let at = bytes.windows(end.len()).position(|window| window == end)?;
-    Some(&bytes[at + end.len()..])
+    Some(&bytes[memmem::find(bytes, end)? + end.len()..])
 }
 
 /// Splits off the name at the start of a tag.

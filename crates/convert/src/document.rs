@@ -36,9 +36,7 @@ pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
 /// Adds a paragraph with a link to an address that is escaped for Markdown.
 pub(super) fn add_link(blocks: &mut Vec<Block>, address: &str) {
     let mut inline = Inline::default();
-    inline.open_link(format!("]({address})"));
-    inline.add_text(&address.replace('\\', ""));
-    inline.close();
+    inline.add_link(address, &address.replace('\\', ""));
     blocks.push(Block::Paragraph(inline.finish_line()));
 }
 

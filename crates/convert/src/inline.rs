@@ -157,6 +157,13 @@ impl Inline {
         self.stack.push(open);
     }
 
+    /// Adds a link with plain text. `address` is escaped for Markdown.
+    pub(super) fn add_link(&mut self, address: &str, text: &str) {
+        self.open_link(format!("]({address})"));
+        self.add_text(text);
+        self.close();
+    }
+
     /// Whether the innermost open element has no content yet.
     pub(super) fn is_empty_element(&self) -> bool {
         self.written < self.stack.len()

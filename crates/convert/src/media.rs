@@ -315,9 +315,7 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
         _ => "Embedded content",
     };
     let label = dom.first_attribute(id, &["title", "aria-label"]).unwrap_or(name).to_owned();
-    out.open_link(format!("]({address})"));
-    out.add_text(&label);
-    out.close();
+    out.add_link(&address, &label);
     true
 }
 

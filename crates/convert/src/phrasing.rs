@@ -308,9 +308,7 @@ impl<'a> Converter<'a> {
             return;
         }
         out.add_space_after_word();
-        out.open_link(format!("]({destination})"));
-        out.add_text(&label);
-        out.close();
+        out.add_link(&destination, &label);
     }
 
     /// Writes code as code spans: one for each line, and one for each link in it or text between links.

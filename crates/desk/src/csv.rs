@@ -114,10 +114,10 @@ fn field_names(definitions: &[&'static Form]) -> Vec<&'static str> {
 /// The first characters of a formula. Spreadsheets accept full-width signs.
 const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// Writes one record of texts, each with whether it is a number of the JSON format, which is never a formula.
-/// Puts values with separators (also `;` and tabs), quotation marks or line breaks in
-/// quotation marks, and `'` before values that a spreadsheet would evaluate as formulas.
-/// For a terminal, makes control characters visible.
+/// Writes one record. Each value is a text and whether that is a number in the JSON format. Puts values with
+/// separators (also `;` and tabs), quotation marks or line breaks in quotation marks, and `'` before texts,
+/// but not numbers, that a spreadsheet would evaluate as formulas. For a terminal, makes control characters
+/// visible.
 fn write_record<'a>(
     values: impl Iterator<Item = (&'a str, bool)>,
     to_terminal: bool,

@@ -10,14 +10,14 @@ pub(crate) struct Encoded<'a>(&'a [u8]);
 
 impl Encoded<'_> {
     /// Decodes `+` and `%XX`. Leaves other percent signs unchanged.
-    pub(crate) fn bytes(self) -> Vec<u8> {
+    pub(crate) fn decode_bytes(self) -> Vec<u8> {
         let spaced: Vec<u8> = self.0.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
         percent_decode(&spaced).collect()
     }
 
-    /// Like [`Self::bytes`], as UTF-8.
+    /// Like [`Self::decode_bytes`], as UTF-8.
     pub(crate) fn decode(self) -> Result<String, FromUtf8Error> {
-        String::from_utf8(self.bytes())
+        String::from_utf8(self.decode_bytes())
     }
 }
 

@@ -44,7 +44,8 @@ fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     shown
 }
 
-/// Escapes unsafe characters as `\uXXXX` in a JSON text, which must not contain line breaks.
+/// Escapes unsafe characters in a JSON text as `\uXXXX`. The text must have no line breaks between its
+/// members, because they would be escaped as well.
 pub fn escape_unsafe_in_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for (c, is_unsafe) in unsafe_marked(json) {

@@ -20,7 +20,7 @@ pub struct PostedForm {
     values: Vec<(&'static Field, String)>,
     extras: Extras,
     lead: LeadSource,
-    /// Whether the encoding of all names and values is known, so that they can be stored.
+    /// Whether all names and values were valid in their encoding, so that they can be stored.
     is_readable: bool,
 }
 
@@ -31,18 +31,19 @@ impl PostedForm {
         if posted.is_readable { Ok(posted) } else { Err(Rejection::FormNotUtf8) }
     }
 
-    /// Decodes a body in UTF-8, or in the encoding that the field `_charset_` (HTML, form submission) or the
-    /// `charset` of the media type names. Many clients that name another encoding send UTF-8, so that text
-    /// which can be UTF-8 is UTF-8. If the encoding is unknown, the values are those of windows-1252, for the
-    /// visitor to correct, and [`Self::parse`] fails.
+    /// Decodes a body as UTF-8. If it is not UTF-8, decodes it in the encoding that the field `_charset_`
+    /// (HTML, form submission) or `charset`, of the media type, names: many clients name another encoding but
+    /// send UTF-8. If that fails too, decodes it as windows-1252, so that the visitor can correct the text;
+    /// [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
     /// honeypot and the source of the lead. Replaces CR LF with LF, trims e-mail addresses and converts their
     /// domains to Punycode.
     pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
-        let named = pairs(body).filter(|(name, _)| name.bytes() == b"_charset_").last();
-        let label = named.map_or_else(|| charset.unwrap_or_default().to_vec(), |(_, label)| label.bytes());
+        let named = pairs(body).filter(|(name, _)| name.decode_bytes() == b"_charset_").last();
+        let label =
+            named.map_or_else(|| charset.unwrap_or_default().to_vec(), |(_, label)| label.decode_bytes());
         // Browsers send UTF-8 in place of UTF-16.
         let declared = Encoding::for_label(&label).map(Encoding::output_encoding);
         // Text in ISO-2022-JP consists of ASCII bytes, so it can always be UTF-8.
@@ -56,14 +57,14 @@ impl PostedForm {
         PostedForm { is_readable: false, ..Self::decode_as(form, body, WINDOWS_1252) }
     }
 
-    /// Decodes a body in an encoding. It is not readable if any name, or the value of a field or of the
-    /// honeypot, has other bytes.
+    /// Decodes a body in an encoding. The result is not readable if any name, or the value of a field or of
+    /// the honeypot, is invalid in it.
     fn decode_as(form: &'static Form, body: &[u8], encoding: &'static Encoding) -> PostedForm {
         let (values, extras, lead) = Default::default();
         let mut posted = PostedForm { form, values, extras, lead, is_readable: true };
         let mut is_readable = true;
         let mut decode = |text: Encoded<'_>| {
-            let bytes = text.bytes();
+            let bytes = text.decode_bytes();
             let (text, has_errors) = encoding.decode_without_bom_handling(&bytes);
             is_readable &= !has_errors;
             text.into_owned()
@@ -93,7 +94,7 @@ impl PostedForm {
         PostedForm { is_readable, ..posted }
     }
 
-    /// Whether the encoding is known. If not, some characters of the values may be wrong.
+    /// Whether the body was valid in UTF-8 or in the declared encoding. If not, characters may be wrong.
     pub fn is_readable(&self) -> bool {
         self.is_readable
     }

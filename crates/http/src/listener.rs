@@ -150,6 +150,11 @@ async fn accept<H: PublicHandler>(
     }
 }
 
+/// The address of a listener, for logs. Empty if it cannot be read from the socket.
+fn shown_address(listener: &Listener) -> String {
+    listener.address().map(|address| address.to_string()).unwrap_or_default()
+}
+
 /// Logs when accepting connections on a listener begins to fail, and when it works again.
 #[derive(Default)]
 pub(super) struct AcceptOutage {
@@ -160,7 +165,7 @@ impl AcceptOutage {
     /// Records an error. Logs it with the address if it is the first of an outage.
     pub(super) fn begin(&mut self, listener: &Listener, error: &io::Error) {
         if !std::mem::replace(&mut self.is_failing, true) {
-            let address = listener.address().map(|address| address.to_string()).unwrap_or_default();
+            let address = shown_address(listener);
             tracing::warn!(address, %error, "cannot accept connections; retrying every 50 ms");
         }
     }
@@ -168,7 +173,7 @@ impl AcceptOutage {
     /// Records an accepted connection. If it ends an outage, logs that with the address.
     pub(super) fn end(&mut self, listener: &Listener) {
         if std::mem::take(&mut self.is_failing) {
-            let address = listener.address().map(|address| address.to_string()).unwrap_or_default();
+            let address = shown_address(listener);
             tracing::info!(address, "accepting connections again");
         }
     }

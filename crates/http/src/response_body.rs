@@ -133,12 +133,12 @@ impl JoinedBody {
     /// The bytes, in slices that are not empty.
     pub(super) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = usize::try_from(self.length).unwrap_or(usize::MAX);
-        let parts = self.parts.get(self.first..).unwrap_or_default().iter().enumerate();
-        let slices = parts.map_while(move |(index, part)| {
-            let slice = if index == 0 { &part[self.offset..] } else { &part[..] };
-            let slice = &slice[..slice.len().min(rest)];
+        let first = self.parts.get(self.first).map(|part| &part[self.offset..]);
+        let others = self.parts.iter().skip(self.first + 1).map(|part| &part[..]);
+        let slices = first.into_iter().chain(others).map_while(move |part| {
+            let slice = (rest > 0).then(|| &part[..part.len().min(rest)])?;
             rest -= slice.len();
-            (rest > 0 || !slice.is_empty()).then_some(slice)
+            Some(slice)
         });
         slices.filter(|slice| !slice.is_empty())
     }

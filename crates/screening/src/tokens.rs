@@ -77,7 +77,7 @@ fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut 
     while read < tokens.len() && add(read, half) {
         read += 1;
     }
-    // Read backwards down to the token at `read`, of which only a part may have been added.
+    // Add tokens from the end backwards, down to the one at `read`, which may have been added only in part.
     let _ = (read..tokens.len()).rev().find(|at| !add(*at, MAX_TOKENS));
 }
 

@@ -138,7 +138,7 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Explains a rule: the requirement, its reason, who is affected, and how to repair a site on each platform.
+/// Explains a rule: its requirement, the reason, the affected clients, and the repairs for each platform.
 pub(super) fn explain(rule: &Rule) -> String {
     let mut text = introduce(rule) + "\n";
     for fix in rule.fixes {

@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::language::languages;
 use crate::page::{Page, parse_link_header};
 
-/// Maximum number of further rounds, each of which follows one more link of each list within the budget.
+/// Maximum number of further rounds. Each round follows one more link of each list within the budget.
 const MAX_FURTHER_ROUNDS: usize = 9;
 
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or

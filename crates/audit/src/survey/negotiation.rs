@@ -58,7 +58,7 @@ pub struct NegotiationSurvey {
 pub struct PeculiarAccepts {
     /// The response to an `Accept` that lists HTML before Markdown.
     pub markdown_last: Option<Arc<Exchange>>,
-    /// The response to a request with two `Accept` lines, the second of which lists HTML.
+    /// The response to a request with two `Accept` lines. The second line lists HTML.
     pub two_lines: Option<Arc<Exchange>>,
     /// The response to an `Accept` with `TEXT/MARKDOWN`.
     pub capitals: Option<Arc<Exchange>>,

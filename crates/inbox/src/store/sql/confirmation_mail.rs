@@ -171,7 +171,7 @@ impl Transaction<'_> {
     /// up, the mail waits. If the address may get no mail, or a limit has delayed the first mail for as long
     /// as a link is valid, ends the wait for the confirmation, so that the entry waits for the operator; a
     /// reminder is only dropped. If another entry caused such a mail to the mailbox within a day, tries the
-    /// first mail once more a day later. Nothing is sent if the form needs no confirmation any more, nor is a
+    /// first mail once more a day later. Sends nothing if the form needs no confirmation any more, and no
     /// reminder of a mail that has not been delivered.
     fn queue_confirmation(
         &self,

@@ -77,9 +77,9 @@ impl SearchText {
         notes: &str,
         buffer: &mut String,
     ) -> Result<bool, StoreError> {
-        // Most submissions are excluded without parsing them. A word with a backslash is escaped in JSON, so
-        // it is not looked for here, and so are line breaks inside of a phrase, so its words are looked for.
-        // No word has a quotation mark.
+        // Exclude most submissions without parsing them. JSON escapes backslashes and line breaks, so skip
+        // words with a backslash, and look for the words of a phrase one by one. Quotation marks, which JSON
+        // escapes as well, are in no word.
         buffer.clear();
         if json.is_ascii() {
             buffer.push_str(json);
