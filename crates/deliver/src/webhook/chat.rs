@@ -83,8 +83,9 @@ fn host_length(text: &str) -> usize {
     if has_labels && end < 254 { host.len() } else { 0 }
 }
 
-/// The length of the web address at the beginning of the text; 0 if there is none. It has a scheme, a host
-/// with a dot, and only characters that do not format text, except for those that are frequent in paths.
+/// The length of the web address at the beginning of the text; 0 if there is none. The address has a scheme
+/// and a host with a dot. It ends before characters that format text, except for `_`, `~`, `#`, `=` and `+`,
+/// which are frequent in paths.
 fn url_length(text: &str) -> usize {
     let is_scheme =
         |scheme: &&str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));

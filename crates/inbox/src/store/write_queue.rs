@@ -310,7 +310,7 @@ impl WriteQueue {
         // Log after releasing the lock: another thread may hold standard error while it waits for this lock.
         match (before, failure) {
             (None, Some(error)) => {
-                tracing::error!(%error, "cannot write to the inbox, so forms and other changes fail; will retry every second");
+                tracing::error!(%error, "cannot write to the inbox, so submissions and other changes are refused; will retry every second");
             }
             (Some(_), None) => tracing::info!("the inbox can be written to again"),
             _ => {}

@@ -60,12 +60,11 @@ impl SearchText {
 
     /// Whether each word is in a field or in `notes`, which may be several notes joined by spaces.
     pub fn are_in(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
-        self.are_in_folded(fields, &single_spaced(folded(notes)).collect::<String>())
+        self.are_in_folded(fields, &comparable(notes))
     }
 
     fn are_in_folded(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
-        let comparable = |value: &FieldValue| single_spaced(fold(&value.display()).chars()).collect();
-        let texts: Vec<String> = fields.iter().map(|(_, value)| comparable(value)).collect();
+        let texts: Vec<String> = fields.iter().map(|(_, value)| comparable(&value.display())).collect();
         self.words.iter().all(|word| notes.contains(word) || texts.iter().any(|text| text.contains(word)))
     }
 
@@ -87,13 +86,18 @@ impl SearchText {
         } else {
             buffer.push_str(&fold(json));
         }
-        let notes: String = single_spaced(fold(notes).chars()).collect();
+        let notes = comparable(notes);
         let is_missing = |word: &str| !word.contains('\\') && !buffer.contains(word) && !notes.contains(word);
         if self.words.iter().flat_map(|word| word.split(' ')).any(is_missing) {
             return Ok(false);
         }
         Ok(self.are_in_folded(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, &notes))
     }
+}
+
+/// The text in the form of [`fold`], with a space for each run of white space.
+fn comparable(text: &str) -> String {
+    single_spaced(fold(text).chars()).collect()
 }
 
 /// Replaces each run of white space with a space.
