@@ -367,6 +367,20 @@ const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) 
     (BrotliQuality::Q6, BrotliQuality::Q11)
 };
 
+/// The level of gzip for [`Effort::Quick`].
+const QUICK_GZIP_LEVEL: u32 = 7;
+
+/// The number of bytes by which gzip with [`Effort::Quick`] is longer if `bytes` follows `context`, whose last
+/// 32 KiB count.
+pub(super) fn gzip_size_after(context: &[u8], bytes: &[u8]) -> usize {
+    let mut encoder = flate2::Compress::new(flate2::Compression::new(QUICK_GZIP_LEVEL), false);
+    // Incompressible text becomes stored blocks, each with a header of five bytes.
+    let mut output = Vec::with_capacity(bytes.len() + bytes.len() / 1_000 + 64);
+    let known = if context.is_empty() { Ok(0) } else { encoder.set_dictionary(context) };
+    let end = known.and_then(|_| encoder.compress_vec(bytes, &mut output, flate2::FlushCompress::Finish));
+    if matches!(end, Ok(flate2::Status::StreamEnd)) { output.len() } else { bytes.len() }
+}
+
 /// Compresses `bytes`. `None` for identity, or if the encoder fails, which cannot happen when it writes to
 /// memory.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
@@ -377,7 +391,7 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
     match encoding {
         Encoding::Identity => None,
         Encoding::Gzip => {
-            let level = flate2::Compression::new(if is_quick { 7 } else { 9 });
+            let level = flate2::Compression::new(if is_quick { QUICK_GZIP_LEVEL } else { 9 });
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
             encoder.write_all(bytes).ok()?;
             encoder.finish().ok()

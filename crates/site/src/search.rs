@@ -10,16 +10,16 @@ mod entry;
 mod text;
 mod words;
 
+use std::hash::BuildHasher as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blake3::Hash;
 use entry::{Detail, write_entry, write_title};
 use text::PageText;
 use words::WordHash;
 
 pub(super) use self::entry::SearchDocument;
-use super::file::{Blob, Effort, encode};
+use super::file::{Blob, Effort, encode, gzip_size_after};
 use super::markdown::BodyFacts;
 use super::negotiate::Encoding;
 use frontdesk_process::maps::{HashMap, HashSet};
@@ -46,8 +46,8 @@ pub(super) struct SearchCache {
     pages: Vec<IndexedPage>,
     /// The number of pages that contain each word.
     frequencies: HashMap<WordHash, u32>,
-    /// The compressed sizes of parts of the index, by the hash of their text.
-    sizes: HashMap<Hash, usize>,
+    /// The compressed sizes of chunks of the index, by the hash of their text and of the text before it.
+    sizes: HashMap<u64, usize>,
     index: Option<Blob>,
 }
 
@@ -177,7 +177,8 @@ impl SearchCache {
         // An estimate of the largest uncompressed index that is small enough after compression.
         let mut most = limit.saturating_mul(MAX_RATIO);
         let mut tried = Vec::new();
-        let mut sizes = HashMap::default();
+        // With the same hasher, so that hashes stay the same.
+        let mut sizes = HashMap::with_hasher(self.sizes.hasher().clone());
         let mut found = None;
         for (level, detail) in levels_of_detail().enumerate() {
             let add = |sum: usize, page: &IndexedPage| sum.saturating_add(page.length.min(detail.text));
@@ -185,7 +186,7 @@ impl SearchCache {
                 continue;
             }
             tried.push(level);
-            if chunks.len() > 2 * SAMPLE_DISTANCE {
+            if chunks.len() > MAX_UNSAMPLED {
                 self.write_entries(level, detail, &samples, documents, texts);
                 let (length, size) = self.measure(level, &samples, &mut sizes);
                 let estimate = size * chunks.len() / samples.len();
@@ -243,17 +244,27 @@ impl SearchCache {
         &self,
         level: usize,
         chunks: &[Range<usize>],
-        sizes: &mut HashMap<Hash, usize>,
+        sizes: &mut HashMap<u64, usize>,
     ) -> (usize, usize) {
-        let chunks = in_parallel(chunks, |chunk| {
-            let entries = self.pages[chunk.clone()].iter().filter_map(|page| page.entry(level));
-            let text = entries.map(Arc::as_ref).collect::<Vec<_>>().join(",");
-            let hash = blake3::hash(text.as_bytes());
-            let size = self.sizes.get(&hash).copied().unwrap_or_else(|| compressed_size(&text));
-            (text.len(), hash, size)
+        let mut text = String::new();
+        let mut ranges = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let start = text.len();
+            for entry in self.pages[chunk.clone()].iter().filter_map(|page| page.entry(level)) {
+                text.push_str(entry);
+                text.push(',');
+            }
+            ranges.push(start..text.len());
+        }
+        let text = text.as_bytes();
+        let measured = in_parallel(&ranges, |range| {
+            let parts = (&text[range.start.saturating_sub(CONTEXT_BYTES)..range.start], &text[range.clone()]);
+            let hash = self.sizes.hasher().hash_one(parts);
+            let known = self.sizes.get(&hash).copied();
+            (hash, known.unwrap_or_else(|| gzip_size_after(parts.0, parts.1)))
         });
-        sizes.extend(chunks.iter().map(|(_, hash, size)| (*hash, *size)));
-        chunks.iter().fold((0, 0), |sum, (length, _, size)| (sum.0 + length, sum.1 + size))
+        sizes.extend(measured.iter().copied());
+        (text.len(), measured.iter().map(|(_, size)| size).sum())
     }
 
     /// The words of a page without common ones, those on the fewest pages first.
@@ -299,12 +310,18 @@ fn is_common(frequency: u32, pages: usize) -> bool {
 }
 
 /// The compressed size of an index is measured as the sum of the sizes of chunks of this many pages, so that
-/// a reload compresses only the chunks with changed pages. Smaller chunks would compress less well.
-const CHUNK_PAGES: usize = 128;
+/// a reload compresses only a few chunks.
+const CHUNK_PAGES: usize = 16;
+
+/// A chunk is compressed with this many bytes of the text before it as its context, because text repeats what
+/// stands near it. Of real pages, the sum is 1 to 5 % above the size of the index.
+const CONTEXT_BYTES: usize = 16 << 10;
 
 /// The compressed size of a large index is first estimated from every fourth chunk, which takes 6 % off the
 /// first load of 2,000 pages.
 const SAMPLE_DISTANCE: usize = 4;
+/// An index with at most this many chunks is measured whole.
+const MAX_UNSAMPLED: usize = 64;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.
 fn max_bytes(pages: usize) -> usize {
