@@ -41,9 +41,9 @@ impl<I, O> Default for MemoMap<I, O> {
 }
 
 impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
-    /// The results for all items, in their order, computed in parallel and counted as pages by [`progress`].
-    /// A known result is reused if its inputs are equal. `inputs` and `compute` also receive the last result
-    /// for the item's key, with its inputs.
+    /// The results for all items, in their order, counted as pages by [`progress`]. A known result is reused if
+    /// its inputs are equal; the others are computed in parallel. `inputs` and `compute` also receive the last
+    /// result for the item's key, with its inputs.
     ///
     /// Keeps the results. An error removes the last result for its key. If items have the same key, keeps the
     /// last one's result.
@@ -51,30 +51,41 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         &mut self,
         items: &[T],
         key: impl Fn(&T) -> &str + Sync,
-        inputs: impl Fn(&T, Option<&(I, O)>) -> I + Sync,
+        inputs: impl Fn(&T, Option<&(I, O)>) -> I,
         compute: impl Fn(&T, &I, Option<&O>) -> Result<O, E> + Sync,
     ) -> Vec<Result<O, E>> {
         progress::begin("pages", items.len() as u64);
-        let results = in_parallel(items, |item| {
-            progress::advance(1);
-            let last = self.0.get(key(item));
-            let inputs = inputs(item, last);
-            let output = match last {
-                Some((known, output)) if *known == inputs => Ok(output.clone()),
-                last => compute(item, &inputs, last.map(|(_, output)| output)),
-            };
-            (inputs, output)
-        });
         let mut outputs = Vec::with_capacity(items.len());
-        for (item, (inputs, output)) in items.iter().zip(results) {
-            match (&output, self.0.get_mut(key(item))) {
-                (Ok(output), Some(last)) => *last = (inputs, output.clone()),
-                (Ok(output), None) => drop(self.0.insert(key(item).to_owned(), (inputs, output.clone()))),
-                (Err(_), _) => drop(self.0.remove(key(item))),
-            }
-            outputs.push(output);
+        let mut new = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let last = self.0.get_mut(key(item));
+            let inputs = inputs(item, last.as_deref());
+            outputs.push(match last {
+                Some(last) if last.0 == inputs => {
+                    progress::advance(1);
+                    last.0 = inputs;
+                    Some(Ok(last.1.clone()))
+                }
+                _ => {
+                    new.push((at, inputs));
+                    None
+                }
+            });
         }
-        outputs
+        let computed = in_parallel(&new, |(at, inputs)| {
+            progress::advance(1);
+            let item = &items[*at];
+            compute(item, inputs, self.0.get(key(item)).map(|(_, output)| output))
+        });
+        for ((at, inputs), output) in new.into_iter().zip(computed) {
+            let key = key(&items[at]);
+            match &output {
+                Ok(output) => drop(self.0.insert(key.to_owned(), (inputs, output.clone()))),
+                Err(_) => drop(self.0.remove(key)),
+            }
+            outputs[at] = Some(output);
+        }
+        outputs.into_iter().flatten().collect()
     }
 
     /// Forgets the results for all other keys, unless there are at most as many results as keys: then a few

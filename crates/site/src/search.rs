@@ -257,14 +257,16 @@ impl SearchCache {
             ranges.push(start..text.len());
         }
         let text = text.as_bytes();
-        let measured = in_parallel(&ranges, |range| {
-            let parts = (&text[range.start.saturating_sub(CONTEXT_BYTES)..range.start], &text[range.clone()]);
-            let hash = self.sizes.hasher().hash_one(parts);
-            let known = self.sizes.get(&hash).copied();
-            (hash, known.unwrap_or_else(|| gzip_size_after(parts.0, parts.1)))
-        });
-        sizes.extend(measured.iter().copied());
-        (text.len(), measured.iter().map(|(_, size)| size).sum())
+        let parts: Vec<(&[u8], &[u8])> = ranges
+            .into_iter()
+            .map(|range| (&text[range.start.saturating_sub(CONTEXT_BYTES)..range.start], &text[range]))
+            .collect();
+        let hashes: Vec<u64> = parts.iter().map(|part| self.sizes.hasher().hash_one(part)).collect();
+        let known = hashes.iter().filter_map(|hash| Some((*hash, *self.sizes.get(hash)?)));
+        sizes.extend(known);
+        let new: Vec<_> = hashes.iter().zip(&parts).filter(|(hash, _)| !sizes.contains_key(hash)).collect();
+        sizes.extend(in_parallel(&new, |(hash, part)| (**hash, gzip_size_after(part.0, part.1))));
+        (text.len(), hashes.iter().filter_map(|hash| sizes.get(hash)).sum())
     }
 
     /// The words of a page without common ones, those on the fewest pages first.
