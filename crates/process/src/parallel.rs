@@ -49,3 +49,28 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     }
     results.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        for count in [0, 1, 2, 127, 128, 129, 1_000] {
+            let items: Vec<usize> = (0..count).collect();
+            assert_eq!(
+                in_parallel(&items, |item| item * 2),
+                items.iter().map(|item| item * 2).collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn a_panic_of_any_item_becomes_one_of_the_caller() {
+        let items: Vec<usize> = (0..1_000).collect();
+        for bad in [0, 1, 998, 999] {
+            let work = |item: &usize| assert_ne!(*item, bad, "the bad item");
+            assert!(panics::capture(|| in_parallel(&items, work)).is_err(), "{bad}");
+        }
+    }
+}
