@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use frontdesk_site::negotiate::{Codings, Encoding, Media, choose};
+use frontdesk_negotiate::{Codings, Encoding, Media, choose};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

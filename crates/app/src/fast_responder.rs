@@ -17,8 +17,8 @@ use frontdesk_http::{
     FieldLines, FileBody, PlainRequest, PlainResponse, RequestContext, RequestId, ResponseBody, Scheme,
     X_REQUEST_ID,
 };
+use frontdesk_negotiate::{self as negotiate, Codings, Media};
 use frontdesk_site::file::EncodedBody;
-use frontdesk_site::negotiate::{self, Codings, Media};
 use frontdesk_site::path;
 
 impl PublicSite {

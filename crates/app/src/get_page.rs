@@ -20,8 +20,8 @@ use super::response::{
 };
 use super::selected_representation::{ResponseKind, Selection};
 use frontdesk_http::is_prefetch;
+use frontdesk_negotiate::{self as negotiate, Codings, Media};
 use frontdesk_site::file::{EncodedBody, File};
-use frontdesk_site::negotiate::{self, Codings, Media};
 use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry};
 
 /// The path prefix of the API endpoints. An unknown path below it gets a JSON 404, like their own errors.
@@ -389,8 +389,8 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use frontdesk_negotiate::Encoding;
     use frontdesk_site::file::Cache;
-    use frontdesk_site::negotiate::Encoding;
 
     #[tokio::test]
     async fn a_response_shares_the_bytes_of_the_file() {

@@ -8,8 +8,8 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap};
 use super::get_page::{RequestPreferences, field_values};
 use super::parse_cache::ParseCache;
 use super::range::ByteRange;
+use frontdesk_negotiate::{self as negotiate, Codings, Media};
 use frontdesk_site::file::EncodedBody;
-use frontdesk_site::negotiate::{self, Codings, Media};
 
 /// Parsed values of `Accept` and `Accept-Encoding`, which all connections of a worker share.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, HeaderMap, HeaderValu
 
 use super::get_page::{API, choose};
 use super::response::{HttpResponse, add_security_headers, bad_request};
-use frontdesk_site::negotiate::{Encoding, Media};
+use frontdesk_negotiate::{Encoding, Media};
 use frontdesk_site::{CONFIRM_PATH, File, Site, SiteEntry, path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use http::{Response, StatusCode};
 
 use super::response::{HttpResponse, file_unavailable};
 use frontdesk_http::{CROSS_ORIGIN_RESOURCE_POLICY, FileBody, JoinedBody, ResponseBody};
+use frontdesk_negotiate::{Codings, Encoding};
 use frontdesk_site::disk_file::DiskFileChanged;
 use frontdesk_site::file::{CACHE_SLOTS, EncodedBody, File};
-use frontdesk_site::negotiate::{Codings, Encoding};
 
 /// Capacity for all headers of a response; without it, the map would be reallocated several times.
 const HEADER_CAPACITY: usize = 16;

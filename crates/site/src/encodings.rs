@@ -16,7 +16,7 @@ use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
 use super::file::{Effort, Encoded, File, encode};
-use super::negotiate::Encoding;
+use frontdesk_negotiate::Encoding;
 use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
 /// The cache in a folder. Damaged and foreign files count as missing. `Site::strengthen` creates missing

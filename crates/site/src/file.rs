@@ -8,7 +8,7 @@ use bytes::Bytes;
 use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
 use http::{HeaderName, HeaderValue};
 
-use super::negotiate::Encoding;
+use frontdesk_negotiate::Encoding;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_publish::disk_file::DiskFile;
 use frontdesk_publish::media_type::media_type;

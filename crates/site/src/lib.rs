@@ -1,8 +1,7 @@
 //! Loads a site from a folder into memory and renders it once, so that requests need no further rendering.
 //!
-//! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation;
-//! [`mod@file`] holds the bytes that the server sends. [`Site::insert_page`] adds pages that do not come from
-//! Markdown.
+//! In reading order: [`load()`] turns a folder into a [`Site`]; [`mod@file`] holds the bytes that the server
+//! sends. [`Site::insert_page`] adds pages that do not come from Markdown.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
@@ -67,7 +66,6 @@ mod content_signals;
 mod encodings;
 pub mod file;
 mod live_reload;
-pub mod negotiate;
 pub mod path;
 mod path_registry;
 pub mod resources;

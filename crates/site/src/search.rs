@@ -21,7 +21,7 @@ use words::WordHash;
 pub(super) use self::entry::SearchDocument;
 use super::file::{Blob, Effort, encode, gzip_size_after};
 use super::markdown::BodyFacts;
-use super::negotiate::Encoding;
+use frontdesk_negotiate::Encoding;
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::parallel::in_parallel;
 

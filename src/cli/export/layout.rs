@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use bytes::Bytes;
 
 use frontdesk_app::response_recorder::{Description, EncodedResponses, RecordedResponse, UrlResponses};
+use frontdesk_negotiate::Encoding;
 use frontdesk_site::file::fingerprint;
-use frontdesk_site::negotiate::Encoding;
 use frontdesk_site::path;
 
 /// Maximum length, in bytes, of a file or folder name on common file systems.

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::nginx_map::NginxMap;
-use frontdesk_site::negotiate::{self, Encoding, Media};
+use frontdesk_negotiate::{self as negotiate, Encoding, Media};
 
 /// Maximum length, in bytes, of a field value that is evaluated. Real clients send shorter values; a longer,
 /// crafted one can take more than a millisecond.
