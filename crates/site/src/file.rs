@@ -370,8 +370,8 @@ const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) 
 /// The level of gzip for [`Effort::Quick`].
 const QUICK_GZIP_LEVEL: u32 = 7;
 
-/// The number of bytes by which gzip with [`Effort::Quick`] is longer if `bytes` follows `context`, whose last
-/// 32 KiB count.
+/// The number of bytes by which the output of gzip with [`Effort::Quick`] grows if `bytes` follow `context`,
+/// whose last 32 KiB count.
 pub(super) fn gzip_size_after(context: &[u8], bytes: &[u8]) -> usize {
     let mut encoder = flate2::Compress::new(flate2::Compression::new(QUICK_GZIP_LEVEL), false);
     // Incompressible text becomes stored blocks, each with a header of five bytes.
