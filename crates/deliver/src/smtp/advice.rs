@@ -1,5 +1,6 @@
 //! Advice on which options of a mail channel to change, derived from the error of an SMTP session.
 
+use super::enhanced_code::concerns_account;
 use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpOptions, SmtpTls, is_this_machine};
 
@@ -12,6 +13,9 @@ impl SmtpOptions {
             SmtpErrorKind::Silence(_) => "",
         };
         Some(match (phase, kind) {
+            (_, SmtpErrorKind::Refusal(..)) if concerns_account(said) => {
+                "Check `from`: the account may not send as it. The mail provider may have limited the account."
+            }
             // 530 also means that the server requires TLS (RFC 3207 §4).
             (_, SmtpErrorKind::Refusal(530, _)) if said.to_ascii_uppercase().contains("STARTTLS") => {
                 "The mail server requires TLS: remove `tls = \"none\"`."
@@ -109,6 +113,7 @@ mod tests {
                 "The mail server requires TLS",
             ),
             ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
+            ("mail.example.com", Message, refused(550, "5.7.60 SMTP; no"), "Check `from`: the account"),
         ] {
             let options = SmtpOptions { host: host.to_owned(), tls: SmtpTls::StartTls, ..bare_options() };
             let error = SmtpError::new(phase, kind);

@@ -7,21 +7,36 @@ use frontdesk_inbox::submission::outcome::Cause;
 /// 5.4.5 when a daily quota is exhausted (Gmail).
 pub(super) fn cause_of_refusal(text: &str) -> Cause {
     match enhanced_code(text) {
-        // The mailbox is disabled; there is a problem with the network, routing, congestion or a quota; or
-        // Exchange Online's daily recipient limit or tenant threshold is exceeded.
-        Some((2, 1) | (4, _) | (1, 90) | (7, 705)) => Cause::Channel,
+        _ if concerns_account(text) => Cause::Channel,
+        // The mailbox is disabled; or there is a problem with the network, routing, congestion or a quota.
+        Some((_, 2, 1) | (_, 4, _)) => Cause::Channel,
         // The mailbox or the system is full, or does not accept messages. This may depend on the message's
         // size.
-        Some((2, 2) | (3, 1 | 2 | 5)) => Cause::Unclear,
+        Some((_, 2, 2) | (_, 3, 1 | 2 | 5)) => Cause::Unclear,
+        Some((4, ..)) => Cause::Deferred,
         _ => Cause::Refused,
     }
 }
 
-/// The subject and the detail of the enhanced status code with which a negative reply begins. `None` if it
-/// does not begin with one of class 4 or 5.
-pub(super) fn enhanced_code(text: &str) -> Option<(u16, u16)> {
+/// Whether the reply is about the sender or its account, not about the message or its recipients. The codes
+/// are those of Exchange Online: 5.1.8 (the account is blocked), 5.2.252 and 5.7.60 (it may not send as
+/// this sender), 5.1.90, 5.7.705 and 5.7.708 (a limit of the account or its organization), and 5.7.750 (the
+/// sender's domain is not registered).
+pub(super) fn concerns_account(text: &str) -> bool {
+    matches!(enhanced_code(text), Some((_, 1, 8 | 90) | (_, 2, 252) | (_, 7, 60 | 705 | 708 | 750)))
+}
+
+/// Whether a refusal is temporary: by its reply code (RFC 5321) or, although the code is 5xx, by the class of
+/// its enhanced status code.
+pub(super) fn is_temporary(code: u16, text: &str) -> bool {
+    code < 500 || matches!(enhanced_code(text), Some((4, ..)))
+}
+
+/// The class, the subject and the detail of the enhanced status code with which a negative reply begins.
+/// `None` if it does not begin with one of class 4 or 5.
+pub(super) fn enhanced_code(text: &str) -> Option<(u16, u16, u16)> {
     let code = text.split_whitespace().next()?;
     let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
     let (class, subject, detail) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    (matches!(class, 4 | 5) && numbers.next().is_none()).then_some((subject, detail))
+    (matches!(class, 4 | 5) && numbers.next().is_none()).then_some((class, subject, detail))
 }

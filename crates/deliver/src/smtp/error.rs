@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::enhanced_code::{cause_of_refusal, enhanced_code};
+use super::enhanced_code::{cause_of_refusal, concerns_account, enhanced_code, is_temporary};
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::submission::named_enum;
 use frontdesk_inbox::submission::outcome::{Cause, Outcome, Recipients};
@@ -74,6 +74,12 @@ pub struct RefusedRecipient {
     pub text: String,
 }
 
+impl RefusedRecipient {
+    fn is_temporary(&self) -> bool {
+        is_temporary(self.code, &self.text)
+    }
+}
+
 impl SmtpError {
     pub fn new(phase: SmtpPhase, kind: SmtpErrorKind) -> SmtpError {
         SmtpError { phase, kind, is_cut_off: false, recipients: Vec::new() }
@@ -90,7 +96,7 @@ impl SmtpError {
     /// The error for a message whose recipients were all refused. Quotes a temporary refusal rather than a
     /// final one, so that the message is retried if any recipient may be accepted later.
     pub fn refused_recipients(refused: Vec<RefusedRecipient>) -> SmtpError {
-        let reply = refused.iter().find(|recipient| recipient.code < 500).or(refused.first());
+        let reply = refused.iter().find(|recipient| recipient.is_temporary()).or(refused.first());
         let (code, text) = reply.map_or((550, String::new()), |reply| (reply.code, reply.text.clone()));
         let recipients = refused.into_iter().map(|recipient| recipient.address).collect();
         SmtpError { recipients, ..SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) }
@@ -104,6 +110,9 @@ impl SmtpError {
             (SmtpPhase::Content, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
             // Greylisting, a rate limit, a busy mailbox: the server may accept the next message.
             (_, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Deferred,
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) if is_temporary(*code, text) => {
+                Cause::Deferred
+            }
             (SmtpPhase::Message, SmtpErrorKind::Refusal(500..=599, text)) => cause_of_refusal(text),
             _ => Cause::Channel,
         }
@@ -113,12 +122,12 @@ impl SmtpError {
     /// recipient does not count against the channel.
     fn cause_for_visitor(&self) -> Cause {
         match (self.phase, &self.kind) {
-            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, text)) => match enhanced_code(text) {
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) => match enhanced_code(text) {
+                _ if is_temporary(*code, text) || concerns_account(text) => Cause::Notification,
                 // The cause is a policy, such as one against relaying, or a limit, but not the mailbox.
-                Some((3.., _)) => Cause::Notification,
+                Some((_, 3.., _)) => Cause::Notification,
                 _ => Cause::Refused,
             },
-            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Notification,
             _ => self.cause(),
         }
     }
@@ -163,7 +172,7 @@ impl SmtpError {
 /// The outcome of a message that the server has accepted for some recipients and not for others. `reached`
 /// are the recipients that have it. A temporary refusal is retried; if all are final, the delivery is parked.
 pub fn partial_outcome(answer: &str, refused: &[RefusedRecipient], reached: Vec<String>) -> Outcome {
-    let is_temporary = refused.iter().any(|recipient| recipient.code < 500);
+    let is_temporary = refused.iter().any(RefusedRecipient::is_temporary);
     let cause = if is_temporary { Cause::Notification } else { Cause::Refused };
     let addresses: Vec<&str> = refused.iter().map(|recipient| recipient.address.as_str()).collect();
     let first = refused.first().map(|first| format!("{} {}", first.code, reply_text(&first.text)));
@@ -195,6 +204,8 @@ mod tests {
             ("5.7.1 relaying denied", Cause::Notification),
             ("5.4.5 daily quota exceeded", Cause::Notification),
             ("5.7 odd", Cause::Refused),
+            ("4.2.1 try later", Cause::Notification),
+            ("5.1.8 bad outbound sender", Cause::Notification),
         ] {
             let error = SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(550, text.to_owned()));
             assert_eq!(error.cause_for_visitor(), cause, "{text}");
@@ -237,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn full_mailboxes_and_exhausted_quotas_count_against_the_channel() {
+    fn full_mailboxes_quotas_and_accounts_count_against_the_channel() {
         let cause = |text: &str| {
             SmtpError::new(SmtpPhase::Message, SmtpErrorKind::Refusal(550, text.to_owned())).cause()
         };
@@ -247,11 +258,19 @@ mod tests {
             "5.2.1 disabled",
             "5.1.90 Your message can't be sent",
             "5.7.705",
+            "5.7.708 traffic is not accepted",
+            "5.7.750",
+            "5.7.60 SMTP; Client does not have permissions to send as this sender",
+            "5.2.252 SendAsDenied; desk@example.com",
+            "5.1.8 Access denied, bad outbound sender",
         ] {
             assert_eq!(cause(text), Cause::Channel, "{text}");
         }
         for text in ["5.2.2 mailbox full", "5.3.1 no space", "5.3.2"] {
             assert_eq!(cause(text), Cause::Unclear, "{text}");
+        }
+        for text in ["4.7.1 try again later", "4.1.1", "4.3.0"] {
+            assert_eq!(cause(text), Cause::Deferred, "{text}");
         }
         for text in [
             "",

@@ -286,6 +286,7 @@ async fn a_refused_recipient_does_not_stop_the_others() {
     for (reply, cause) in [
         ("550 5.1.1 no such mailbox", Cause::Refused),
         ("452 4.2.2 full", Cause::Notification),
+        ("550 4.7.1 Greylisted", Cause::Notification),
         // Too many recipients (RFC 5321 §4.5.3.1.10).
         ("552 too many recipients", Cause::Notification),
     ] {
