@@ -85,6 +85,7 @@ fn notice(payload: &str) -> Notification {
         id: uuid::Uuid::now_v7(),
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
+        dated_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
         definition: None,
         title: format!("Contact: {payload}"),

@@ -128,6 +128,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
         id: run,
         topic: Topic::Canary,
         created_at: now,
+        dated_at: now,
         form: None,
         definition: None,
         is_suspicious: false,

@@ -349,6 +349,7 @@ fn inbox_notification(
         id: uuid::Builder::from_random_bytes(id).into_uuid(),
         topic,
         created_at: now,
+        dated_at: now,
         form: None,
         definition: None,
         is_suspicious: false,

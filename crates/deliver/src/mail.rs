@@ -158,7 +158,7 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     let mut bytes = Vec::new();
     message
         .header("Subject", unstructured_header(&subject_line(&notice.title)))
-        .date(Date::new(notice.created_at.as_second()))
+        .date(Date::new(notice.dated_at.as_second()))
         .message_id(MessageId::new(message_id(notice, addresses.domain())))
         .header("Auto-Submitted", Raw::new("auto-generated"))
         .header("X-Frontdesk-Id", Raw::new(notice.id.to_string()))

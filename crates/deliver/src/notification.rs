@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{FieldValue, Form, LeadSource};
+use frontdesk_inbox::submission::delivery::Claimed;
 use frontdesk_inbox::submission::{Submission, named_enum};
 use frontdesk_screening::verdict::Signal;
 
@@ -43,6 +44,8 @@ pub struct Notification {
     pub topic: Topic,
     /// When the submission was received or, for other topics, when the notification was created.
     pub created_at: Timestamp,
+    /// The date of the mail: when it was sent for the first time.
+    pub dated_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,
     /// The definition that the submission was sent with; see [`Submission::definition`].
@@ -81,6 +84,7 @@ impl Notification {
             id: submission.id,
             topic: Topic::Submission,
             created_at: submission.received_at,
+            dated_at: submission.received_at,
             form: Some(form.clone()),
             definition: submission.definition,
             is_suspicious,
@@ -89,6 +93,15 @@ impl Notification {
             fields: submission.fields.clone(),
             lead: submission.lead.clone(),
             may_be_there: false,
+        }
+    }
+
+    /// The notification that an attempt sends.
+    pub fn from_claimed(claimed: &Claimed) -> Notification {
+        Notification {
+            dated_at: claimed.dated_at,
+            may_be_there: claimed.lease.number > 1,
+            ..Notification::from_submission(&claimed.submission)
         }
     }
 

@@ -21,6 +21,7 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
         id: Uuid::now_v7(),
         topic: Topic::Test,
         created_at: now,
+        dated_at: now,
         form: None,
         definition: None,
         title: "Test message from frontdesk".to_owned(),

@@ -1,6 +1,7 @@
 //! Composes and sends mails to visitors. They contain only the operator's text: nothing that the visitor sent
 //! except, as the recipient, the address.
 
+use jiff::Timestamp;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::address::Address;
 use mail_builder::headers::date::Date;
@@ -60,10 +61,10 @@ impl VisitorMailer {
         VisitorMailer { rule, texts, smtp: Smtp::new(smtp), link }
     }
 
-    /// Sends the mail to the address in a submission. `token` completes the link that confirms the address.
-    /// Refuses to send if the rule excludes the address, if a mail that asks for a confirmation has no token,
-    /// or if the form has no text.
-    pub async fn send(&self, submission: &Submission, token: Option<&str>) -> Outcome {
+    /// Sends the mail to the address in a submission, with the date `dated_at`. `token` completes the link
+    /// that confirms the address. Refuses to send if the rule excludes the address, if a mail that asks for a
+    /// confirmation has no token, or if the form has no text.
+    pub async fn send(&self, submission: &Submission, dated_at: Timestamp, token: Option<&str>) -> Outcome {
         // The rule may have changed since the mail was queued, so check the address again.
         let Some(email) = submission.email().filter(|email| self.rule.permits(email)) else {
             return Outcome::failed(Cause::Refused, "this address gets no mail");
@@ -76,20 +77,23 @@ impl VisitorMailer {
             return Outcome::failed(Cause::Refused, "the form has no such mail any more");
         };
         let addresses = from.for_recipient(email);
-        let message = self.compose(text, &addresses, submission, token);
+        let message = self.compose(text, &addresses, submission, dated_at, token);
         self.smtp.send_message(&addresses.from, &[email], &message, true).await
     }
 
-    /// Composes the message. All attempts produce the same bytes.
+    /// Composes the message.
     fn compose(
         &self,
         text: &MailText,
         addresses: &MailAddresses,
         submission: &Submission,
+        dated_at: Timestamp,
         token: Option<&str>,
     ) -> Vec<u8> {
         let MailText { subject, reply_to, text, html, .. } = text;
-        let day = submission.received_at.strftime("%Y-%m-%d").to_string();
+        // An entry that waits for its confirmation is held, and a repeat that renews the mail moves the hold.
+        let hold = submission.held.as_ref().filter(|_| token.is_some());
+        let day = hold.map_or(submission.received_at, |hold| hold.since).strftime("%Y-%m-%d").to_string();
         let link = token.map(|token| format!("{}{token}", self.link)).unwrap_or_default();
         // A token has no characters that are special in HTML.
         let fill = |text: &str| text.replace("{date}", &day).replace("{confirm_link}", &link);
@@ -108,7 +112,7 @@ impl VisitorMailer {
         let mut bytes = Vec::new();
         message
             .header("Subject", unstructured_header(&subject_line(&fill(subject))))
-            .date(Date::new(submission.received_at.as_second()))
+            .date(Date::new(dated_at.as_second()))
             .message_id(MessageId::new(format!("{}.{mail}{expiry}@{}", submission.id, addresses.domain())))
             // Programs must not reply to this mail (RFC 3834). The second header stops automatic replies of
             // Exchange.

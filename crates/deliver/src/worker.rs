@@ -632,14 +632,13 @@ async fn deliver_submission(
     seal: Option<(Recipient, Rc<Notify>)>,
     handover: Handover,
 ) -> FinishedAttempt {
-    let Claimed { lease, submission, failures, uncertain, reached, is_retry, link } = claimed;
-    let notice =
-        Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
+    let notice = Notification::from_claimed(&claimed);
+    let Claimed { lease, submission, failures, uncertain, reached, is_retry, link, dated_at } = claimed;
     let id = lease.submission;
     let send = panics::catch_async(Part::Delivery, async {
         panics::inject("delivery", &lease.channel);
         match &*channel {
-            Channel::Visitor(mailer) => mailer.send(&submission, link.as_deref()).await,
+            Channel::Visitor(mailer) => mailer.send(&submission, dated_at, link.as_deref()).await,
             Channel::Smtp(smtp) => smtp.send_except(&notice, &reached).await,
             channel => channel.send(&notice).await,
         }

@@ -437,6 +437,7 @@ fn claimed(n: u8, is_retry: bool) -> Claimed {
         failures: u32::from(is_retry),
         uncertain: 0,
         reached: Vec::new(),
+        dated_at: NOW,
         is_retry,
         link: None,
     }

@@ -11,8 +11,9 @@ use frontdesk_inbox::submission::Submission;
 
 #[test]
 fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
-    let message =
-        composed(&submission(&[("name", "Ada"), ("email", "ada@example.org"), ("message", "Hello.")]));
+    let fields = [("name", "Ada"), ("email", "ada@example.org"), ("message", "Hello.")];
+    let dated_at = "2027-01-08T09:00:00Z".parse().expect("a time");
+    let message = composed(&Notification { dated_at, ..submission(&fields) });
     let head = message.split("\r\n\r\n").next().expect("a head");
     let lines: Vec<&str> = head.lines().collect();
     assert_eq!(
@@ -22,7 +23,7 @@ fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
             "To: <team@example.com>, <\"the boss\"@[192.0.2.7]>",
             "Reply-To: <ada@example.org>",
             "Subject: Contact: Ada",
-            "Date: Fri, 20 Nov 2026 14:03:05 +0000",
+            "Date: Fri, 8 Jan 2027 09:00:00 +0000",
             "Message-ID: <01940000-0000-7000-8000-000000000001.submission@example.com>",
             "Auto-Submitted: auto-generated",
             "X-Frontdesk-Id: 01940000-0000-7000-8000-000000000001",

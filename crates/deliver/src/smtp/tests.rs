@@ -528,6 +528,7 @@ fn notice(message: &str) -> Notification {
         id: "01940000-0000-7000-8000-000000000001".parse().expect("an id"),
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
+        dated_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
         definition: None,
         title: format!("Contact: {message}"),

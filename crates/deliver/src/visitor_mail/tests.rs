@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::*;
 use crate::corpus;
 use crate::smtp::{SmtpDeadlines, SmtpTls};
-use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::visitor_mail::HourlyLimits;
+use frontdesk_inbox::submission::{Hold, Status};
 
 #[test]
 fn the_headers_name_the_operator_and_stop_automatic_replies() {
@@ -23,7 +23,7 @@ fn the_headers_name_the_operator_and_stop_automatic_replies() {
             "To: <ada@example.org>",
             "Reply-To: <hello@example.com>",
             "Subject: Thanks, it is 2026-11-20",
-            "Date: Fri, 20 Nov 2026 14:03:05 +0000",
+            "Date: Fri, 8 Jan 2027 09:00:00 +0000",
             "Message-ID: <01940000-0000-7000-8000-000000000001.acknowledgement@example.com>",
             "Auto-Submitted: auto-replied",
             "X-Auto-Response-Suppress: All",
@@ -33,6 +33,19 @@ fn the_headers_name_the_operator_and_stop_automatic_replies() {
     let message = MessageParser::default().parse(message.as_bytes()).expect("a message");
     assert_eq!(message.body_text(0).expect("a text"), "We read it on 2026-11-20.\r\n");
     assert_eq!(message.body_html(0).expect("a text"), "<p>We read it on 2026-11-20.</p>\r\n");
+}
+
+#[test]
+fn a_repeat_that_renews_the_link_has_the_day_of_the_repeat() {
+    let mailer = mailer();
+    let [(_, text, from)] = &mailer.texts[..] else { panic!("one text") };
+    let hold = Hold { since: now(), because: String::new() };
+    let entry = Submission { held: Some(hold), ..submission(&[("email", "ada@example.org")]) };
+    for (token, day) in [(Some("token"), "2027-01-08"), (None, "2026-11-20")] {
+        let bytes = mailer.compose(text, &from.for_recipient("ada@example.org"), &entry, now(), token);
+        let message = String::from_utf8(bytes).expect("it is ASCII");
+        assert!(message.contains(&format!("We read it on {day}.")), "{message}");
+    }
 }
 
 #[test]
@@ -50,7 +63,7 @@ async fn an_address_that_gets_no_mail_is_never_sent_to_the_server() {
     // Nothing listens on this port, so an attempt to connect would fail with another cause.
     for email in ["desk@example.com", "no-reply@example.org", "a@[127.0.0.1]", "a\r\nRCPT TO:<b@example.org>"]
     {
-        let outcome = mailer().send(&submission(&[("email", email)]), None).await;
+        let outcome = mailer().send(&submission(&[("email", email)]), Timestamp::UNIX_EPOCH, None).await;
         let Outcome::Failed(failure) = outcome else { panic!("{email}") };
         assert_eq!((failure.cause, failure.answer.as_str()), (Cause::Refused, "this address gets no mail"));
     }
@@ -92,7 +105,11 @@ fn composed(mailer: &VisitorMailer, fields: &[(&str, &str)]) -> String {
     let submission = submission(fields);
     let [(_, text, from)] = &mailer.texts[..] else { panic!("one text") };
     let addresses = from.for_recipient(submission.get("email").expect("an address"));
-    String::from_utf8(mailer.compose(text, &addresses, &submission, None)).expect("it is ASCII")
+    String::from_utf8(mailer.compose(text, &addresses, &submission, now(), None)).expect("it is ASCII")
+}
+
+fn now() -> Timestamp {
+    "2027-01-08T09:00:00Z".parse().expect("a time")
 }
 
 fn submission(fields: &[(&str, &str)]) -> Submission {

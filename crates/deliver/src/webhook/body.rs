@@ -303,6 +303,7 @@ pub(super) fn sample_notification(topic: Topic) -> Notification {
         id: Uuid::nil(),
         topic,
         created_at: Timestamp::UNIX_EPOCH,
+        dated_at: Timestamp::UNIX_EPOCH,
         form: is_submission.then(|| "contact".to_owned()),
         definition: is_submission.then_some(*CONTACT),
         is_suspicious: false,

@@ -400,6 +400,7 @@ fn notice() -> Notification {
         id: Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b),
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+        dated_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
         form: Some("waitlist".to_owned()),
         definition: None,
         title: "Waitlist: Ada".to_owned(),

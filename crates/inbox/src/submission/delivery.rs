@@ -198,6 +198,9 @@ pub struct Claimed {
     pub uncertain: u32,
     /// The recipients that have received the submission in an earlier attempt.
     pub reached: Vec<String>,
+    /// The date of a message: when this attempt began, or the earliest one of the last four days that may
+    /// have sent the same message.
+    pub dated_at: Timestamp,
     /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,
     /// The token of the link, if this is a mail that asks a visitor to confirm the address.

@@ -238,6 +238,7 @@ fn begin_attempt(
         Ok(submission) if submission.sealed.is_none() => {
             let (uncertain, recipients) = deliver::earlier_attempts(tx, &lease)?;
             return Ok(Some(Claimed {
+                dated_at: if number > 1 { deliver::message_date(tx, &lease, now)? } else { now },
                 lease,
                 submission,
                 failures: found.failures,

@@ -269,6 +269,18 @@ pub(super) fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Reci
     Ok((row.get("uncertain")?, recipients.unwrap_or_default()))
 }
 
+/// The date of the message that an attempt sends, which began at `now`: when the earliest attempt since the
+/// last delivered one began. Ignores attempts that are older than [`LONGEST_SERIES`], because mail servers
+/// refuse messages with a date far in the past.
+pub(super) fn message_date(tx: &dyn Sql, lease: &Lease, now: Timestamp) -> Result<Timestamp, StoreError> {
+    let first = "SELECT began_at FROM attempt WHERE submission = ?1 AND channel = ?2 AND began_at > ?3
+         AND number > coalesce((SELECT max(number) FROM attempt WHERE submission = ?1 AND channel = ?2 AND delivered = 1), 0)
+         ORDER BY number LIMIT 1";
+    let earliest = now.saturating_sub(LONGEST_SERIES).unwrap_or(now);
+    let first: Option<Timestamp> = tx.value(first, values![lease.submission, lease.channel, earliest])?;
+    Ok(first.map_or(now, |first| first.min(now)))
+}
+
 /// Adds the recipients that an attempt has reached to those that earlier attempts reached, and replaces the
 /// list of missing ones. Does nothing if the delivery is complete.
 fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Result<(), StoreError> {
@@ -387,6 +399,9 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
 /// When an outage ends, a failure that the content may have caused is forgiven only if the submission is
 /// younger than this, because a delivery that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
+
+/// The attempts of a queued delivery take about three days, and a tenth longer at most.
+const LONGEST_SERIES: Duration = Duration::from_hours(96);
 
 /// The duration in milliseconds, capped at `i64::MAX`.
 pub(crate) fn to_millis(duration: Duration) -> i64 {

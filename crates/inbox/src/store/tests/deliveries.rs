@@ -49,6 +49,23 @@ fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
 }
 
 #[test]
+fn a_message_has_the_date_of_its_first_attempt_of_the_last_days() {
+    const DAY: i64 = 24 * 60 * 60;
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    fixture.keep_new(&contact("Hello"));
+    for (now, next, date) in [
+        (10 * DAY, NextStep::RetryAt(at(11 * DAY)), 10 * DAY),
+        (11 * DAY, NextStep::RetryAt(at(13 * DAY)), 10 * DAY),
+        (13 * DAY, NextStep::RetryAt(at(30 * DAY)), 10 * DAY),
+        (30 * DAY, NextStep::Parked, 30 * DAY),
+    ] {
+        let claimed = fixture.claim("box", at(now));
+        assert_eq!(claimed[0].dated_at, at(date), "{now}");
+        fixture.record(&claimed[0], &failed(), next, at(now));
+    }
+}
+
+#[test]
 fn an_extended_lease_is_not_claimed_and_belongs_to_the_latest_attempt() {
     let fixture = Fixture::with_channels(&["box"], &[]);
     fixture.keep_new(&contact("Hello"));
