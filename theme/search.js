@@ -5,8 +5,16 @@
 
   // Folding: lower case without diacritics, vowel points of Hebrew and Arabic, and invisible characters.
   const MARKS =
-    /[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]|\p{DI}/gu;
-  const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ" };
+    /[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u093c\u09bc]|\p{DI}/gu;
+  const LETTERS = {
+    ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ", ک: "ك", ی: "ي", ى: "ي", ة: "ه",
+  };
+  // The value of a decimal digit: the number of digits before it in its script.
+  const digit = (c) => {
+    let value = 0;
+    while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(c.codePointAt() - value - 1))) value++;
+    return value;
+  };
   const fold = (text) =>
     text
       .normalize("NFKD")
@@ -14,7 +22,8 @@
       .normalize("NFC")
       .toLowerCase()
       .replace(MARKS, "")
-      .replace(/[ßæœøłđðþıς]/g, (c) => LETTERS[c]);
+      .replace(/[ßæœøłđðþıςکیىة]/g, (c) => LETTERS[c])
+      .replace(/(?!\d)\p{Nd}/gu, digit);
 
   // Scripts without spaces between words: any two neighboring characters are a term.
   const UNSPACED =

@@ -103,21 +103,26 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 /// (Unicode §3.13, D145), without diacritics (U+0300 to U+036F) and the vowel points and lengthening strokes
 /// of Hebrew and Arabic, and with compatible characters such as full-width letters replaced (NFKD). Letters
 /// that people write in two ways become the longer or the plain one: `ß` is `ss`, `ø` is `o`, and the dotless
-/// i of Turkish is `i`, because the language of a text is unknown. Omits invisible characters, such as soft
-/// hyphens and variation selectors.
+/// i of Turkish is `i`, because the language of a text is unknown. So do dashes, apostrophes, decimal digits, and
+/// the letters of Arabic and Persian that differ by keyboard. Omits invisible characters, such as soft hyphens
+/// and variation selectors, and the dots below letters of Devanagari and Bengali (nukta).
 pub fn fold(text: &str) -> String {
     let mut folded_text = String::with_capacity(text.len());
     let mut rest = text;
     // ASCII characters have no diacritics, so a run of them only needs lowercasing.
     while let Some(at) = rest.find(|c: char| !c.is_ascii()) {
         let (ascii, other) = rest.split_at(at);
-        folded_text.extend(ascii.chars().map(|c| c.to_ascii_lowercase()));
+        folded_text.extend(ascii.chars().map(fold_ascii));
         let (other, after) = other.split_at(other.find(|c: char| c.is_ascii()).unwrap_or(other.len()));
         folded_text.extend(folded(other));
         rest = after;
     }
-    folded_text.extend(rest.chars().map(|c| c.to_ascii_lowercase()));
+    folded_text.extend(rest.chars().map(fold_ascii));
     folded_text
+}
+
+const fn fold_ascii(c: char) -> char {
+    if c == '`' { '\'' } else { c.to_ascii_lowercase() }
 }
 
 /// Like [`fold`], but returns an iterator over the folded characters instead of a string.
@@ -125,9 +130,12 @@ pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     let is_letter = |c: &char| {
         !matches!(c,
             '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}'
-            | '\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}')
+            | '\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}'
+            | '\u{93c}' | '\u{9bc}')
     };
-    let plain = text.chars().filter(|c| !is_invisible(*c)).nfkd().filter(is_letter);
+    // NFKD would make a space of the acute accent, which keyboards write as an apostrophe.
+    let apostrophe = |c| if c == '\u{b4}' { '\'' } else { c };
+    let plain = text.chars().filter(|c| !is_invisible(*c)).map(apostrophe).nfkd().filter(is_letter);
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
 }
 
@@ -141,11 +149,35 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         'ł' => ('l', None),
         'đ' | 'ð' => ('d', None),
         'ı' => ('i', None),
-        // Phones and keyboards write different apostrophes: all become the ASCII one.
-        '\u{2018}' | '\u{2019}' | '\u{2bc}' => ('\'', None),
-        c => (c, None),
+        // Phones, keyboards and word processors write different apostrophes and dashes: all become the ASCII
+        // ones.
+        '`' | '\u{2018}' | '\u{2019}' | '\u{2bb}' | '\u{2bc}' | '\u{2032}' => ('\'', None),
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => ('-', None),
+        // The fraction slash, which NFKD makes of characters such as ½.
+        '\u{2044}' | '\u{2215}' => ('/', None),
+        // Persian and Arabic keyboards differ in kaf and yeh, and people write alef maqsura for yeh and heh
+        // for teh marbuta.
+        'ک' => ('ك', None),
+        'ی' | 'ى' => ('ي', None),
+        'ة' => ('ه', None),
+        c if c.is_ascii() => (c, None),
+        c => (ascii_digit(c).unwrap_or(c), None),
     };
     std::iter::once(first).chain(second)
+}
+
+/// The first of ten decimal digits (general category Nd) in each script of the Basic Multilingual Plane,
+/// except for ASCII. The pattern of [`FieldKind::Tel`](crate::FieldKind::Tel) has the same list.
+const ZEROS: &str = "\u{660}\u{6f0}\u{7c0}\u{966}\u{9e6}\u{a66}\u{ae6}\u{b66}\u{be6}\u{c66}\u{ce6}\u{d66}\u{de6}\
+    \u{e50}\u{ed0}\u{f20}\u{1040}\u{1090}\u{17e0}\u{1810}\u{1946}\u{19d0}\u{1a80}\u{1a90}\
+    \u{1b50}\u{1bb0}\u{1c40}\u{1c50}\u{a620}\u{a8d0}\u{a900}\u{a9d0}\u{a9f0}\u{aa50}\u{abf0}\
+    \u{ff10}";
+
+/// The ASCII digit with the value of a decimal digit of another script. `None` for other characters.
+pub(crate) fn ascii_digit(c: char) -> Option<char> {
+    let value = |zero: char| u32::from(c).checked_sub(zero.into()).filter(|value| *value < 10);
+    let value = ZEROS.chars().filter(|_| c.is_numeric()).find_map(value);
+    value.and_then(|value| char::from_digit(value, 10))
 }
 
 /// Escapes text for HTML elements and quoted attribute values.
@@ -379,6 +411,15 @@ mod tests {
             ("رَحْمٰن", "رحمن"),
             ("שָׁלוֹם", "שלום"),
             ("\u{fb2a}ל", "של"),
+            ("Wi\u{2011}Fi, e\u{2010}mail, 10–12", "wi-fi, e-mail, 10-12"),
+            ("\u{2212}5 \u{fe58} \u{fe63}", "-5 - -"),
+            ("O\u{b4}Neil O`Neil don\u{2032}t", "o'neil o'neil don't"),
+            ("O`NEIL", "o'neil"),
+            ("½", "1/2"),
+            ("٤٢ ۴۲ ४२", "42 42 42"),
+            ("کتاب یک", "كتاب يك"),
+            ("مستشفى مدرسة", "مستشفي مدرسه"),
+            ("क़लम \u{9dc}", "कलम \u{9a1}"),
         ] {
             assert!(fold(text).contains(&fold(part)), "{text} {part}");
             assert_eq!(fold(text), folded(text).collect::<String>(), "{text}");

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use crate::email::{Mailbox, with_ascii_domain};
-use crate::text::is_blank;
+use crate::text::{ascii_digit, is_blank};
 use crate::{Field, FieldKind};
 
 /// The largest integer that all JSON libraries represent exactly, 2^53 - 1.
@@ -252,13 +252,6 @@ pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
     is_written_so && text.parse::<Date>().is_ok() && text >= first && (last.is_empty() || text <= last)
 }
 
-/// The first of ten decimal digits (general category Nd) in each script of the Basic Multilingual Plane,
-/// except for ASCII. The pattern of [`FieldKind::Tel`] has the same list.
-const ZEROS: &str = "\u{660}\u{6f0}\u{7c0}\u{966}\u{9e6}\u{a66}\u{ae6}\u{b66}\u{be6}\u{c66}\u{ce6}\u{d66}\u{de6}\
-    \u{e50}\u{ed0}\u{f20}\u{1040}\u{1090}\u{17e0}\u{1810}\u{1946}\u{19d0}\u{1a80}\u{1a90}\
-    \u{1b50}\u{1bb0}\u{1c40}\u{1c50}\u{a620}\u{a8d0}\u{a900}\u{a9d0}\u{a9f0}\u{aa50}\u{abf0}\
-    \u{ff10}";
-
 /// The ASCII character that means the same in a telephone number, or else the character. Invisible characters
 /// become spaces: address books add them to numbers that people copy.
 fn to_ascii_in_number(c: char) -> char {
@@ -274,10 +267,7 @@ fn to_ascii_in_number(c: char) -> char {
         '）' => ')',
         '．' => '.',
         '／' => '/',
-        c => {
-            let value = |zero: char| u32::from(c).checked_sub(zero.into()).filter(|value| *value < 10);
-            ZEROS.chars().find_map(value).and_then(|value| char::from_digit(value, 10)).unwrap_or(c)
-        }
+        c => ascii_digit(c).unwrap_or(c),
     }
 }
 

@@ -80,7 +80,8 @@ impl SearchText {
         // words with a backslash, and look for the words of a phrase one by one. Quotation marks, which JSON
         // escapes as well, are in no word.
         buffer.clear();
-        if json.is_ascii() {
+        // The only ASCII characters that `fold` replaces are capital letters and the grave accent.
+        if json.is_ascii() && !json.contains('`') {
             buffer.push_str(json);
             buffer.make_ascii_lowercase();
         } else {
