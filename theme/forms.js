@@ -85,9 +85,12 @@
             : fill(problems[kind] ?? "invalid", { range: range(it), example: it.min || it.max || "2026-12-31" });
   };
 
-  // The address with its domain in ASCII: the server takes internationalized domains in Punycode only.
+  // The address with its domain in ASCII: the server takes internationalized domains in Punycode only. Drops
+  // spaces and invisible characters that people copy with an address.
   const asciiAddress = (text) => {
-    const [address, local, domain] = text.trim().match(/^(.*@)([^@]*)$/s) ?? [text.trim()];
+    const marks = /^[\s\p{DI}]+|[\s\p{DI}]+$|\p{DI}(?=.*@)/gsu;
+    const bare = text.replace(marks, "");
+    const [address, local, domain] = bare.match(/^(.*@)([^@]*)$/s) ?? [bare];
     if (!/[^\0-\x7f]/.test(domain ?? "") || /[\s\p{Cc}%/?#:\\]/u.test(domain)) return address;
     try {
       return local + new URL(`https://${domain}`).hostname;
@@ -242,7 +245,7 @@
         content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
           : kind === "consent" ? true
             : kind === "number" ? Number(value)
-              : kind === "email" ? asciiAddress(value)
+              : kind === "email" || /(^|_)e?mail$/i.test(name) ? asciiAddress(value)
                 : value;
       }
       return content;

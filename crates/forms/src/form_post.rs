@@ -5,6 +5,8 @@
 //! becomes a line feed, white space around an e-mail address is removed, and its internationalized domain
 //! becomes Punycode, as the forms' script does.
 
+use std::borrow::Cow;
+
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
@@ -12,6 +14,7 @@ use super::{Field, FieldKind, Form, LeadSource};
 use crate::email::with_ascii_domain;
 use crate::lead::lead_member;
 use crate::percent::{Encoded, pairs};
+use crate::text::{is_blank, is_invisible};
 
 /// The decoded fields of a form, not yet checked. Of several values for one field the last one counts, except
 /// for [`FieldKind::Choices`].
@@ -37,8 +40,8 @@ impl PostedForm {
     /// [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
-    /// honeypot and the source of the lead. Replaces CR LF with LF, trims e-mail addresses and converts their
-    /// domains to Punycode.
+    /// honeypot and the source of the lead. Replaces CR LF with LF. Removes blank and invisible characters
+    /// around e-mail addresses and invisible ones in their local parts. Converts their domains to Punycode.
     pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
         let named = pairs(body).filter(|(name, _)| name.decode_bytes() == b"_charset_").last();
@@ -74,7 +77,7 @@ impl PostedForm {
             if let Some(field) = form.field(&name) {
                 let value = decode(value).replace("\r\n", "\n");
                 let value = match field.kind {
-                    FieldKind::Email => with_ascii_domain(value.trim()).into_owned(),
+                    FieldKind::Email => with_ascii_domain(&without_marks(&value)).into_owned(),
                     _ => value,
                 };
                 let is_list = field.kind == FieldKind::Choices;
@@ -132,6 +135,18 @@ impl PostedForm {
     }
 }
 
+/// An e-mail address without the marks that people copy with it: blank and invisible characters at both ends,
+/// and invisible ones in the local part.
+fn without_marks(address: &str) -> Cow<'_, str> {
+    let address = address.trim_matches(is_blank);
+    match address.rsplit_once('@') {
+        Some((local, domain)) if local.contains(is_invisible) => {
+            format!("{}@{domain}", local.replace(is_invisible, "")).into()
+        }
+        _ => address.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -148,6 +163,9 @@ mod tests {
             ("email=a@b&email=ada@example.com", "ada@example.com"),
             ("email=+ada@m%C3%BCnchen.example", "ada@xn--mnchen-3ya.example"),
             ("&&email=ada@example.com&", "ada@example.com"),
+            ("email=%E2%80%AAada@example.com%E2%80%AC", "ada@example.com"),
+            ("email=%EF%BB%BF%C2%A0ada%E2%80%8B@example.com%E2%80%8B", "ada@example.com"),
+            ("email=%22a%20b%22@example.com", "\"a b\"@example.com"),
             ("%65mail=ada@example.com", "ada@example.com"),
             ("\u{feff}email=ada@example.com", "ada@example.com"),
         ] {

@@ -113,16 +113,17 @@ pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>
         FieldKind::Number | FieldKind::Consent | FieldKind::Choices if text.chars().all(is_blank) => {
             absent(field)
         }
-        FieldKind::Number => match text.trim().parse::<f64>().ok().and_then(number_from) {
+        FieldKind::Number => match text.trim_matches(is_blank).parse::<f64>().ok().and_then(number_from) {
             Some(number) => check_number(field, &number),
             None => Err(vec![Problem::NotAccepted]),
         },
-        FieldKind::Consent => match text.trim() {
+        FieldKind::Consent => match text.trim_matches(is_blank) {
             "on" | "true" | "yes" | "1" => Ok(Some(FieldValue::Flag(true))),
             "off" | "false" | "no" | "0" => absent(field),
             _ => Err(vec![Problem::NotAccepted]),
         },
         FieldKind::Choices => check_list(field, &[text.to_owned()]),
+        FieldKind::Date => check_string(field, text.trim_matches(is_blank).to_owned()),
         _ => check_string(field, text.to_owned()),
     }
 }
@@ -306,9 +307,10 @@ pub fn telephone_number(text: &str) -> Option<String> {
 
 /// The normal form of a web address (URL Standard): `https://` is added where the scheme is missing, names are
 /// in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, or has a
-/// user's name or a password.
+/// user's name or a password. Drops blank and invisible characters at both ends, which people copy with
+/// addresses.
 pub fn web_address(text: &str) -> Option<String> {
-    let text = text.trim_matches(' ');
+    let text = text.trim_matches(|c| is_blank(c) && !c.is_control());
     if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return None;
     }
@@ -407,6 +409,14 @@ mod tests {
             ("ftp://example.com/", None),
             ("localhost", None),
             ("a b.example", None),
+            ("\u{202a}https://example.com/a\u{202c}", Some("https://example.com/a")),
+            ("\u{feff}\u{2068}example.com/d\u{2069}\u{a0}", Some("https://example.com/d")),
+            ("https://example.com/?x=1\u{200b}\u{2060}\u{ad}", Some("https://example.com/?x=1")),
+            (
+                "https://example.com/می\u{200c}خواهم",
+                Some("https://example.com/%D9%85%DB%8C%E2%80%8C%D8%AE%D9%88%D8%A7%D9%87%D9%85"),
+            ),
+            ("\texample.com", None),
             ("", None),
         ] {
             assert_eq!(web_address(text).as_deref(), expected, "{text}");
