@@ -5,9 +5,9 @@
 
 use std::sync::LazyLock;
 
+use frontdesk_forms::form_post::PostedForm;
 use frontdesk_forms::parse::{Entry, parse};
 use frontdesk_forms::text::is_blank;
-use frontdesk_forms::urlencoded::PostedForm;
 use frontdesk_forms::value::{telephone_number, web_address};
 use frontdesk_forms::{Field, FieldKind, Form, FormFile, FormSet};
 use libfuzzer_sys::fuzz_target;
@@ -32,6 +32,10 @@ fuzz_target!(|body: &[u8]| {
             Err(rejection) => check_sentence(form, &rejection.to_string()),
         }
         match PostedForm::decode(form, body).and_then(|posted| posted.parse()) {
+            Ok(parsed) => check_entry(form, &parsed.entry, b""),
+            Err(rejection) => check_sentence(form, &rejection.to_string()),
+        }
+        match PostedForm::decode_multipart(form, body, b"x").parse() {
             Ok(parsed) => check_entry(form, &parsed.entry, b""),
             Err(rejection) => check_sentence(form, &rejection.to_string()),
         }

@@ -57,6 +57,36 @@ fn an_html_form_is_stored_and_leads_to_the_thank_you_page() {
 }
 
 #[test]
+fn a_multipart_form_is_stored_and_one_with_a_file_comes_back() {
+    let server = TestServer::with(&small_site(), &[HTML_POSTS]);
+    let part = |name: &str, value: &str| {
+        format!("--x.y\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n")
+    };
+    let fields = [
+        part("\"name\"", "Ada"),
+        part("\"email\"", "ada@example.com"),
+        part("\"message\"", "Hello\r\nthere"),
+    ];
+    let body = |more: &str| [&fields.concat(), more, "--x.y--\r\n"].concat();
+    let multipart = ("Content-Type", "multipart/form-data; boundary=\"x.y\"");
+    let path = "/api/contact?page=/contact/";
+    let no_file = part("\"cv\"; filename=\"\"", "");
+    assert_eq!(post(&server, path, &[multipart, BROWSER, SAME], &body(&no_file)).status, 303);
+    // A script with a `FormData` object.
+    let answer = post(&server, path, &[multipart, SAME], &body(""));
+    assert_eq!((answer.status, answer.text()), (200, "{\"ok\":true}"));
+    let file = part("\"cv\"; filename=\"cv.pdf\"", "%PDF");
+    let answer = post(&server, path, &[multipart, BROWSER, SAME], &body(&file));
+    assert_page(&answer, 400, "Your message was not accepted: A file cannot be sent with this form.");
+    assert!(answer.text().contains("value=\"Ada\"") && answer.text().contains("\nHello\nthere</textarea>"));
+    // From another site.
+    assert_eq!(post(&server, path, &[multipart], &body("")).status, 400);
+    let kept = server.inbox().swap_remove(0);
+    assert_eq!((&kept["message"], &kept["name"]), (&json!("Hello\nthere"), &json!("Ada")));
+    server.expect(1);
+}
+
+#[test]
 fn the_source_of_a_lead_comes_from_the_body_the_address_and_the_referer() {
     let server = TestServer::with(&small_site(), &[HTML_POSTS, ORIGINS]);
     let own = format!("http://{}", server.address);
@@ -184,9 +214,9 @@ fn other_errors_of_html_forms_are_pages_and_those_of_json_are_json() {
     assert_eq!((json.status, json.header("content-type")), (405, Some("application/json")));
     let long = format!("{FIELDS}{}", "x".repeat(64 * 1024));
     assert_page(&post(&server, path, &[FORM, BROWSER, SAME], &long), 413, "Not sent: the text is too long.");
-    let multipart = ("Content-Type", "multipart/form-data; boundary=x");
+    let plain = ("Content-Type", "text/plain");
     assert_page(
-        &post(&server, path, &[multipart, BROWSER, SAME], "--x--"),
+        &post(&server, path, &[plain, BROWSER, SAME], "name=Ada"),
         400,
         "Your message was not accepted: The page sent the form in a format that is not accepted.",
     );

@@ -9,7 +9,7 @@ use super::get_page::field_values;
 use super::post_form::refusal::FormRefusal;
 use super::response::{HttpResponse, text};
 use frontdesk_forms::Form;
-use frontdesk_forms::urlencoded::PostedForm;
+use frontdesk_forms::form_post::PostedForm;
 use frontdesk_http::{RequestBody, host_of};
 use frontdesk_site::{FormMessage, Site, path};
 

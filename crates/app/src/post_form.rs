@@ -26,8 +26,9 @@ use super::html_answer;
 use super::metrics::SubmissionResult;
 use super::response::{HttpResponse, accepted};
 use super::state::{AppState, Snapshot};
+use frontdesk_forms::form_post::PostedForm;
+use frontdesk_forms::multipart::parameter;
 use frontdesk_forms::parse::{ParsedForm, Rejection, parse_with_extras};
-use frontdesk_forms::urlencoded::PostedForm;
 use frontdesk_forms::{BodyEncoding, Form, LeadSource, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
 use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_ip, host_of};
 use frontdesk_inbox::intake::Arrival;
@@ -171,8 +172,11 @@ impl FormRequest<'_> {
     /// or a permitted origin; its fields are decoded.
     async fn read(&self, body: &mut RequestBody) -> Result<Posted, FormRefusal> {
         let Self { snapshot, form, head, .. } = *self;
-        let encoding = if snapshot.options.forms.html_posts && is_html_form(&head.headers) {
+        let html_posts = snapshot.options.forms.html_posts;
+        let encoding = if html_posts && is_html_form(&head.headers) {
             BodyEncoding::Urlencoded
+        } else if html_posts && is_multipart(&head.headers) && self.is_from_this_site() {
+            BodyEncoding::Multipart
         } else if is_json(&head.headers) {
             BodyEncoding::Json
         } else {
@@ -192,10 +196,16 @@ impl FormRequest<'_> {
         }
         let content = match encoding {
             BodyEncoding::Json => Content::Json(bytes),
-            BodyEncoding::Urlencoded => {
+            BodyEncoding::Urlencoded | BodyEncoding::Multipart => {
                 // The decoded fields stay in memory too: the page shows them again if storing fails. Text in
                 // an encoding other than UTF-8 becomes longer.
-                let posted = PostedForm::decode_declared(form, &bytes, charset(&head.headers));
+                let parameter = |name| parameter(head.headers.get(CONTENT_TYPE)?.as_bytes(), name);
+                let posted = match encoding {
+                    BodyEncoding::Multipart => {
+                        PostedForm::decode_multipart(form, &bytes, parameter(b"boundary").unwrap_or_default())
+                    }
+                    _ => PostedForm::decode_declared(form, &bytes, parameter(b"charset")),
+                };
                 charge.resize(bytes.len() + length.max(posted.values_length()));
                 Content::Html(posted)
             }
@@ -410,6 +420,11 @@ fn is_html_form(headers: &HeaderMap) -> bool {
     has_media_type(headers, b"application/x-www-form-urlencoded")
 }
 
+/// Whether the body is a form with a field for files, or a `FormData` object of a script.
+fn is_multipart(headers: &HeaderMap) -> bool {
+    has_media_type(headers, b"multipart/form-data")
+}
+
 /// Whether the request has a `Content-Type`, and each one is `wanted` with any parameters.
 fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter().peekable();
@@ -418,16 +433,6 @@ fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
             let media_type = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
             media_type.trim_ascii().eq_ignore_ascii_case(wanted)
         })
-}
-
-/// The `charset` of the media type, without quotation marks; `None` if it is absent.
-fn charset(headers: &HeaderMap) -> Option<&[u8]> {
-    let parameters = headers.get(CONTENT_TYPE)?.as_bytes().split(|byte| *byte == b';').skip(1);
-    parameters.map(<[u8]>::trim_ascii).find_map(|parameter| {
-        let (name, value) = parameter.split_at_checked("charset=".len())?;
-        let unquoted = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-        name.eq_ignore_ascii_case(b"charset=").then_some(unquoted.unwrap_or(value))
-    })
 }
 
 /// The content codings that clients use for compression (RFC 9110 §8.4.1).
@@ -468,17 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn charset_and_content_codings_are_read_from_headers() {
-        for (line, expected) in [
-            ("text/plain; charset=ISO-8859-1", Some(&b"ISO-8859-1"[..])),
-            ("text/plain;x=y;Charset=\"utf-8\" ; z", Some(b"utf-8")),
-            ("text/plain; charset=", Some(b"")),
-            ("text/plain; charset", None),
-            ("charset=utf-8", None),
-        ] {
-            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(line))]);
-            assert_eq!(charset(&headers), expected, "{line}");
-        }
+    fn content_codings_are_read_from_headers() {
         for (line, expected) in [
             ("gzip", Some("gzip")),
             ("identity, BR", Some("br")),
@@ -489,6 +484,6 @@ mod tests {
             let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static(line))]);
             assert_eq!(content_coding(&headers), expected, "{line}");
         }
-        assert_eq!((charset(&HeaderMap::new()), content_coding(&HeaderMap::new())), (None, None));
+        assert_eq!(content_coding(&HeaderMap::new()), None);
     }
 }

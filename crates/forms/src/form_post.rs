@@ -1,5 +1,5 @@
-//! Decodes `application/x-www-form-urlencoded` bodies (URL Standard §5.1), which browsers send without
-//! JavaScript.
+//! Decodes the bodies that browsers send without JavaScript: `application/x-www-form-urlencoded`
+//! (URL Standard §5.1) and `multipart/form-data` (RFC 7578).
 //!
 //! The values are checked like those of a JSON body. To make the same text equal however it was sent, CR LF
 //! becomes a line feed, white space around an e-mail address is removed, and its internationalized domain
@@ -13,7 +13,8 @@ use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_fil
 use super::{Field, FieldKind, Form, LeadSource};
 use crate::email::with_ascii_domain;
 use crate::lead::lead_member;
-use crate::percent::{Encoded, pairs};
+use crate::multipart::parts;
+use crate::percent::pairs;
 use crate::text::{is_blank, is_invisible};
 
 /// The decoded fields of a form, not yet checked. Of several values for one field the last one counts, except
@@ -25,7 +26,11 @@ pub struct PostedForm {
     lead: LeadSource,
     /// Whether all names and values were valid in their encoding, so that they can be stored.
     is_readable: bool,
+    has_file: bool,
 }
+
+/// The names and values in a body, in their order, in the encoding of the client.
+type Pairs<'a> = Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>;
 
 impl PostedForm {
     /// Decodes a body, like [`Self::decode_declared`]. Fails if its encoding is unknown.
@@ -44,35 +49,49 @@ impl PostedForm {
     /// around e-mail addresses and invisible ones in their local parts. Converts their domains to Punycode.
     pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
-        let named = pairs(body).filter(|(name, _)| name.decode_bytes() == b"_charset_").last();
-        let label =
-            named.map_or_else(|| charset.unwrap_or_default().to_vec(), |(_, label)| label.decode_bytes());
+        let pairs =
+            pairs(body).map(|(name, value)| (name.decode_bytes().into(), value.decode_bytes().into()));
+        Self::decode_pairs(form, &pairs.collect(), charset)
+    }
+
+    /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file makes
+    /// [`Self::parse`] fail, because it would not be stored; a field for files without a file is ignored.
+    pub fn decode_multipart(form: &'static Form, body: &[u8], boundary: &[u8]) -> PostedForm {
+        let parts = parts(body, boundary);
+        let has_file = parts.iter().any(|part| part.is_file);
+        let texts = parts.iter().filter(|part| !part.is_file);
+        let pairs = texts.map(|part| (part.name.into(), part.value.into())).collect();
+        PostedForm { has_file, ..Self::decode_pairs(form, &pairs, None) }
+    }
+
+    fn decode_pairs(form: &'static Form, pairs: &Pairs<'_>, charset: Option<&[u8]>) -> PostedForm {
+        let named = pairs.iter().rfind(|(name, _)| **name == *b"_charset_");
+        let label = named.map_or(charset.unwrap_or_default(), |(_, label)| label);
         // Browsers send UTF-8 in place of UTF-16.
-        let declared = Encoding::for_label(&label).map(Encoding::output_encoding);
+        let declared = Encoding::for_label(label).map(Encoding::output_encoding);
         // Text in ISO-2022-JP consists of ASCII bytes, so it can always be UTF-8.
         let utf_8 = if declared == Some(ISO_2022_JP) { None } else { Some(UTF_8) };
         for encoding in [utf_8, declared].into_iter().flatten() {
-            let posted = Self::decode_as(form, body, encoding);
+            let posted = Self::decode_as(form, pairs, encoding);
             if posted.is_readable {
                 return posted;
             }
         }
-        PostedForm { is_readable: false, ..Self::decode_as(form, body, WINDOWS_1252) }
+        PostedForm { is_readable: false, ..Self::decode_as(form, pairs, WINDOWS_1252) }
     }
 
-    /// Decodes a body in an encoding. The result is not readable if any name, or the value of a field or of
-    /// the honeypot, is invalid in it.
-    fn decode_as(form: &'static Form, body: &[u8], encoding: &'static Encoding) -> PostedForm {
+    /// Decodes names and values in an encoding. The result is not readable if any name, or the value of a field
+    /// or of the honeypot, is invalid in it.
+    fn decode_as(form: &'static Form, pairs: &Pairs<'_>, encoding: &'static Encoding) -> PostedForm {
         let (values, extras, lead) = Default::default();
-        let mut posted = PostedForm { form, values, extras, lead, is_readable: true };
+        let mut posted = PostedForm { form, values, extras, lead, is_readable: true, has_file: false };
         let mut is_readable = true;
-        let mut decode = |text: Encoded<'_>| {
-            let bytes = text.decode_bytes();
-            let (text, has_errors) = encoding.decode_without_bom_handling(&bytes);
+        let mut decode = |text: &[u8]| {
+            let (text, has_errors) = encoding.decode_without_bom_handling(text);
             is_readable &= !has_errors;
             text.into_owned()
         };
-        for (name, value) in pairs(body) {
+        for (name, value) in pairs {
             let name = decode(name);
             if let Some(field) = form.field(&name) {
                 let value = decode(value).replace("\r\n", "\n");
@@ -91,7 +110,7 @@ impl PostedForm {
             } else if name == HONEYPOT {
                 posted.extras.honeypot = is_filled_in(&decode(value));
             } else if let Some(member) = lead_member(&name) {
-                posted.lead.set(member, &value.decode().unwrap_or_default());
+                posted.lead.set(member, str::from_utf8(value).unwrap_or_default());
             }
         }
         PostedForm { is_readable, ..posted }
@@ -113,6 +132,9 @@ impl PostedForm {
             return Err(Rejection::FormNotUtf8);
         }
         let entry = parse_texts(self.form, &self.values)?;
+        if self.has_file {
+            return Err(Rejection::File);
+        }
         Ok(ParsedForm { entry, extras: self.extras, lead: self.lead.clone() })
     }
 

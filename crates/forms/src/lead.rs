@@ -230,8 +230,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::form_post::PostedForm;
     use crate::parse::parse_with_extras;
-    use crate::urlencoded::PostedForm;
     use crate::{CONTACT, WAITLIST, parse};
 
     fn set(name: &str, value: &str) -> Option<String> {

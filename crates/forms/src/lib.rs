@@ -37,13 +37,14 @@ macro_rules! named_enum {
 
 pub mod definition;
 pub mod email;
+pub mod form_post;
 pub mod lead;
 pub mod mailbox_identity;
+pub mod multipart;
 pub mod parse;
 mod percent;
 pub mod schema;
 pub mod text;
-pub mod urlencoded;
 pub mod value;
 
 pub use definition::{
@@ -68,6 +69,8 @@ pub enum BodyEncoding {
     Json,
     /// Escapes a byte as `%XX`.
     Urlencoded,
+    /// Escapes nothing.
+    Multipart,
 }
 
 impl BodyEncoding {
@@ -76,6 +79,7 @@ impl BodyEncoding {
     pub fn decoded_length(self, body: &[u8]) -> usize {
         let mut length = body.len();
         match self {
+            BodyEncoding::Multipart => {}
             BodyEncoding::Urlencoded => {
                 let is_escape =
                     |window: &&[u8]| window[0] == b'%' && window[1..].iter().all(u8::is_ascii_hexdigit);

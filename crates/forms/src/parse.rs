@@ -121,6 +121,9 @@ pub enum Rejection {
     /// A name or a value of an HTML form is not UTF-8.
     #[error("The fields must be in UTF-8.")]
     FormNotUtf8,
+    /// An HTML form contains a file.
+    #[error("A file cannot be sent with this form. Send the form without it.")]
+    File,
     #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
     Fields(Vec<InvalidField>),
 }

@@ -103,9 +103,9 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 /// (Unicode §3.13, D145), without diacritics (U+0300 to U+036F) and the vowel points and lengthening strokes
 /// of Hebrew and Arabic, and with compatible characters such as full-width letters replaced (NFKD). Letters
 /// that people write in two ways become the longer or the plain one: `ß` is `ss`, `ø` is `o`, and the dotless
-/// i of Turkish is `i`, because the language of a text is unknown. So do dashes, apostrophes, decimal digits, and
-/// the letters of Arabic and Persian that differ by keyboard. Omits invisible characters, such as soft hyphens
-/// and variation selectors, and the dots below letters of Devanagari and Bengali (nukta).
+/// i of Turkish is `i`, because the language of a text is unknown. So do dashes, apostrophes, decimal digits,
+/// and the letters of Arabic and Persian that differ by keyboard. Omits invisible characters, such as soft
+/// hyphens and variation selectors, and the dots below letters of Devanagari and Bengali (nukta).
 pub fn fold(text: &str) -> String {
     let mut folded_text = String::with_capacity(text.len());
     let mut rest = text;

@@ -13,8 +13,8 @@ use super::language::Language;
 use super::options::{PageForm, PagesOptions};
 use super::placeholder::{fill, plural_name};
 use super::words::WordList;
+use frontdesk_forms::form_post::PostedForm;
 use frontdesk_forms::text::escape_html;
-use frontdesk_forms::urlencoded::PostedForm;
 use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem};
 
 /// The path of the thank-you page within the folder of a language.

@@ -154,7 +154,7 @@ mod tests {
     use crate::options::PagesOptions;
     use crate::theme::Theme;
     use frontdesk_forms::FormFile;
-    use frontdesk_forms::urlencoded::PostedForm;
+    use frontdesk_forms::form_post::PostedForm;
     use minijinja::Error;
 
     const HOSTILE: &str = "<b>\"'&{{ 1 }}";

@@ -322,7 +322,7 @@ fn names_and_values_of_definitions_are_checked() {
     let text =
         "title = \"x\"\n[[field]]\nname = \"many\"\ntype = \"choices\"\nlabel = \"M\"\noptions = [\"a\"]\n";
     let form = FormFile::read("demo", text, "forms/demo.toml").unwrap().form;
-    let posted = crate::urlencoded::PostedForm::decode(form, b"many=").unwrap();
+    let posted = crate::form_post::PostedForm::decode(form, b"many=").unwrap();
     assert_eq!(posted.parse().unwrap().entry.fields().count(), 0, "a menu without a selection");
     let error = crate::parse(form, br#"{"many":["a",1]}"#).unwrap_err().to_string();
     assert!(error.starts_with("`many` must be a list of ") && !error.contains("not an array"), "{error}");

@@ -1,0 +1,163 @@
+//! Reads `multipart/form-data` bodies (RFC 7578), which browsers send for forms with a field for files, and for
+//! a `FormData` object of a script.
+
+use memchr::memmem;
+
+/// A field of a form.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part<'a> {
+    pub name: &'a [u8],
+    pub value: &'a [u8],
+    /// Whether the part is a file that the visitor selected. A field for files without a selection is an empty
+    /// text.
+    pub is_file: bool,
+}
+
+/// The value of a parameter of a media type or of `Content-Disposition`, without quotation marks. Quotation
+/// marks in names and values are written as `%22`, as browsers do, so a quoted value ends at the next one.
+pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
+    let mut rest = &header[memchr::memchr(b';', header)? + 1..];
+    loop {
+        let name = rest.split(|byte| *byte == b'=').next()?;
+        let value = rest.get(name.len() + 1..)?;
+        let (value, after) = match value.strip_prefix(b"\"") {
+            Some(quoted) => quoted.split_at(memchr::memchr(b'"', quoted).unwrap_or(quoted.len())),
+            None => value.split_at(memchr::memchr(b';', value).unwrap_or(value.len())),
+        };
+        // A parameter without a value may stand before this one.
+        let name = name.rsplit(|byte| *byte == b';').next().unwrap_or_default();
+        if name.trim_ascii().eq_ignore_ascii_case(wanted) {
+            return Some(value.trim_ascii());
+        }
+        rest = &after[memchr::memchr(b';', after)? + 1..];
+    }
+}
+
+/// The parts of a body, in their order. Skips text before the first delimiter, and parts without a name. The
+/// last part may end without a delimiter. Lines may end without a carriage return.
+pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
+    let delimiter = [b"--", boundary].concat();
+    let finder = memmem::Finder::new(&delimiter);
+    // A delimiter is at the start of a line.
+    let starts = finder.find_iter(body).filter(|at| *at == 0 || body[at - 1] == b'\n');
+    let mut parts = Vec::new();
+    let mut begin = None;
+    for at in starts.chain([body.len()]) {
+        if let Some(begin) = begin {
+            parts.extend(read_part(&body[begin..at]));
+        }
+        let after = at + delimiter.len();
+        if body.get(after..).is_none_or(|rest| rest.starts_with(b"--")) {
+            break;
+        }
+        begin = Some(after);
+    }
+    parts
+}
+
+/// Reads what is between two delimiters: the rest of the line, headers, an empty line and the value. `None` if
+/// it has no name.
+fn read_part(text: &[u8]) -> Option<Part<'_>> {
+    let mut rest = &text[memchr::memchr(b'\n', text)? + 1..];
+    let mut part = None;
+    loop {
+        let end = memchr::memchr(b'\n', rest)?;
+        let (line, after) = (rest[..end].trim_ascii_end(), &rest[end + 1..]);
+        rest = after;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_at(memchr::memchr(b':', line).unwrap_or(line.len()));
+        if name.eq_ignore_ascii_case(b"content-disposition") {
+            let is_file =
+                ["filename", "filename*"].iter().any(|name| parameter(value, name.as_bytes()).is_some());
+            part = parameter(value, b"name").map(|name| (name, is_file));
+        }
+    }
+    let (name, is_file) = part?;
+    let value = rest.strip_suffix(b"\n").unwrap_or(rest);
+    let value = value.strip_suffix(b"\r").unwrap_or(value);
+    Some(Part { name, value, is_file: is_file && !value.is_empty() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(body: &str) -> Vec<(String, String, bool)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        parts(body.as_bytes(), b"x")
+            .iter()
+            .map(|part| (text(part.name), text(part.value), part.is_file))
+            .collect()
+    }
+
+    #[test]
+    fn parts_are_read_as_clients_write_them() {
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned(), false);
+        for (body, expected) in [
+            (
+                "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\none\r\ntwo\r\n--x--\r\n",
+                vec![field("a", "one\r\ntwo")],
+            ),
+            (
+                "preamble\r\n--x  \r\ncontent-disposition:form-data;name=a\r\nContent-Type: text/plain; name=c\r\n\r\n\r\n--x\r\n\
+                 Content-Disposition: form-data; name=\"b\"\r\n\r\n--xy\r\n--x--\r\n--x\r\nContent-Disposition: form-data; name=c\r\n\r\n",
+                vec![field("a", ""), field("b", "")],
+            ),
+            (
+                "--x\nContent-Disposition: form-data; name=\"a;b=c\"\n\n1 --x\n--x--",
+                vec![field("a;b=c", "1 --x")],
+            ),
+            ("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nno end", vec![field("a", "no end")]),
+            ("--x\r\nContent-Disposition: form-data\r\n\r\n1\r\n--x--", vec![]),
+            ("--x\r\nContent-Disposition: form-data; name=a", vec![]),
+            ("--x--", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(texts(body), expected, "{body}");
+        }
+        let file = |name: &str, value: &str| {
+            format!("--x\r\nContent-Disposition: form-data; name=\"f\"; {name}\r\n\r\n{value}\r\n--x--")
+        };
+        for (body, is_file) in [
+            (file("filename=\"\"", ""), false),
+            (file("filename=\"a; b.pdf\"", "1"), true),
+            (file("FileName*=UTF-8''a.pdf", "1"), true),
+        ] {
+            assert_eq!(texts(&body)[0].2, is_file, "{body}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_with_and_without_quotation_marks() {
+        for (header, expected) in [
+            ("multipart/form-data; boundary=x", Some("x")),
+            ("multipart/form-data;BOUNDARY=\"a;b\" ; charset=utf-8", Some("a;b")),
+            ("multipart/form-data; charset=\"boundary=y\"; flag; boundary = x ;", Some("x")),
+            ("multipart/form-data; boundary=\"x", Some("x")),
+            ("multipart/form-data; boundary=", Some("")),
+            ("multipart/form-data", None),
+            ("boundary=x", None),
+            (";", None),
+        ] {
+            assert_eq!(parameter(header.as_bytes(), b"boundary"), expected.map(str::as_bytes), "{header}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_found_in_any_surroundings(value in "(?s)[^x]{0,40}", before in "[^x]{0,20}") {
+            let body = format!("{before}\r\n--x\r\nContent-Disposition: form-data; name=a\r\n\r\n{value}\r\n--x--");
+            prop_assert_eq!(texts(&body), [("a".to_owned(), value, false)]);
+        }
+
+        #[test]
+        fn any_bytes_are_read(body in proptest::collection::vec(prop_oneof![Just(b'-'), Just(b'x'), Just(b'\n'), Just(b';'), Just(b'='), Just(b'"'), any::<u8>()], 0..80)) {
+            let _ = parts(&body, b"x");
+            let _ = parameter(&body, b"boundary");
+        }
+    }
+}
