@@ -1,5 +1,6 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
+mod dollars;
 mod headings;
 mod raw_html;
 mod source;
@@ -138,7 +139,7 @@ pub fn render(
 ) -> RenderedBody {
     let arena = Arena::new();
     let options = parser_options();
-    let root = comrak::parse_document(&arena, body, &options);
+    let root = dollars::parse(&arena, body, &options);
     let mut work = BodyRenderer {
         arena: &arena,
         source: SourceText::new(body),
@@ -366,12 +367,7 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Renders `$…$` and `$$…$$` as a formula. Keeps `$…$` as text if the dollar signs are probably those of
     /// prices or of names such as `$HOME/$USER`.
     fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
-        let is_glued = self.source.byte_range(position).is_some_and(|range| {
-            let text = self.source.text;
-            let (before, after) = (text[..range.start].chars().next_back(), text[range.end..].chars().next());
-            text[range].starts_with('$') && [before, after].into_iter().flatten().any(char::is_alphanumeric)
-        });
-        let value = if !math.display_math && (is_glued || math::is_price(&math.literal)) {
+        let value = if dollars::is_text(&self.source, math, position) {
             self.rendered.facts.words += math.literal.split_whitespace().count();
             NodeValue::Text(format!("${}$", math.literal).into())
         } else {
@@ -872,6 +868,23 @@ mod tests {
             ("\\$x\\$", "<p>$x$</p>"),
             ("`$x$`", "<code>$x$</code>"),
             ("$\\frac{<$", "<code>\\frac{&lt;</code>"),
+            (
+                "$5, [a](https://b.c), **b**, `c` and `$d`",
+                "$5, <a href=\"https://b.c\">a</a>, <strong>b</strong>, <code>c</code> and <code>$d</code>",
+            ),
+            ("in US$; **b** in A$.", "in US$; <strong>b</strong> in A$."),
+            ("*$5* and `${A}`, `x`", "<em>$5</em> and <code>${A}</code>, <code>x</code>"),
+            ("US$5 ($x$) and `$a`", "US$5 (<math><mi>x</mi></math>) and <code>$a</code>"),
+            ("$x = `$`", "<p>$x = <code>$</code></p>"),
+            ("$x: <https://a.example/$>", "$x: <a href=\"https://a.example/$\">"),
+            ("$5 <a title=\"$\">x</a>", "<p>$5 <a title=\"$\">x</a></p>"),
+            ("$x [a](https://b.c/$)", "$x <a href=\"https://b.c/$\">a</a>"),
+            ("$5 [price$](https://b.c)", "$5 <a href=\"https://b.c\">price$</a>"),
+            ("$x ![a](https://b.c/x.png \"$\")", "title=\"$\""),
+            ("$5 a, $`a$ $7 b$ c`", "<code>a$ $7 b$ c</code>"),
+            ("| a |\n|---|\n| US$5, `a` and `$b` |", "US$5, <code>a</code> and <code>$b</code>"),
+            ("## $5 *a* `$b`", "<h2 id=\"5-a-b\">"),
+            ("$\\text{`a`}$, `$b`", "<math>"),
         ] {
             let rendered = render_body(source);
             assert!(rendered.html.contains(expected), "{source}: {}", rendered.html);
