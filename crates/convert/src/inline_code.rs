@@ -1,8 +1,9 @@
-//! Collects a page's inline code, which its content security policy permits by hash.
+//! Collects a page's inline code, which its content security policy permits by hash. Styles are no code.
 
 use std::collections::BTreeSet;
 
 use super::dom::{DOCUMENT, Dom, Tag};
+use super::parse::parse;
 
 /// The inline code of a page, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,14 +12,16 @@ pub struct Embedded {
     pub scripts: BTreeSet<String>,
     /// The values of event handler attributes such as `onclick`.
     pub handlers: BTreeSet<String>,
-    /// The contents of `<style>` elements.
-    pub styles: BTreeSet<String>,
-    pub has_style_attributes: bool,
     /// Whether a `<meta>` element declares a content security policy.
     pub has_policy: bool,
 }
 
 impl Embedded {
+    /// Collects the code of an HTML file that is not converted.
+    pub fn of_html(html: &str) -> Self {
+        Self::read(&parse(html))
+    }
+
     /// Collects the code of a page. Call this before anything is removed from the tree.
     pub(super) fn read(dom: &Dom) -> Self {
         let mut found = Self::default();
@@ -29,9 +32,6 @@ impl Embedded {
                 {
                     found.scripts.insert(dom.text_content(id));
                 }
-                Tag::Style => {
-                    found.styles.insert(dom.text_content(id));
-                }
                 Tag::Meta => {
                     let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
                     found.has_policy |= equiv.eq_ignore_ascii_case("content-security-policy");
@@ -40,7 +40,6 @@ impl Embedded {
             }
             for attribute in dom.element(id).iter().flat_map(|element| &element.attributes) {
                 let name = &*attribute.name.local;
-                found.has_style_attributes |= name == "style";
                 if name.len() > 2 && name.starts_with("on") {
                     found.handlers.insert(attribute.value.to_string());
                 }
@@ -62,22 +61,19 @@ fn is_subject_to_policy(kind: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::parse;
     use super::*;
 
     #[test]
     fn inline_code_is_collected() {
-        let dom = parse(
+        let found = Embedded::of_html(
             "<meta http-equiv=Content-Security-Policy content=x><script>a &lt;\r\nb</script><script type=module>c</script>\
-             <script src=d></script><script type=application/json>e</script><style>f</style><svg><style>g</style></svg>\
-             <p onclick='h()' style='i'>j<script>c</script>",
+             <script src=d></script><script type=application/json>e</script>\
+             <p onclick='h()'>j<script>c</script>",
         );
-        let found = Embedded::read(&dom);
         let texts = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
         assert_eq!(texts(&found.scripts), ["a &lt;\nb", "c"]);
         assert_eq!(texts(&found.handlers), ["h()"]);
-        assert_eq!(texts(&found.styles), ["f", "g"]);
-        assert!(found.has_style_attributes && found.has_policy);
-        assert_eq!(Embedded::read(&parse("<p>x")), Embedded::default());
+        assert!(found.has_policy);
+        assert_eq!(Embedded::of_html("<p style='i'>x<style>f</style>"), Embedded::default());
     }
 }

@@ -19,16 +19,18 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use frontdesk_convert::{Metadata, common_site_name, forbids_index, title_ends, title_without};
+use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
 use self::boilerplate::find_boilerplate;
+use self::content_security_policy::file_policy;
 use self::conversion::{Conversion, Facts, Shared};
 pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
 use self::forms::FormTexts;
-use self::html_pages::{HtmlPage, separate_fragments};
+use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
 use self::urls::{redirect_names, twin_names};
 use super::file::{Blob, Cache, File, document_version};
@@ -180,8 +182,13 @@ impl BuildCache {
             forms: Vec::new(),
             mount: build.mount.clone(),
         };
-        for file in others.iter().chain(fragments) {
-            prebuilt.add_file(file, &headers);
+        for file in &others {
+            let policy = file_policy(media_type_of(&file.name, &file.blob.bytes));
+            let policy = (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+            prebuilt.add_file(file, vec![policy], &headers);
+        }
+        for Fragment { file, policy } in fragments {
+            prebuilt.add_file(file, html_headers(&policy), &headers);
         }
         let converted = self.convert_pages(&pages, build, &forms::texts(forms), faults);
         let shown =
@@ -433,16 +440,6 @@ fn html_file(
     twin: &str,
     &ComposeContext { build, options, spill, .. }: &ComposeContext<'_>,
 ) -> File {
-    // These replace the server's headers of the same name, because generators and their themes use features
-    // that the built-in theme does not.
-    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
-    // If the policy is invalid, send an empty one: the server's default would block scripts of the page.
-    let policy = HeaderValue::try_from(&facts.policy).unwrap_or(HeaderValue::from_static(""));
-    let headers = vec![
-        header("cross-origin-opener-policy", "same-origin-allow-popups"),
-        header("permissions-policy", "browsing-topics=()"),
-        (http::header::CONTENT_SECURITY_POLICY, policy),
-    ];
     let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
     if source.path == build.mount {
         for more in &options.home_links {
@@ -459,8 +456,21 @@ fn html_file(
     };
     let blob = changed.map_or_else(|| source.file.blob.clone(), |html| Blob::in_spill(html, spill));
     let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob).with_link(link);
-    html.headers = headers;
+    html.headers = html_headers(&facts.policy);
     html
+}
+
+/// The headers of an HTML file with a content security policy. They replace the server's headers of the same
+/// name, because generators and their themes use features that the built-in theme does not.
+fn html_headers(policy: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    // If the policy is invalid, send an empty one: the server's default would block scripts of the page.
+    let policy = HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(""));
+    vec![
+        header("cross-origin-opener-policy", "same-origin-allow-popups"),
+        header("permissions-policy", "browsing-topics=()"),
+        (CONTENT_SECURITY_POLICY, policy),
+    ]
 }
 
 /// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
@@ -513,13 +523,18 @@ fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
 }
 
 impl Prebuilt {
-    /// Adds a file at its path below the mount, with the headers of the rules. Caches may keep the file for a
-    /// year if its name contains a fingerprint.
-    fn add_file(&mut self, file: &BuildFile, rules: &RuleList<HeaderRule>) {
+    /// Adds a file at its path below the mount, with `headers` and those of the rules. Caches may keep the
+    /// file for a year if its name contains a fingerprint.
+    fn add_file(
+        &mut self,
+        file: &BuildFile,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        rules: &RuleList<HeaderRule>,
+    ) {
         let path = format!("{}{}", self.mount, file.name);
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
-        let new = with_headers(new, Vec::new(), rules, &path);
+        let new = with_headers(new, headers, rules, &path);
         self.files.insert(path, Arc::new(new));
     }
 

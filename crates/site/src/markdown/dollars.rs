@@ -9,8 +9,8 @@ use comrak::nodes::{Node, NodeMath, NodeValue, Sourcepos};
 use comrak::options::Options;
 use comrak::{Arena, parse_document};
 
-use super::math;
 use super::source::SourceText;
+use crate::math;
 
 /// Characters that can replace a dollar sign for the parser, which treats them as text.
 const STAND_INS: Range<u8> = 1..9;

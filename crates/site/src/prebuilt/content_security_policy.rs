@@ -1,4 +1,4 @@
-//! The content security policy (CSP Level 3) of a page that a site generator has built.
+//! The content security policies (CSP Level 3) of the pages and files that a site generator has built.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -9,29 +9,41 @@ use frontdesk_convert::Embedded;
 /// proxies, so the policy permits all inline code of that kind instead.
 const MAX_HASHES: usize = 96;
 
-/// The directives that do not depend on the page. Generators and their themes load fonts, scripts and images
-/// from content delivery networks, so all secure origins are permitted.
-const BASE: &str = "default-src 'self' https: data: blob:; connect-src 'self' https: wss:; object-src 'none'; \
-                    base-uri 'self'; frame-ancestors 'self'";
+/// The directives that all files of a build share. Generators and their themes load fonts, scripts and images
+/// from content delivery networks, so all secure origins are permitted. Scripts of diagrams, formulas and
+/// widgets add styles to the page, so all inline styles are permitted: pages may load any style sheet anyway.
+macro_rules! base {
+    () => {
+        "default-src 'self' https: data: blob:; connect-src 'self' https: wss: data: blob:; object-src 'self'; \
+         base-uri 'self'; frame-ancestors 'self'; style-src 'self' https: 'unsafe-inline'; script-src 'self'"
+    };
+}
 
-/// Builds a policy that permits the page's own inline code by hash. If there are more than [`MAX_HASHES`]
-/// scripts, event handlers or style elements, permits all inline code of that kind; if there are style
-/// attributes, permits all of these. If the page declares its own policy, returns only the directive that
-/// `<meta>` cannot contain. The policy contains only printable ASCII.
+/// The policy of a file that runs no scripts of other sites, such as an image or a PDF, which pages of the
+/// site may embed.
+const FILE: &str = base!();
+
+/// The policy of a file of scripts. It applies to the worker that the file starts, which may do what pages
+/// may do.
+const SCRIPT: &str = concat!(base!(), " https: blob: 'wasm-unsafe-eval'");
+
+/// The policy of a file that is not HTML.
+pub(super) fn file_policy(media_type: &str) -> &'static str {
+    if media_type.starts_with("text/javascript") { SCRIPT } else { FILE }
+}
+
+/// Builds a policy that permits the page's own inline scripts by hash. If there are more than [`MAX_HASHES`]
+/// scripts or event handlers, permits all inline code of that kind. If the page declares its own policy,
+/// returns only the directive that `<meta>` cannot contain. The policy contains only printable ASCII.
 pub(super) fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();
     }
-    let mut policy = format!("{BASE}; script-src 'self' https: blob: 'wasm-unsafe-eval'");
+    let mut policy = SCRIPT.to_owned();
     add_hashes(&mut policy, code.scripts.iter());
     if !code.handlers.is_empty() {
         policy.push_str("; script-src-attr 'unsafe-hashes'");
         add_hashes(&mut policy, code.handlers.iter());
-    }
-    policy.push_str("; style-src 'self' https:");
-    add_hashes(&mut policy, code.styles.iter());
-    if code.has_style_attributes {
-        policy.push_str("; style-src-attr 'unsafe-inline'");
     }
     policy
 }
@@ -56,13 +68,7 @@ mod tests {
     #[test]
     fn only_the_pages_own_code_is_permitted() {
         let text = |text: &str| [text.to_owned()].into();
-        let code = Embedded {
-            scripts: text("alert(1)"),
-            handlers: text("go()"),
-            styles: text("p{}"),
-            has_style_attributes: true,
-            has_policy: false,
-        };
+        let code = Embedded { scripts: text("alert(1)"), handlers: text("go()"), has_policy: false };
         let policy = content_security_policy(&code);
         // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
         assert!(
@@ -70,10 +76,9 @@ mod tests {
             "{policy}"
         );
         assert!(policy.contains("; script-src-attr 'unsafe-hashes' 'sha256-"), "{policy}");
-        assert!(policy.ends_with("; style-src-attr 'unsafe-inline'"), "{policy}");
-
-        let plain = content_security_policy(&Embedded::default());
-        assert!(!plain.contains("unsafe-inline") && !plain.contains("sha256"), "{plain}");
+        assert_eq!(content_security_policy(&Embedded::default()), SCRIPT);
+        assert!(SCRIPT.ends_with("; script-src 'self' https: blob: 'wasm-unsafe-eval'"), "{SCRIPT}");
+        assert!(FILE.ends_with("; script-src 'self'"), "{FILE}");
         let own = Embedded { has_policy: true, ..code };
         assert_eq!(content_security_policy(&own), "frame-ancestors 'self'");
     }
@@ -83,7 +88,7 @@ mod tests {
         let scripts = (0..=MAX_HASHES).map(|number| number.to_string()).collect();
         let policy = content_security_policy(&Embedded { scripts, ..Embedded::default() });
         assert!(
-            policy.contains("'wasm-unsafe-eval' 'unsafe-inline';") && !policy.contains("sha256"),
+            policy.ends_with("'wasm-unsafe-eval' 'unsafe-inline'") && !policy.contains("sha256"),
             "{policy}"
         );
     }

@@ -3,14 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use frontdesk_convert::{decode_html, is_fragment};
+use frontdesk_convert::{Embedded, decode_html, is_fragment};
 
+use super::content_security_policy::content_security_policy;
 use super::urls::{links_to_html_files, page_path};
 use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::site_files::BuildFile;
 use frontdesk_process::page_spill::PageSpill;
+use frontdesk_process::panics::{self, Part};
 use frontdesk_process::parallel::in_parallel;
 
 /// An HTML file that is a page, not a fragment.
@@ -33,15 +35,22 @@ impl HtmlPage<'_> {
     }
 }
 
-/// Separates HTML files into pages, which get their paths, and fragments, such as parts of pages, and files
-/// that prove ownership of the site to another service. Pages keep the extension `.html` in their paths if
-/// any link on a page leads to such a file.
+/// An HTML file that is not a page: a part of pages, a diagram that pages embed, or a proof of ownership of
+/// the site for another service.
+pub(super) struct Fragment<'a> {
+    pub file: &'a BuildFile,
+    /// The content security policy.
+    pub policy: String,
+}
+
+/// Separates HTML files into pages, which get their paths, and fragments. Pages keep the extension `.html` in
+/// their paths if any link on a page leads to such a file.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
     options: &PagesOptions,
     spill: &PageSpill,
-) -> (Vec<HtmlPage<'a>>, Vec<&'a BuildFile>) {
+) -> (Vec<HtmlPage<'a>>, Vec<Fragment<'a>>) {
     let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
     let files: Vec<&BuildFile> = html.iter().collect();
     let read = in_parallel(&files, |file| {
@@ -49,21 +58,28 @@ pub(super) fn separate_fragments<'a>(
         let (text, media_type) = decode_html(&file.blob.bytes);
         let is_page = is_page(&file.name, &text);
         let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
+        let policy = (!is_page).then(|| fragment_policy(&text));
         spill.note_read(file.blob.bytes.len());
-        (media_type, is_page, keeps_extension)
+        (media_type, policy, keeps_extension)
     });
     let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
     let (mut pages, mut fragments) = (Vec::new(), Vec::new());
-    for (file, (media_type, is_page, _)) in html.iter().zip(read) {
-        if is_page {
+    for (file, (media_type, policy, _)) in html.iter().zip(read) {
+        if let Some(policy) = policy {
+            fragments.push(Fragment { file, policy });
+        } else {
             let path = page_path(&build.mount, &file.name, keeps_extension);
             let url = format!("{}{}", options.base_url, encode(&path));
             pages.push(HtmlPage { file, media_type, path, url });
-        } else {
-            fragments.push(file);
         }
     }
     (pages, fragments)
+}
+
+/// The policy of a fragment. If the parser panics, the inline code is unknown, and the policy permits none.
+fn fragment_policy(html: &str) -> String {
+    let code = panics::catch(Part::Content, || Embedded::of_html(html));
+    content_security_policy(&code.unwrap_or_default())
 }
 
 /// Whether an HTML file is a page of its own: its folder is served with it (`index.html`, `404.html`), or it

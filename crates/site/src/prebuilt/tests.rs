@@ -86,6 +86,36 @@ fn markdown(site: &Site, path: &str) -> String {
 }
 
 #[test]
+fn files_of_a_build_can_be_embedded_and_run_as_workers() {
+    let chart = "<!doctype html><body><p id=a><script>alert(1)</script>";
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text of the page.")),
+        ("chart.html", chart),
+        ("a.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        ("worker.js", "postMessage(1)"),
+        ("own.js", "postMessage(1)"),
+        ("_headers", "/own.js\n  Content-Security-Policy: default-src 'none'\n"),
+    ]);
+    let site = bench.site();
+    let policy = |path: &str| {
+        let Some(SiteEntry::File(file, _)) = site.get(path) else { panic!("{path} is no file") };
+        let mut policies = file.headers.iter().filter(|(name, _)| name == CONTENT_SECURITY_POLICY);
+        let (policy, None) = (policies.next(), policies.next()) else { panic!("two policies of {path}") };
+        policy.and_then(|(_, value)| value.to_str().ok()).expect("a policy").to_owned()
+    };
+    let scripts = "; script-src 'self' https: blob: 'wasm-unsafe-eval'";
+    for (path, end) in [
+        ("/chart.html", &*format!("{scripts} 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='")),
+        ("/a.svg", "; script-src 'self'"),
+        ("/worker.js", scripts),
+    ] {
+        let policy = policy(path);
+        assert!(policy.contains("frame-ancestors 'self'; ") && policy.ends_with(end), "{path}: {policy}");
+    }
+    assert_eq!(policy("/own.js"), "default-src 'none'");
+}
+
+#[test]
 fn each_path_has_what_a_static_host_would_send() {
     let text = page("Title", "<p>Text</p>");
     let mut bench = Bench::new(&[
