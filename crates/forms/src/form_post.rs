@@ -80,7 +80,7 @@ impl PostedForm {
         PostedForm { is_readable: false, ..Self::decode_as(form, pairs, WINDOWS_1252) }
     }
 
-    /// Decodes names and values in an encoding. The result is not readable if any name, or the value of a field
+    /// Decodes names and values in an encoding. The result is not readable if a name, or the value of a field
     /// or of the honeypot, is invalid in it.
     fn decode_as(form: &'static Form, pairs: &Pairs<'_>, encoding: &'static Encoding) -> PostedForm {
         let (values, extras, lead) = Default::default();

@@ -57,6 +57,7 @@ mod plain_page;
 // Builds of site generators, with their rules.
 mod prebuilt;
 mod redirects;
+mod rewrite_headers;
 mod rule_index;
 mod rules;
 

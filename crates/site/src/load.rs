@@ -120,7 +120,7 @@ fn load_build_alone(
         form_pages.0.extend(pages.filter_map(|page| page.map_err(|fault| faults.push(fault)).ok()?));
     }
     let site = sort_faults(&mut faults).then(|| {
-        let mut site = Site::new(options, prebuilt::plain_not_found_page());
+        let mut site = Site::new(options, prebuilt::plain_not_found_page(&build.headers));
         site.shown_forms.clone_from(&build.forms);
         build.insert_into(&mut site, &mut faults);
         site.form_pages = form_pages;

@@ -8,6 +8,7 @@ mod conversion;
 mod conversion_cache;
 mod converter;
 mod forms;
+mod headers;
 mod html_pages;
 mod rule_files;
 mod urls;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use frontdesk_convert::{Metadata, common_site_name, forbids_index, title_ends, title_without};
-use http::header::CONTENT_SECURITY_POLICY;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
@@ -30,6 +31,7 @@ pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
 use self::forms::FormTexts;
+use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
 use self::urls::{redirect_names, twin_names};
@@ -39,7 +41,7 @@ use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
-use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
+use super::rules::{HeaderRule, RedirectRule, RuleList};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, is_html, read_build};
 use crate::fault::Fault;
@@ -114,6 +116,8 @@ pub(super) struct Prebuilt {
     not_found: Vec<(String, Page)>,
     /// The rules of `_redirects`.
     pub redirects: Vec<RedirectRule>,
+    /// The rules of `_headers`.
+    pub headers: RuleList<HeaderRule>,
     /// The names of the site's forms that the pages show.
     pub forms: Vec<&'static str>,
     /// The path under which the build is served, with a slash at both ends.
@@ -179,6 +183,7 @@ impl BuildCache {
             files: BTreeMap::new(),
             not_found: Vec::new(),
             redirects,
+            headers: RuleList::default(),
             forms: Vec::new(),
             mount: build.mount.clone(),
         };
@@ -225,6 +230,7 @@ impl BuildCache {
         prebuilt
             .pages
             .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
+        prebuilt.headers = headers;
         Ok(prebuilt)
     }
 
@@ -319,15 +325,20 @@ impl BuildCache {
     }
 }
 
-/// The 404 page, in English, for a build that has none.
-pub(super) fn plain_not_found_page() -> Page {
+/// The 404 page, in English, for a build that has none, with the headers of the rules for `/404.html`.
+pub(super) fn plain_not_found_page(rules: &RuleList<HeaderRule>) -> Page {
     let text = "There is nothing at this address.";
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Not found</title>\n<h1>Not found</h1>\n\
          <p>{text} <a href=\"/\">Home page</a></p>\n"
     );
     let markdown = format!("# Not found\n\n{text} All pages: [sitemap.md](/sitemap.md)\n");
-    let file = |media_type, text: String| Arc::new(File::new(media_type, Cache::Revalidate, text));
+    let file = |media_type, text: String| {
+        let mut file =
+            with_headers(File::new(media_type, Cache::Revalidate, text), Vec::new(), rules, "/404.html");
+        file.headers.retain(|(name, _)| name != CONTENT_TYPE);
+        Arc::new(file)
+    };
     Page {
         html: file("text/html; charset=utf-8", html),
         markdown: file("text/markdown; charset=utf-8", markdown),
@@ -390,7 +401,7 @@ fn compose_page(
     }
     let headers = std::mem::take(&mut html.headers);
     let mut html = with_headers(html, headers, rules, &source.path);
-    restrict_content_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    restrict_content_type(&mut html, &HTML_TYPES);
     options.signals.add_to(&mut html);
     let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
@@ -460,52 +471,7 @@ fn html_file(
     html
 }
 
-/// The headers of an HTML file with a content security policy. They replace the server's headers of the same
-/// name, because generators and their themes use features that the built-in theme does not.
-fn html_headers(policy: &str) -> Vec<(HeaderName, HeaderValue)> {
-    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
-    // If the policy is invalid, send an empty one: the server's default would block scripts of the page.
-    let policy = HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(""));
-    vec![
-        header("cross-origin-opener-policy", "same-origin-allow-popups"),
-        header("permissions-policy", "browsing-topics=()"),
-        (CONTENT_SECURITY_POLICY, policy),
-    ]
-}
-
-/// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
-/// precedence, but their `Link` is appended to that of the file.
-fn with_headers(
-    mut file: File,
-    mut headers: Vec<(HeaderName, HeaderValue)>,
-    rules: &RuleList<HeaderRule>,
-    path: &str,
-) -> File {
-    for (name, value) in headers_for(rules, path) {
-        headers.retain(|(own, _)| *own != name);
-        if name == http::header::LINK {
-            let ours = file.link.take().unwrap_or_default();
-            let both = [&*String::from_utf8_lossy(&ours), &*String::from_utf8_lossy(value.as_bytes())];
-            file = file.with_link(both.join(if ours.is_empty() { "" } else { ", " }));
-        } else {
-            headers.push((name, value));
-        }
-    }
-    file.headers = headers;
-    file
-}
-
 const X_ROBOTS_TAG: &str = "x-robots-tag";
-
-/// Removes a `Content-Type` that is not among `permitted`: rules for the HTML also apply to the Markdown at
-/// the same URL.
-fn restrict_content_type(file: &mut File, permitted: &[&str]) {
-    file.headers.retain(|(name, value)| {
-        let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
-        name != http::header::CONTENT_TYPE
-            || permitted.iter().any(|permitted| permitted.eq_ignore_ascii_case(media_type.trim()))
-    });
-}
 
 /// The folder for whose missing paths this file is the 404 page: `404.html` in any folder, or
 /// `404/index.html` at the root, whose folder is empty. `None` for other files.
@@ -662,6 +628,7 @@ impl Prebuilt {
                 site.entries.entry(name.into()).or_insert_with(to);
             }
         }
+        apply_to_rewrites(site, &self.redirects, &self.headers);
         for (line, path) in site.add_rules(self.redirects) {
             let message = format!(
                 "the rule is ignored for `{path}`: it leads back there, or through more than {MAX_HOPS} redirects"

@@ -248,6 +248,13 @@ pub(super) struct HeaderRule {
     dialect: RulesDialect,
 }
 
+impl HeaderRule {
+    /// A decoded path that the rule applies to.
+    pub(super) fn example(&self) -> String {
+        self.pattern.example()
+    }
+}
+
 /// The headers that the rules set for a decoded path, each name once: several values are joined with commas.
 /// Leaves out values that are invalid once their placeholders are filled in. In Netlify's dialect, a later
 /// rule replaces the values of earlier ones.

@@ -20,6 +20,7 @@ use super::language::Language;
 use super::options::PagesOptions;
 use super::path;
 use super::redirects::is_circular;
+use super::rewrite_headers::RewriteHeaders;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
@@ -148,6 +149,8 @@ pub struct Site {
     rules: RuleList<RedirectRule>,
     /// The rules that require query parameters, in order. They take precedence over `rules`.
     query_rules: RuleList<RedirectRule>,
+    /// The headers of paths that a rule rewrites.
+    pub(super) rewrite_headers: RewriteHeaders<SiteEntry>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
     /// The page spills, which may hold bodies of the site on disk.
@@ -176,6 +179,7 @@ impl Site {
             form_pages: FormPages::default(),
             rules: RuleList::default(),
             query_rules: RuleList::default(),
+            rewrite_headers: RewriteHeaders::default(),
             large_images: Vec::new(),
             spills: Vec::new(),
             hash: OnceLock::new(),
@@ -354,12 +358,21 @@ impl Site {
             StatusCode::GONE => return Some(Cow::Owned(SiteEntry::Gone)),
             status => return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status, keeps_query }))),
         }
-        let entry = |path: &str| self.get(&path::decode(path).ok()?);
-        Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
+        let (target, entry) = self.rewrite_target(&to)?;
+        Some(Cow::Borrowed(self.rewrite_headers.find(&target, path).unwrap_or(entry)))
+    }
+
+    /// The decoded path and the entry to which a rewrite to the encoded path `to` leads.
+    pub(super) fn rewrite_target(&self, to: &str) -> Option<(String, &SiteEntry)> {
+        let find = |path: &str| {
+            let path = path::decode(path).ok()?.into_owned();
+            self.get(&path).map(|entry| (path, entry))
+        };
+        match find(to.split(['?', '#']).next()?)? {
             // Follow the redirect, for example from `/index.html` to `/`.
-            SiteEntry::Redirect(redirect) => entry(&redirect.to)?,
-            entry => entry,
-        }))
+            (_, SiteEntry::Redirect(redirect)) => find(&redirect.to),
+            found => Some(found),
+        }
     }
 
     /// All entries by their decoded paths, in arbitrary order.
@@ -433,10 +446,12 @@ impl Site {
                 take_both(new, old);
             }
         }
-        for (path, new) in &mut self.entries {
-            match (new, earlier.entries.get(path)) {
-                (SiteEntry::Page(new), Some(SiteEntry::Page(old))) => take_both(new, old),
-                (SiteEntry::File(new, _), Some(SiteEntry::File(old, _))) => take(new, old),
+        let entries = self.entries.iter_mut();
+        let entries = entries.filter_map(|(path, new)| Some((new, earlier.entries.get(path)?)));
+        for pair in entries.chain(self.rewrite_headers.pairs_with(&earlier.rewrite_headers)) {
+            match pair {
+                (SiteEntry::Page(new), SiteEntry::Page(old)) => take_both(new, old),
+                (SiteEntry::File(new, _), SiteEntry::File(old, _)) => take(new, old),
                 _ => {}
             }
         }
@@ -573,7 +588,7 @@ impl Site {
         for page in folders.chain([&mut site.not_found]) {
             [&mut page.html, &mut page.markdown].into_iter().for_each(replace);
         }
-        for entry in site.entries.values_mut() {
+        for entry in site.entries.values_mut().chain(site.rewrite_headers.entries_mut()) {
             match entry {
                 SiteEntry::Page(page) => [&mut page.html, &mut page.markdown].into_iter().for_each(replace),
                 SiteEntry::File(file, _) => replace(file),
@@ -589,7 +604,7 @@ impl Site {
         let missing =
             std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page));
         let mut files: Vec<&Arc<File>> = missing.flat_map(|page| [&page.html, &page.markdown]).collect();
-        for entry in self.entries.values() {
+        for entry in self.entries.values().chain(self.rewrite_headers.entries()) {
             match entry {
                 SiteEntry::Page(page) => files.extend([&page.html, &page.markdown]),
                 SiteEntry::File(file, _) => files.push(file),

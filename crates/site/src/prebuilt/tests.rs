@@ -86,6 +86,58 @@ fn markdown(site: &Site, path: &str) -> String {
 }
 
 #[test]
+fn a_rewritten_path_has_the_headers_of_its_own_rules() {
+    let rules = "/*\n  X-Frame-Options: DENY\n/\n  X-A: home\n  Content-Security-Policy: default-src 'none'\n\
+                 /app/*\n  X-Robots-Tag: noindex\n/app/in/*\n  X-A: inner\n/one\n  X-A: one\n\
+                 /*/edit\n  X-B: edit\n";
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text of the page.")),
+        ("data.json", "{}"),
+        ("_headers", rules),
+        ("_redirects", "/one /data.json 200\n/app/* /index.html 200\n/rest/* / 200\n"),
+    ]);
+    for _ in 0..2 {
+        let site = bench.site();
+        let headers = |file: &File| {
+            let mut headers: Vec<_> = file.headers.iter().collect();
+            headers.retain(|(name, _)| name.as_str().starts_with("x-"));
+            let text =
+                |(name, value): &(HeaderName, HeaderValue)| format!("{name}: {value:?}").replace('"', "");
+            headers.into_iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        for (path, expected) in [
+            ("/", "x-frame-options: DENY, x-a: home"),
+            ("/rest/x", "x-frame-options: DENY"),
+            ("/app/x", "x-frame-options: DENY, x-robots-tag: noindex"),
+            ("/app/in/x", "x-frame-options: DENY, x-robots-tag: noindex, x-a: inner"),
+            // A path that matches two rules which no example path matches has the headers of one of them.
+            ("/app/edit", "x-frame-options: DENY, x-robots-tag: noindex"),
+            ("/one", "x-frame-options: DENY, x-a: one"),
+        ] {
+            assert_eq!(headers(&site.not_found.html), "x-frame-options: DENY");
+            let entry = site.get(path).map(Cow::Borrowed).or_else(|| site.find_rule(path));
+            match &*entry.expect(path) {
+                SiteEntry::Page(page) => {
+                    assert_eq!(
+                        [&page.html, &page.markdown].map(|file| headers(file)),
+                        [expected; 2],
+                        "{path}"
+                    );
+                    assert!(
+                        page.html.headers.iter().any(|(name, _)| name == CONTENT_SECURITY_POLICY),
+                        "{path}"
+                    );
+                    assert_eq!(&*page.path, "/");
+                    assert!(site.files().iter().any(|file| Arc::ptr_eq(file, &page.html)), "{path}");
+                }
+                SiteEntry::File(file, _) => assert_eq!(headers(file), expected, "{path}"),
+                other => panic!("{path}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn files_of_a_build_can_be_embedded_and_run_as_workers() {
     let chart = "<!doctype html><body><p id=a><script>alert(1)</script>";
     let mut bench = Bench::new(&[

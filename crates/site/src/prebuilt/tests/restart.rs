@@ -262,7 +262,7 @@ fn large_builds_are_the_same_on_disk() {
         let of = options.build.as_ref().expect("a build");
         let pages = build.load(of, &options, &[], &mut publication, &mut faults).expect("no changes");
         assert_eq!(faults, []);
-        let mut site = Site::new(&options, plain_not_found_page());
+        let mut site = Site::new(&options, plain_not_found_page(&RuleList::default()));
         pages.insert_into(&mut site, &mut Vec::new());
         responses(&site)
     };

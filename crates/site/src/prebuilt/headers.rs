@@ -1,0 +1,119 @@
+//! Applies the rules of `_headers` to the files of a build.
+
+use std::sync::Arc;
+
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LINK};
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use crate::file::File;
+use crate::rewrite_headers::RewriteHeaders;
+use crate::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
+use crate::site::{Page, Site, SiteEntry};
+
+/// The headers of an HTML file with a content security policy. They replace the server's headers of the same
+/// name, because generators and their themes use features that the built-in theme does not.
+pub(super) fn html_headers(policy: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    // If the policy is invalid, send an empty one: the server's default would block scripts of the page.
+    let policy = HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(""));
+    vec![
+        header("cross-origin-opener-policy", "same-origin-allow-popups"),
+        header("permissions-policy", "browsing-topics=()"),
+        (CONTENT_SECURITY_POLICY, policy),
+    ]
+}
+
+/// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
+/// precedence, but their `Link` is appended to that of the file.
+pub(super) fn with_headers(
+    mut file: File,
+    mut headers: Vec<(HeaderName, HeaderValue)>,
+    rules: &RuleList<HeaderRule>,
+    path: &str,
+) -> File {
+    for (name, value) in headers_for(rules, path) {
+        headers.retain(|(own, _)| *own != name);
+        if name == LINK {
+            let ours = file.link.take().unwrap_or_default();
+            let both = [&*String::from_utf8_lossy(&ours), &*String::from_utf8_lossy(value.as_bytes())];
+            file = file.with_link(both.join(if ours.is_empty() { "" } else { ", " }));
+        } else {
+            headers.push((name, value));
+        }
+    }
+    file.headers = headers;
+    file
+}
+
+/// The media types that a `Content-Type` can give to a page.
+pub(super) const HTML_TYPES: [&str; 2] = ["text/html", "application/xhtml+xml"];
+
+/// Removes a `Content-Type` that is not among `permitted`: rules for the HTML also apply to the Markdown at
+/// the same URL.
+pub(super) fn restrict_content_type(file: &mut File, permitted: &[&str]) {
+    file.headers.retain(|(name, value)| {
+        let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+        name != CONTENT_TYPE
+            || permitted.iter().any(|permitted| permitted.eq_ignore_ascii_case(media_type.trim()))
+    });
+}
+
+/// Makes the site serve rewritten paths with the headers of the rules for these paths, instead of those for
+/// the path of the page or file. The rules of `redirects` are not yet part of the site.
+pub(super) fn apply_to_rewrites(site: &mut Site, redirects: &[RedirectRule], rules: &RuleList<HeaderRule>) {
+    let rewrites = redirects.iter().filter(|rule| rule.status == StatusCode::OK).cloned();
+    let rewrites = RuleList::new(rewrites.collect::<Vec<RedirectRule>>());
+    if rewrites.all().is_empty() || rules.all().is_empty() {
+        return;
+    }
+    let mut paths: Vec<String> = rules.all().iter().map(HeaderRule::example).collect();
+    paths.extend(rewrites.all().iter().map(RedirectRule::example));
+    let mut headers = RewriteHeaders::new(rules.clone());
+    for path in &paths {
+        for rule in rewrites.candidates(path) {
+            let Some((target, entry)) = rule.target(path, None).and_then(|to| site.rewrite_target(&to))
+            else {
+                continue;
+            };
+            headers.add(&target, path, |path| variant(entry, &target, rules, path));
+        }
+    }
+    site.rewrite_headers = headers;
+}
+
+/// A copy of the entry at `target` with the headers of the rules for `path`.
+fn variant(entry: &SiteEntry, target: &str, rules: &RuleList<HeaderRule>, path: &str) -> SiteEntry {
+    let replaced = headers_for(rules, target);
+    let wanted = headers_for(rules, path);
+    if wanted == replaced {
+        return entry.clone();
+    }
+    let file = |file: &Arc<File>, media_types: &[&str]| {
+        let mut new = file.without_encodings();
+        let mut headers = std::mem::take(&mut new.headers);
+        // Without these headers, the page would get those of the built-in theme, which restrict it more.
+        let own = html_headers("");
+        let is_own = |name: &HeaderName| own.iter().any(|(own, _)| own == name);
+        headers.retain(|header| is_own(&header.0) || !replaced.contains(header));
+        let has_link = |header: &&(HeaderName, HeaderValue)| header.0 == LINK;
+        let same_link = wanted.iter().find(has_link) == replaced.iter().find(has_link);
+        let link = new.link.clone();
+        let mut new = with_headers(new, headers, rules, path);
+        if same_link {
+            new.link = link;
+        }
+        if !media_types.is_empty() {
+            restrict_content_type(&mut new, media_types);
+        }
+        Arc::new(new)
+    };
+    match entry {
+        SiteEntry::Page(page) => SiteEntry::Page(Page {
+            html: file(&page.html, &HTML_TYPES),
+            markdown: file(&page.markdown, &["text/markdown"]),
+            ..page.clone()
+        }),
+        SiteEntry::File(content, role) => SiteEntry::File(file(content, &[]), role.clone()),
+        other => other.clone(),
+    }
+}
