@@ -27,9 +27,21 @@ pub fn is_fingerprinted(name: &str) -> bool {
         let is_hex = part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         let is_mixed = part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let is_hash = is_hex && has(u8::is_ascii_lowercase)
-            || may_be_mixed && is_mixed && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+            || may_be_mixed
+                && is_mixed
+                && has(u8::is_ascii_lowercase)
+                && has(u8::is_ascii_uppercase)
+                && !is_numbered_word(part);
         part.len() >= 8 && has(u8::is_ascii_digit) && is_hash
     })
+}
+
+/// Whether letters and digits are probably words and a number, as in `June2025`, `TeamPic1` and `Mobile2x`.
+fn is_numbered_word(part: &str) -> bool {
+    let capitals = part.bytes().filter(u8::is_ascii_uppercase).count();
+    let mut runs = part.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    runs.by_ref().take(2).for_each(drop);
+    capitals <= 2 && runs.next().is_none_or(|unit| unit.len() == 1) && runs.next().is_none()
 }
 
 #[cfg(test)]
@@ -47,6 +59,13 @@ mod tests {
             ("img/index-B1c2D3e4.js", false),
             ("photo-20240102.jpg", false),
             ("assets/report-Quarter3.pdf", false),
+            ("assets/menu-June2025.jpg", false),
+            ("static/hero-Mobile2x.webp", false),
+            ("build/team-2024Team.png", false),
+            ("assets/TeamPic1.png", false),
+            ("assets/a-TeamPic1.png", false),
+            ("assets/index-Cdef12gh.js", true),
+            ("assets/index-BcDeFgH1.js", true),
             ("deadbeef1.js", false),
             ("style.css", false),
         ] {
