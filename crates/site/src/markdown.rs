@@ -19,6 +19,7 @@ use frontdesk_media::ImageSize;
 use self::headings::AnchoredHeadings;
 use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
+    show_unclosed_html,
 };
 use self::source::{SourceText, find_destination, format_destination};
 use super::allowed_hosts::{AllowedOrigin, any_permits};
@@ -158,6 +159,9 @@ pub fn render(
         lookups: LookupRecorder::default(),
         rendered: RenderedBody::default(),
     };
+    for (position, message, hint) in show_unclosed_html(root) {
+        work.warn(position, message, hint);
+    }
     let mut nodes = root.descendants().collect::<Vec<Node<'_>>>().into_iter();
     while let Some(node) = nodes.next() {
         // The HTML of an image already contains the text of its child nodes, so skip these nodes.
@@ -810,6 +814,29 @@ mod tests {
             ("```rust {1}\nfn f() {}\n```", false),
         ] {
             assert_eq!(!render_body(source).facts.warnings.is_empty(), remarked, "{source}");
+        }
+    }
+
+    #[test]
+    fn tags_that_hide_text_are_shown_or_reported() {
+        for (source, shown, warnings) in [
+            ("Set the <title> of *it*.", "Set the &lt;title&gt; of <em>it</em>.", 1),
+            ("A <textarea>, then </textarea>.", "A <textarea>, then </textarea>.", 0),
+            ("Use <xmp> or <plaintext> </plaintext>.", "&lt;xmp&gt; or &lt;plaintext&gt;", 2),
+            ("a <xmp>\n\nb </xmp>", "a &lt;xmp&gt;", 1),
+            ("> <!-- todo\n\nb", "&lt;!-- todo", 1),
+            ("<!-- <title> -->\n\nb", "<!-- <title> -->", 0),
+            ("<TITLE>a\n\nb", "&lt;TITLE>a", 1),
+            ("<script type=\"text/json\">\"<title>\"</script>", "\"<title>\"</script>", 0),
+            ("<noframes>\n\na\n\n</noframes>", "<noframes>", 0),
+            ("<svg><title>a</title></svg>", "<title>a</title>", 0),
+            ("Replace <your-name> and Option<T>.", "<your-name>", 2),
+            ("<b>a</b><br><wbr/> <x-y z>, <x-z>a</x-z>, <mi/>", "<x-y z>", 0),
+        ] {
+            let rendered = render_body(source);
+            assert!(rendered.html.contains(shown), "{source}: {}", rendered.html);
+            assert_eq!(rendered.facts.warnings.len(), warnings, "{source}: {:?}", rendered.facts.warnings);
+            assert_eq!(rendered.markdown, source);
         }
     }
 

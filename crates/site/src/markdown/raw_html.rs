@@ -1,4 +1,9 @@
-//! Finds the parts of raw HTML that the content security policy blocks, and images without alternative text.
+//! Finds the parts of raw HTML that the content security policy blocks, images without alternative text, and
+//! tags that hide text.
+
+use std::collections::HashSet;
+
+use comrak::nodes::{Node, NodeValue, Sourcepos};
 
 /// The beginnings of raw HTML that the content security policy blocks, each with a hint.
 pub(super) const BLOCKED: [(&str, &str); 4] = [
@@ -46,4 +51,121 @@ pub(super) fn has_image_without_alternative(html: &str) -> bool {
                 .split(|c: char| c.is_whitespace() || c == '/')
                 .any(|name| name == "alt" || name.starts_with("alt="))
     })
+}
+
+/// Elements whose content browsers read as text up to the end tag. Without an end tag, they hide the rest of
+/// the page. `plaintext` has no end tag.
+const TEXT_ELEMENTS: [&str; 9] =
+    ["title", "textarea", "xmp", "plaintext", "noembed", "noframes", "script", "style", "iframe"];
+
+/// The elements of HTML, including obsolete ones and the roots of SVG and MathML, without [`TEXT_ELEMENTS`].
+const ELEMENTS: &str = " a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink \
+     blockquote body br button canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir \
+     div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup \
+     hr html i image img input ins kbd keygen label legend li link listing main map mark marquee math menu meta meter \
+     nav nobr noscript object ol optgroup option output p param picture portal pre progress q rb rp rt rtc ruby s samp \
+     search section select slot small source spacer span strike strong sub summary sup svg table tbody td template \
+     tfoot th thead time tr track tt u ul var video wbr ";
+
+/// A warning with its hint.
+type Warning = (Sourcepos, String, &'static str);
+
+const AS_TEXT: &str = "to show a tag, write `\\<` instead of `<`, or put it in backticks";
+
+/// Turns tags and comments that would hide the rest of the page into text. Returns warnings about these, and
+/// about tags in sentences that browsers do not know, and therefore hide.
+pub(super) fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    // The names of the end tags that follow in HTML blocks, and in the same paragraph.
+    let (mut in_blocks, mut in_paragraph) = (HashSet::new(), HashSet::new());
+    for node in root.descendants().collect::<Vec<_>>().into_iter().rev() {
+        let mut data = node.data_mut();
+        let position = data.sourcepos;
+        match &mut data.value {
+            NodeValue::HtmlBlock(block) => {
+                let lower = block.literal.to_ascii_lowercase();
+                let unclosed = find_unclosed(&lower, &in_blocks);
+                if let Some(&first) = unclosed.first() {
+                    let mut at = position;
+                    at.start.line += lower[..first].matches('\n').count();
+                    warnings.push(unclosed_warning(at, &lower[first..]));
+                }
+                let mut shown = String::with_capacity(lower.len());
+                let mut done = 0;
+                for at in unclosed {
+                    shown.push_str(&block.literal[done..at]);
+                    shown.push_str("&lt;");
+                    done = at + 1;
+                }
+                shown.push_str(&block.literal[done..]);
+                block.literal = shown;
+                let ends = lower.split("</").skip(1).map(tag_name).filter(|name| !name.is_empty());
+                in_blocks.extend(ends.map(str::to_owned));
+            }
+            NodeValue::HtmlInline(literal) => {
+                let lower = literal.to_ascii_lowercase();
+                let name = tag_name(lower.trim_start_matches(['<', '/']));
+                if lower.starts_with("</") {
+                    in_paragraph.insert(name.to_owned());
+                    continue;
+                }
+                let has_end = in_paragraph.contains(name) && name != "plaintext" || name.is_empty();
+                if !has_end && TEXT_ELEMENTS.contains(&name) {
+                    warnings.push(unclosed_warning(position, &lower));
+                    let text = std::mem::take(literal);
+                    data.value = NodeValue::Text(text.into());
+                } else if !has_end
+                    && lower.len() == name.len() + 2
+                    && !ELEMENTS.contains(&format!(" {name} "))
+                {
+                    let message = format!("browsers hide `{literal}`, because HTML has no such element");
+                    warnings.push((position, message, AS_TEXT));
+                }
+            }
+            value if value.contains_inlines() => in_paragraph.clear(),
+            _ => {}
+        }
+    }
+    warnings.reverse();
+    warnings
+}
+
+fn unclosed_warning(position: Sourcepos, html: &str) -> Warning {
+    let name = if html.starts_with("<!--") { "<!--" } else { &html[..=tag_name(&html[1..]).len()] };
+    (position, format!("`{name}` has no end, so it is shown as text"), AS_TEXT)
+}
+
+/// The name at the beginning of the text after `<` or `</`.
+fn tag_name(text: &str) -> &str {
+    let end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>' | '<'));
+    let name = &text[..end.unwrap_or(text.len())];
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { "" }
+}
+
+/// The positions of the comments and [`TEXT_ELEMENTS`] without an end in an HTML block in lower case.
+/// `later` has the names of the end tags in later blocks, which may end an element too.
+fn find_unclosed(lower: &str, later: &HashSet<String>) -> Vec<usize> {
+    let mut unclosed = Vec::new();
+    // The ends that do not occur in the rest of the block.
+    let mut missing = HashSet::new();
+    let mut at = 0;
+    while let Some(start) = lower[at..].find('<').map(|found| at + found) {
+        at = start + 1;
+        let (name, end) = match tag_name(&lower[at..]) {
+            _ if lower[at..].starts_with("!--") => ("", "-->".to_owned()),
+            name if TEXT_ELEMENTS.contains(&name) => (name, format!("</{name}")),
+            _ => continue,
+        };
+        let may_end = name != "plaintext" && !missing.contains(name);
+        let found = may_end.then(|| lower[at + 1..].find(&end)).flatten();
+        if let Some(found) = found {
+            at += 1 + found + end.len();
+        } else if later.contains(name) {
+            break;
+        } else {
+            missing.insert(name);
+            unclosed.push(start);
+        }
+    }
+    unclosed
 }
