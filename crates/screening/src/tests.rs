@@ -340,6 +340,23 @@ fn a_messenger_is_a_lure_only_with_money_or_an_offer() {
 }
 
 #[test]
+fn an_enquiry_that_prefers_a_messenger_is_not_suspicious() {
+    for message in [
+        "Hallo, kan ik zaterdag een kajak huren? Stuur me gerust een berichtje via WhatsApp. Bedankt",
+        "Добрый день, можно ли взять лодку на субботу? Напишите мне в WhatsApp или Telegram, спасибо",
+        "Dobrý den, je možné půjčit kolo na 3 hodiny? Napište mi prosím na WhatsApp, díky.",
+        "Laba diena, ar galima šeštadienį išsinuomoti baidarę? Parašykite man per WhatsApp. Ačiū",
+        "Habari, naweza kukodi mashua Jumamosi? Nitumie ujumbe WhatsApp. Asante",
+    ] {
+        let body = json!({"name": "Ada Novak", "email": "ada@novak.example", "message": message}).to_string();
+        let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
+        let (extras, signals) = (Extras::default(), RequestSignals::default());
+        let verdict = screen(&TokenizedText::new(&entry), &extras, &signals, &ScreeningOptions::default());
+        assert_eq!(verdict.score, 0, "{message} {:?}", verdict.reasons);
+    }
+}
+
+#[test]
 fn disguised_words_count_by_their_number() {
     for (message, points) in [
         ("Is the casino far from the hotel?", 0),

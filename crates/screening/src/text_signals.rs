@@ -45,7 +45,7 @@ const MESSENGERS: [&str; 7] =
 /// The hashes of the names of messengers.
 static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     let hash = |name| split_words(name).first().map(|word| word.hash).unwrap_or_default();
-    ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
+    wording::MESSENGERS.map(hash)
 });
 
 #[derive(Clone, Debug, PartialEq, Eq)]

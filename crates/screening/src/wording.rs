@@ -12,6 +12,10 @@ const MIN_SEQUENCES: u64 = 60;
 /// the limit bounds the work.
 const MAX_TEXT: usize = 8_000;
 
+/// The names of messengers, which the wording leaves out. Most of the labeled texts with such a name are
+/// offers, so its sequences alone would outweigh those of a short enquiry.
+pub(super) const MESSENGERS: [&str; 5] = ["whatsapp", "telegram", "viber", "wechat", "телеграм"];
+
 /// The weights, a signed byte each, by the hash of a sequence.
 static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
 /// The weight that equals one unit of the logarithm of the odds.
@@ -60,7 +64,7 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
 const SPACE: u32 = b' ' as u32;
 
 /// The folded characters of the texts' words, with a space between words and several at the end. Leaves out
-/// links, which are a feature of their own.
+/// links and the names of messengers, which are features of their own.
 fn read_letters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
     let mut letters = vec![SPACE];
     let mut budget = MAX_TEXT;
@@ -75,8 +79,33 @@ fn read_letters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
         }
         read_words(rest, &mut letters);
     }
+    drop_messengers(&mut letters);
     letters.extend([SPACE; MAX_LENGTH]);
     letters
+}
+
+/// Removes the names of messengers with their endings, also within words of scripts without spaces.
+fn drop_messengers(letters: &mut Vec<u32>) {
+    let is_letter = |c: u32| c < 0x600 && char::from_u32(c).is_some_and(char::is_alphabetic);
+    let begins = |rest: &[u32], name: &str| {
+        let mut rest = rest.iter();
+        name.chars().all(|c| rest.next() == Some(&u32::from(c)))
+    };
+    let (mut kept, mut at, mut is_in_word) = (0, 0, false);
+    while let Some(&c) = letters.get(at) {
+        if !is_in_word && MESSENGERS.iter().any(|name| begins(&letters[at..], name)) {
+            at += letters[at..].iter().take_while(|c| is_letter(**c)).count();
+            continue;
+        }
+        is_in_word = is_letter(c);
+        // A removed word leaves one of the spaces beside it.
+        if c != SPACE || kept == 0 || letters[kept - 1] != SPACE {
+            letters[kept] = c;
+            kept += 1;
+        }
+        at += 1;
+    }
+    letters.truncate(kept);
 }
 
 /// The text before the first link with a scheme, and the text after it. The link extends to white space on
@@ -213,6 +242,10 @@ mod tests {
         // A scheme in the middle of a word makes it a link; `www.` counts only at the beginning.
         assert_eq!(sequences("(x://y) a:b"), hashes(&[" a:", " a:b", " a:b ", "a:b", "a:b ", ":b "]));
         assert_eq!(sequences("(www.").len(), 5 + 4 + 3);
+        for text in ["ab WhatsApp x", "Viber ab whatsappu telegram x ТЕЛЕГРАМе"] {
+            assert_eq!(sequences(text), hashes(&words), "{text}");
+        }
+        assert_eq!(sequences("(請whatsapp回)"), sequences("(請回)"));
     }
 
     #[test]
