@@ -42,13 +42,17 @@ impl FieldValue {
         }
     }
 
-    /// Formats the value for people: integers without decimals, `yes` for a consent, options with commas.
+    /// Formats the value for people: integers without decimals, `yes` for a consent, options with commas, or
+    /// with semicolons if an option has a comma.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
             FieldValue::Text(text) => Cow::Borrowed(text),
             FieldValue::Number(number) => Cow::Owned(number.to_string()),
             FieldValue::Flag(flag) => Cow::Borrowed(if *flag { "yes" } else { "no" }),
-            FieldValue::List(texts) => Cow::Owned(texts.join(", ")),
+            FieldValue::List(texts) => {
+                let has_comma = texts.iter().any(|text| text.contains(','));
+                Cow::Owned(texts.join(if has_comma { "; " } else { ", " }))
+            }
         }
     }
 }
@@ -468,6 +472,16 @@ mod tests {
         assert_eq!(from_text("days", "Tue"), Some(FieldValue::from("Tue")));
         assert_eq!(from_text("news", "true"), Some(FieldValue::Flag(true)));
         assert_eq!(["false", "maybe", ""].map(|text| from_text("news", text)), [const { None }; 3]);
+    }
+
+    #[test]
+    fn options_with_commas_are_told_apart() {
+        for (options, expected) in
+            [(&["a", "b"][..], "a, b"), (&["a, b", "c"], "a, b; c"), (&["a, b"], "a, b"), (&[], "")]
+        {
+            let list = FieldValue::List(options.iter().map(|&option| option.to_owned()).collect());
+            assert_eq!(list.display(), expected);
+        }
     }
 
     #[test]
