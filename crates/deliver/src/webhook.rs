@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
 use standardwebhooks::{
@@ -90,6 +90,8 @@ impl Webhook {
         };
         let mut headers = signed_headers(secrets, notice.id, (self.clock)(), &body);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+        // Without this, any coding is acceptable (RFC 9110 §12.5.3), and the operator could not read the answer.
+        headers.push((ACCEPT_ENCODING, HeaderValue::from_static("identity")));
         headers.extend(self.authorization());
         let exchange = self.client.send(Method::POST, url, headers, body);
         let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {

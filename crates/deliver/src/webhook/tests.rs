@@ -40,12 +40,13 @@ async fn a_notification_is_one_post_with_all_headers() {
     assert_eq!((&*request.method, &*request.target), ("POST", "/in?key=1"));
     assert_eq!(request.header("host"), Some(&*peer.address().to_string()));
     assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("accept-encoding"), Some("identity"));
     assert_eq!(request.header("content-length"), Some(&*request.body.len().to_string()));
     assert_eq!(request.header("user-agent"), Some(concat!("frontdesk/", env!("CARGO_PKG_VERSION"))));
     assert_eq!(request.header("connection"), Some("close"));
     assert_eq!(request.header("transfer-encoding"), None);
     assert_eq!(request.body, WebhookBody::Standard.render(&notice()).unwrap().as_bytes());
-    assert_eq!(request.headers.len(), 8, "{:?}", request.headers);
+    assert_eq!(request.headers.len(), 9, "{:?}", request.headers);
 }
 
 #[tokio::test]
