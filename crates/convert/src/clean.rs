@@ -2,15 +2,15 @@
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
 use super::code;
-use super::documentation_markup::{FOR_SCREEN_READERS, is_copy_button};
-use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, clip, count_letters};
+use super::documentation_markup::FOR_SCREEN_READERS;
+use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, count_letters};
 use super::omission_rule::Rule;
+use super::panels::{Panels, follows_control, is_closed_panel};
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
-/// Maximum length in bytes of the URL in `<base>`, and of the part of an attribute in which the ids of panels
-/// are read.
+/// Maximum length in bytes of the URL in `<base>`.
 const MAX_REFERENCE: usize = 2000;
 
 /// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL. Ignores a
@@ -95,67 +95,6 @@ fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
     source.is_some() && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
 }
 
-/// The ids of elements that a control on the page opens. Such an element is content even while it is hidden.
-pub(super) struct Panels {
-    controlled: HashSet<String>,
-    /// The targets of links to sections and of scripts, which may also be menus.
-    targets: HashSet<String>,
-}
-
-impl Panels {
-    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, the fragments of links, and
-    /// the strings in `onclick`.
-    pub(super) fn read(dom: &Dom) -> Self {
-        let (mut ids, mut targets) = (HashSet::new(), HashSet::new());
-        for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
-            let (mut href, mut is_control) = (None, false);
-            let mut add = |value: &str| {
-                let names = clip(value, MAX_REFERENCE).split_ascii_whitespace();
-                ids.extend(names.map(|name| name.trim_start_matches('#').to_owned()));
-            };
-            for attribute in &element.attributes {
-                let value = &*attribute.value;
-                match &*attribute.name.local {
-                    "aria-controls" | "data-bs-target" | "data-target" | "data-controls" => add(value),
-                    "data-bs-toggle" | "data-toggle" => is_control = true,
-                    "role" => is_control |= value == "tab",
-                    "href" => href = Some(value).filter(|href| href.starts_with('#')),
-                    "data-src" | "data-tab" => {
-                        let target = clip(value, MAX_REFERENCE).trim_start_matches('#');
-                        targets.insert(target.to_owned());
-                    }
-                    "onclick" => {
-                        let quoted = clip(value, MAX_REFERENCE).split(['\'', '"']).skip(1).step_by(2);
-                        targets.extend(quoted.map(|name| name.trim_start_matches('#').to_owned()));
-                    }
-                    _ => {}
-                }
-            }
-            href.filter(|_| is_control).into_iter().for_each(&mut add);
-            targets.extend(href.map(|href| clip(&href[1..], MAX_REFERENCE).to_owned()));
-        }
-        Self { controlled: ids, targets }
-    }
-
-    /// Whether the element is a tab panel, the panel of an accordion, or another one that a control can open.
-    pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
-        match dom.attribute(id, "role").unwrap_or_default() {
-            "tabpanel" => return true,
-            "region" if dom.has_attribute(id, "aria-labelledby") => return true,
-            "dialog" | "alertdialog" => return false,
-            _ => {}
-        }
-        let name = dom.attribute(id, "id");
-        name.is_some_and(|name| self.controlled.contains(name))
-            || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
-                && is_text_block(dom, id)
-                // Hidden parts of a form say what happens after it is sent.
-                && !dom.is_in(id, &[Tag::Form])
-            || dom.has_class(id, "callout-content")
-            || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
-    }
-}
-
 /// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,
 /// also guesses from class names which elements are hidden. If hidden elements have more than 40 words and
 /// more than 90 % of all words, keeps those with at least a quarter of all words, because a script probably
@@ -169,7 +108,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     });
     let panels = Panels::read(dom);
     let mut hidden = dom.outermost(root, |id| {
-        (is_hidden(dom, id) || is_article && is_hidden_by_name(dom, id))
+        (is_hidden(dom, id) && !is_closed_panel(dom, id) || is_article && is_hidden_by_name(dom, id))
             && !panels.contains(dom, id)
             && !follows_control(dom, id)
             && !holds_formula(dom, id)
@@ -186,55 +125,6 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.omit(id, Rule::Hidden);
     }
     remove_copies(dom, root);
-}
-
-/// Whether a framework for scripts shows and hides the element: Webflow, or Alpine and Vue if there is a
-/// button or an element with a click handler near it. Without one, the element shows a state, such as
-/// "Loading".
-fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
-    let is_control = |d: NodeId| {
-        dom.tag(d) == Tag::Button
-            || dom.attribute(d, "role") == Some("button")
-            || CLICKS.iter().any(|name| dom.has_attribute(d, name))
-    };
-    dom.has_attribute(id, "data-w-id")
-        || (dom.has_attribute(id, "x-show") || dom.has_attribute(id, "v-show"))
-            && dom.ancestors(id).skip(1).take(2).any(|a| dom.subtree(a).take(50).any(is_control))
-}
-
-/// The attributes of elements on which visitors click.
-const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
-
-/// Whether an element is a block that is not a dialog, has no role, and is not a menu: most of its text is
-/// not in links.
-fn is_text_block(dom: &Dom, id: NodeId) -> bool {
-    let linked = || dom.outermost(id, |d| dom.tag(d) == Tag::A).into_iter().map(|link| dom.letters(link));
-    is_plain_block(dom, id) && linked().sum::<usize>() * 2 < dom.letters(id)
-}
-
-fn is_plain_block(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id).is_block()
-        && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu)
-        && !dom.has_attribute(id, "role")
-}
-
-/// Whether an element is a block that follows a control, as in a list of questions: an element with
-/// `aria-expanded`, or a button, unless it sends a form or the block is a menu.
-fn follows_control(dom: &Dom, id: NodeId) -> bool {
-    let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
-    let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
-    let is_button = |d: NodeId| {
-        dom.tag(d) == Tag::Button
-            || dom.attribute(d, "role") == Some("button")
-            || dom.is_heading(d) && CLICKS.iter().any(|name| dom.has_attribute(d, name))
-    };
-    let is_title = dom.is_heading(before) || dom.tag(before) == Tag::Dt;
-    let mut first = dom.subtree(before).take(if is_title { 3 } else { 1 });
-    dom.subtree(before).take(6).any(is_opener)
-        || first.any(|d| is_button(d) && !is_copy_button(dom, d))
-            && dom.tag(id) != Tag::Form
-            && !dom.is_in(id, &[Tag::Form])
-            && is_text_block(dom, id)
 }
 
 /// Whether an element names the language of the code block beside it, as in VitePress.
@@ -526,6 +416,15 @@ mod tests {
             "<li data-tab=p>q<hr><div id=p hidden>a</div>",
             "<div><h3><b>q</b></h3><p></p><div x-show=open style=display:none>a</div><i @click=x></i></div>",
             "<div data-w-id=1 style=display:none>qa</div>",
+            "<dl><dt>q</dt><dd hidden>a</dd></dl>",
+            "<h3>q</h3><div style=display:none><p>a</div>",
+            "<ul><li>q<li style=display:none>a</ul>",
+            "<div class='slide on'>q</div><div class=slide hidden>a</div>",
+            "<div class=expand-control>q</div><div style=display:none>a</div>",
+            "<div class=faq><p>q</p><div hidden>a</div></div>",
+            "<a class=b href=#>q</a><div hidden>a</div>",
+            "<b>q</b><section class=tab-pane hidden>a</section>",
+            "<p>q<div itemprop=acceptedAnswer hidden><p itemprop=text hidden>a</div>",
         ] {
             assert_eq!(visible(html, false), "qa", "{html}");
         }
@@ -543,8 +442,26 @@ mod tests {
             "<button aria-expanded=false>q</button><span hidden>a</span>",
             "<button aria-expanded=false>q</button><ul role=menu hidden><li>a</ul>",
             "<p>q</p><div hidden>a</div>",
+            "<h1>q</h1><div hidden>a</div>",
+            "<h3 hidden>a</h3><dl><dt hidden>a</dt><dd hidden>a</dd></dl><p>q</p>",
+            "<h3></h3><p hidden>a</p><p>q</p>",
+            "<form><h3>q</h3><div hidden>a</div></form>",
+            "<h3>q</h3><div hidden><label>a</label><input></div>",
+            "<h3>q</h3><div class=cookie-bar hidden>a</div>",
+            "<ul><li>q<li hidden>{{ a }}<li hidden><a href=/a>a</a></ul>",
+            "<a href=/x>q</a><div hidden>a</div>",
+            "q <a href=#></a><span hidden>a a a</span>",
         ] {
             assert_eq!(visible(html, false), "q", "{html}");
+        }
+        for (html, expected) in [
+            ("<p class=q>q?</p><div class=a hidden>a</div>", "q?a"),
+            ("<p>q <span hidden>a b c</span> <a href='javascript:;'>more</a>", "q a b c more"),
+            ("<p>q <span hidden>a b c</span></p><button>more</button>", "q a b cmore"),
+            ("<h3>q</h3><div hidden>a</div><h3>r</h3><div hidden>b</div>", "qarb"),
+            ("<h3>q</h3><p hidden>None</p><ul><li>r</ul>", "qr"),
+        ] {
+            assert_eq!(visible(html, false), expected, "{html}");
         }
     }
 

@@ -35,6 +35,7 @@ mod media;
 mod metadata;
 mod omission_rule;
 mod omitted_text;
+mod panels;
 mod parse;
 mod phrasing;
 mod select;
@@ -441,6 +442,8 @@ mod tests {
             ("<div>", "<span class=lang>x</span>", ""),
             ("<div>", "<span class=x>y</span>", ""),
             ("<table>", "<tr><td>x<td>y", ""),
+            ("<ul><li>x", "<li hidden>y", ""),
+            ("<h3>", "<i>x</i>", "</h3><div hidden>y</div>"),
             // Many references to one large note, and many notes.
             ("<p>", "<sup><a href=#n>1</a></sup>", "<p id=n>x <a href=#r>y</a>"),
             ("<p id=n>x <a href=#r>y</a></p><p><span>", "<a href=#n id=r>1</a>", "</span>"),

@@ -8,6 +8,7 @@ use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
 use super::omission_rule::Rule;
+use super::panels::Panels;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -253,7 +254,7 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
         if is_navigation
             && !holds_paragraph(dom, id, measures.get_or_init(|| measure_elements(dom, root)))
-            && !panels.get_or_init(|| clean::Panels::read(dom)).contains(dom, id)
+            && !panels.get_or_init(|| Panels::read(dom)).contains(dom, id)
             && has_link_or_button(dom, id)
             && !dom.descendants(id).any(|d| is_tab(dom, d))
         {

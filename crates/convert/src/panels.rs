@@ -1,0 +1,266 @@
+//! Recognizes hidden elements that visitors can open: the panels of tabs, accordions and lists of questions,
+//! the other items of a slider or a list, and the rest of a text.
+
+use super::documentation_markup::is_copy_button;
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
+use std::collections::HashSet;
+
+/// Maximum length in bytes of the part of an attribute in which the ids of panels are read.
+const MAX_REFERENCE: usize = 2000;
+
+/// Maximum length in bytes of a title above a panel.
+const MAX_TITLE: usize = 200;
+
+/// Parts of the names of classes of panels.
+const PANELS: [&str; 10] = [
+    "accordion",
+    "answer",
+    "collaps",
+    "disclosure",
+    "expand",
+    "faq",
+    "spoiler",
+    "tab-content",
+    "tab-pane",
+    "toggle",
+];
+
+/// Parts of the names of classes of slides and tabs, of which a page shows one.
+const SLIDES: [&str; 6] = ["carousel", "pane", "slide", "step", "tab", "testimonial"];
+
+/// Parts of the names of hidden elements that are not panels: states, templates, menus, overlays and copies.
+#[rustfmt::skip]
+const OTHERS: [&str; 30] = [
+    "ad-", "alert", "banner", "cart", "consent", "cookie", "desktop", "dialog", "dropdown", "empty", "error", "lightbox",
+    "loader", "loading", "login", "menu", "message", "mobile", "modal", "nav", "overlay", "popover", "popup", "print",
+    "share", "spinner", "success", "template", "toast", "tooltip",
+];
+
+/// The ids of elements that a control on the page opens. Such an element is content even while it is hidden.
+pub(super) struct Panels {
+    controlled: HashSet<String>,
+    /// The targets of links to sections and of scripts, which may also be menus.
+    targets: HashSet<String>,
+}
+
+impl Panels {
+    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, the fragments of links, and
+    /// the strings in `onclick`.
+    pub(super) fn read(dom: &Dom) -> Self {
+        let (mut ids, mut targets) = (HashSet::new(), HashSet::new());
+        for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
+            let (mut href, mut is_control) = (None, false);
+            let mut add = |value: &str| {
+                let names = clip(value, MAX_REFERENCE).split_ascii_whitespace();
+                ids.extend(names.map(|name| name.trim_start_matches('#').to_owned()));
+            };
+            for attribute in &element.attributes {
+                let value = &*attribute.value;
+                match &*attribute.name.local {
+                    "aria-controls" | "data-bs-target" | "data-target" | "data-controls" => add(value),
+                    "data-bs-toggle" | "data-toggle" => is_control = true,
+                    "role" => is_control |= value == "tab",
+                    "href" => href = Some(value).filter(|href| href.starts_with('#')),
+                    "data-src" | "data-tab" => {
+                        let target = clip(value, MAX_REFERENCE).trim_start_matches('#');
+                        targets.insert(target.to_owned());
+                    }
+                    "onclick" => {
+                        let quoted = clip(value, MAX_REFERENCE).split(['\'', '"']).skip(1).step_by(2);
+                        targets.extend(quoted.map(|name| name.trim_start_matches('#').to_owned()));
+                    }
+                    _ => {}
+                }
+            }
+            href.filter(|_| is_control).into_iter().for_each(&mut add);
+            targets.extend(href.map(|href| clip(&href[1..], MAX_REFERENCE).to_owned()));
+        }
+        Self { controlled: ids, targets }
+    }
+
+    /// Whether the element is a tab panel, the panel of an accordion, or another one that a control can open.
+    pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
+        match dom.attribute(id, "role").unwrap_or_default() {
+            "tabpanel" => return true,
+            "region" if dom.has_attribute(id, "aria-labelledby") => return true,
+            "dialog" | "alertdialog" => return false,
+            _ => {}
+        }
+        let name = dom.attribute(id, "id");
+        name.is_some_and(|name| self.controlled.contains(name))
+            || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
+                && is_text_block(dom, id)
+                // Hidden parts of a form say what happens after it is sent.
+                && !dom.is_in(id, &[Tag::Form])
+            || dom.has_class(id, "callout-content")
+            || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
+    }
+}
+
+/// Whether a framework for scripts shows and hides the element: Webflow, or Alpine and Vue if there is a
+/// button or an element with a click handler near it. Without one, the element shows a state, such as
+/// "Loading".
+fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
+    let is_control = |d: NodeId| {
+        dom.tag(d) == Tag::Button
+            || dom.attribute(d, "role") == Some("button")
+            || CLICKS.iter().any(|name| dom.has_attribute(d, name))
+    };
+    dom.has_attribute(id, "data-w-id")
+        || (dom.has_attribute(id, "x-show") || dom.has_attribute(id, "v-show"))
+            && dom.ancestors(id).skip(1).take(2).any(|a| dom.subtree(a).take(50).any(is_control))
+}
+
+/// The attributes of elements on which visitors click.
+const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
+
+/// Whether an element is a block that is not a dialog, has no role, and is not a menu: most of its text is
+/// not in links.
+fn is_text_block(dom: &Dom, id: NodeId) -> bool {
+    let linked = || dom.outermost(id, |d| dom.tag(d) == Tag::A).into_iter().map(|link| dom.letters(link));
+    is_plain_block(dom, id) && linked().sum::<usize>() * 2 < dom.letters(id)
+}
+
+fn is_plain_block(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id).is_block()
+        && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu)
+        && !dom.has_attribute(id, "role")
+}
+
+/// Whether an element is a block that follows a control, as in a list of questions: an element with
+/// `aria-expanded`, or a button, unless it sends a form or the block is a menu.
+pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
+    let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
+    let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
+    let is_button = |d: NodeId| {
+        dom.tag(d) == Tag::Button
+            || dom.attribute(d, "role") == Some("button")
+            || dom.is_heading(d) && CLICKS.iter().any(|name| dom.has_attribute(d, name))
+    };
+    let is_title = dom.is_heading(before) || dom.tag(before) == Tag::Dt;
+    let mut first = dom.subtree(before).take(if is_title { 3 } else { 1 });
+    dom.subtree(before).take(6).any(is_opener)
+        || first.any(|d| is_button(d) && !is_copy_button(dom, d))
+            && dom.tag(id) != Tag::Form
+            && !dom.is_in(id, &[Tag::Form])
+            && is_text_block(dom, id)
+}
+
+/// Whether a hidden element is a closed panel, judging by its place: an answer to a term or a question, the
+/// text of a heading that has no other, an item beside items that are shown, or the rest of a text before a
+/// link that opens it. Forms, dialogs, menus, templates and parts of these are not panels.
+pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
+    let is_enclosed = |a: NodeId| {
+        matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
+            || matches!(dom.attribute(a, "role"), Some("dialog" | "alertdialog" | "menu" | "navigation"))
+    };
+    let is_other = || {
+        let id_name = dom.attribute(id, "id").map(|name| clip(name, MAX_TITLE));
+        dom.classes(id).take(20).chain(id_name).any(|name| contains_any(name, &OTHERS))
+    };
+    // A control would be without its form, and the braces are of a template.
+    let is_unfit = |d: NodeId| {
+        matches!(dom.tag(d), Tag::Form | Tag::Input | Tag::Textarea | Tag::Select)
+            || dom.text(d).is_some_and(|text| text.contains("{{"))
+    };
+    (is_rest_of_text(dom, id) || is_answer(dom, id) || is_text_block(dom, id) && is_panel(dom, id))
+        && !is_other()
+        && !dom.ancestors(id).any(is_enclosed)
+        && !dom.subtree(id).any(is_unfit)
+}
+
+fn contains_any(name: &str, parts: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    parts.iter().any(|part| name.contains(part))
+}
+
+/// Whether an element is the explanation of a shown `<dt>`, or the accepted answer in the vocabulary of
+/// schema.org.
+fn is_answer(dom: &Dom, id: NodeId) -> bool {
+    let is_term = |before: NodeId| dom.tag(before) == Tag::Dt && !dom.has_attribute(before, "hidden");
+    let is_accepted = |a: NodeId| dom.attribute(a, "itemprop") == Some("acceptedAnswer");
+    dom.tag(id) == Tag::Dd && dom.nodes_before(id).take(8).any(is_term)
+        || dom.tag(id).is_block() && dom.ancestors(id).take(2).any(is_accepted)
+}
+
+/// Whether the place of a hidden block is that of a panel.
+fn is_panel(dom: &Dom, id: NodeId) -> bool {
+    if is_beside_shown(dom, id) {
+        return true;
+    }
+    let has_name = |node: NodeId| dom.classes(node).take(20).any(|class| contains_any(class, &PANELS));
+    let Some((before, title)) = dom.previous_element(id).and_then(|b| Some((b, short_text(dom, b)?))) else {
+        return dom.classes(id).take(20).any(|c| c.contains("tab-pane") || c.contains("tab-content"));
+    };
+    let is_question = title.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？".contains(c));
+    let mut start = dom.subtree(before).take(4);
+    let is_title = |d: NodeId| {
+        dom.tag(d).heading_level().is_some_and(|level| level > 1)
+            || dom.attribute(d, "role") == Some("heading")
+    };
+    // A block below a heading that has other text may be a state, such as an empty result.
+    let ends_section = || {
+        dom.next_element(id).is_none_or(|next| {
+            dom.is_heading(next) || dom.tag(next) == dom.tag(before) && is_alike(dom, next, before)
+        })
+    };
+    is_question.ends_with(['?', '？'])
+        || has_name(before)
+        || dom.ancestors(id).take(3).any(has_name)
+        || start.any(|d| is_title(d) && ends_section() || is_script_link(dom, d))
+}
+
+/// Whether an element is an item beside one that is shown, or a slide or tab beside one with its classes.
+fn is_beside_shown(dom: &Dom, id: NodeId) -> bool {
+    let is_item = dom.tag(id) == Tag::Li;
+    let is_slide = || dom.classes(id).take(8).any(|class| contains_any(class, &SLIDES));
+    let is_shown = |other: NodeId| {
+        let is_hidden = dom.has_attribute(other, "hidden") || dom.style(other, "display") == Some("none");
+        dom.tag(other) == dom.tag(id) && !is_hidden && (is_item || is_alike(dom, id, other))
+    };
+    (is_item || is_slide()) && dom.parent(id).is_some_and(|p| dom.child_elements(p).take(20).any(is_shown))
+}
+
+/// Whether the second element has all classes of the first one.
+fn is_alike(dom: &Dom, id: NodeId, other: NodeId) -> bool {
+    dom.classes(id).take(8).all(|class| dom.classes(other).take(16).any(|c| c == class))
+}
+
+/// Whether an element is the rest of a text: it continues a text, and a link or button that opens it follows.
+fn is_rest_of_text(dom: &Dom, id: NodeId) -> bool {
+    let is_block = dom.tag(id).is_block();
+    if !(dom.tag(id) == Tag::Span || is_block && is_text_block(dom, id)) {
+        return false;
+    }
+    let continues =
+        dom.nodes_before(id).take(3).find(|&before| !dom.is_blank(before)).is_some_and(|before| {
+            dom.text(before).is_some()
+                || matches!(dom.tag(before), Tag::P | Tag::Span | Tag::B | Tag::I | Tag::Em)
+        });
+    let outside = || dom.parent(id).filter(|&p| dom.tag(p) == Tag::P).and_then(|p| dom.next_element(p));
+    let opener = dom.next_element(id).or_else(outside).filter(|&next| short_text(dom, next).is_some());
+    let is_opener =
+        opener.is_some_and(|next| is_script_link(dom, next) || !is_block && dom.tag(next) == Tag::Button);
+    continues && is_opener && dom.text_content(id).split_whitespace().nth(2).is_some()
+}
+
+/// Whether an element is a link that only a script makes lead somewhere.
+fn is_script_link(dom: &Dom, id: NodeId) -> bool {
+    let is_script = |href: &str| {
+        matches!(href.trim(), "" | "#" | "#!" | "#0") || href.trim_start().starts_with("javascript:")
+    };
+    dom.tag(id) == Tag::A && dom.attribute(id, "href").is_none_or(is_script)
+}
+
+/// The text of an element of at most 50 nodes, trimmed; `None` if it is empty or longer than [`MAX_TITLE`].
+fn short_text(dom: &Dom, id: NodeId) -> Option<String> {
+    let mut text = String::new();
+    for (count, node) in dom.subtree(id).enumerate() {
+        text.push_str(dom.text(node).unwrap_or_default());
+        if count >= 50 || text.len() > 4 * MAX_TITLE {
+            return None;
+        }
+    }
+    let text = text.trim();
+    (!text.is_empty() && text.len() <= MAX_TITLE).then(|| text.to_owned())
+}
