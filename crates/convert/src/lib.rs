@@ -30,6 +30,7 @@ mod inline_code;
 mod inline_reader;
 mod main_content;
 mod math;
+mod mathml;
 mod measure;
 mod media;
 mod metadata;

@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, collapse};
 use super::inline::Inline;
+use super::mathml::mathml_to_tex;
 
 /// A formula in the page.
 #[derive(Debug, PartialEq)]
@@ -49,6 +50,9 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: style == "display" });
     }
     let class = dom.attribute(id, "class").unwrap_or_default();
+    if is_rendered_script(dom, id) {
+        return Some(Formula { tex: String::new(), is_display: false });
+    }
     if dom.tag(id) != Tag::Other && !["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part)) {
         return None;
     }
@@ -97,6 +101,17 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return None;
     };
     Some(Formula { tex, is_display })
+}
+
+/// Whether an element is what MathJax 2 shows, or showed before, in place of the script with TeX behind it.
+fn is_rendered_script(dom: &Dom, id: NodeId) -> bool {
+    let is_output =
+        |&id: &NodeId| dom.classes(id).any(|class| class.starts_with("MathJax") || class.starts_with("mjx-"));
+    let after = || dom.nodes_after(id).filter(|&n| dom.element(n).is_some()).take(2);
+    let is_script = |&id: &NodeId| {
+        dom.tag(id) == Tag::Script && dom.attribute(id, "type").is_some_and(|t| t.starts_with("math/tex"))
+    };
+    is_output(&id) && after().find(|id| !is_output(id)).is_some_and(|next| is_script(&next))
 }
 
 /// Classes of elements that renderers put around MathML.
@@ -188,164 +203,6 @@ pub(super) fn paragraph_or_formula(text: String) -> Block {
     }
 }
 
-/// The TeX command for a Greek letter or an operator that MathML writes as a character.
-fn tex_symbol(text: &str) -> Option<&'static str> {
-    #[rustfmt::skip]
-    const SYMBOLS: &[(&str, &str)] = &[
-        ("α", "\\alpha"), ("β", "\\beta"), ("γ", "\\gamma"), ("δ", "\\delta"), ("ε", "\\epsilon"),
-        ("θ", "\\theta"), ("λ", "\\lambda"), ("μ", "\\mu"), ("π", "\\pi"), ("ρ", "\\rho"), ("σ", "\\sigma"),
-        ("τ", "\\tau"), ("φ", "\\phi"), ("ψ", "\\psi"), ("ω", "\\omega"), ("Γ", "\\Gamma"), ("Δ", "\\Delta"),
-        ("Σ", "\\Sigma"), ("Φ", "\\Phi"), ("Ω", "\\Omega"), ("∞", "\\infty"), ("∂", "\\partial"),
-        ("∇", "\\nabla"), ("∑", "\\sum"), ("∫", "\\int"), ("∏", "\\prod"), ("∮", "\\oint"), ("≤", " \\leq "),
-        ("≥", " \\geq "), ("≠", " \\neq "), ("≈", " \\approx "), ("→", " \\to "), ("∈", " \\in "),
-        ("×", " \\times "), ("⋅", " \\cdot "), ("±", " \\pm "), ("…", "\\dots"), ("⋯", "\\cdots"),
-    ];
-    SYMBOLS.iter().find(|(character, _)| *character == text).map(|(_, tex)| *tex)
-}
-
-/// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The recursion is
-/// bounded, because the parser limits the depth of the tree.
-fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
-    let name = dom.name(id);
-    let (name, parts) = match name.strip_prefix("mjx-") {
-        Some(name) => (name, mathjax_operands(dom, id, name)),
-        None => (name, dom.child_elements(id).collect()),
-    };
-    let part = |i: usize| parts.get(i).map(|&p| mathml_to_tex(dom, p)).unwrap_or_default();
-    let joined = |by: &str| parts.iter().map(|&p| mathml_to_tex(dom, p)).collect::<Vec<_>>().join(by);
-    let leaf = || leaf_text(dom, id);
-    match name {
-        "mi" => {
-            let text = leaf();
-            if let Some(tex) = tex_symbol(&text) {
-                tex.to_owned()
-            } else if text.chars().count() > 1 && text.is_ascii() {
-                format!("\\text{{{text}}}")
-            } else {
-                text
-            }
-        }
-        "mn" => leaf(),
-        "mo" => match &*leaf() {
-            "\u{2061}" | "\u{2062}" | "\u{2063}" => String::new(),
-            "−" => " - ".to_owned(),
-            "=" | "+" | "-" | "<" | ">" => format!(" {} ", leaf()),
-            text => tex_symbol(text).unwrap_or(text).to_owned(),
-        },
-        "mtext" | "ms" => format!("\\text{{{}}}", leaf()),
-        "msup" => format!("{}^{{{}}}", part(0), part(1)),
-        "msub" | "munder" => format!("{}_{{{}}}", part(0), part(1)),
-        "msubsup" | "munderover" => format!("{}_{{{}}}^{{{}}}", part(0), part(1), part(2)),
-        "mover" => {
-            let command = match part(1).trim() {
-                "¯" | "‾" | "_" => "overline",
-                "~" | "˜" => "tilde",
-                "˙" => "dot",
-                "⏞" => "overbrace",
-                "^" => "hat",
-                "\\to" => "vec",
-                over => return format!("{}^{{{over}}}", part(0)),
-            };
-            format!("\\{command}{{{}}}", part(0))
-        }
-        "mfrac" => format!("\\frac{{{}}}{{{}}}", part(0), part(1)),
-        "msqrt" => format!("\\sqrt{{{}}}", join_matrix(&joined(""))),
-        "mroot" => format!("\\sqrt[{}]{{{}}}", part(1), part(0)),
-        "mtable" => {
-            format!("\\begin{{matrix}} {} \\end{{matrix}}", joined(" \\\\ "))
-        }
-        "mtr" => joined(" & "),
-        "menclose" if dom.attribute(id, "notation") == Some("top") => {
-            format!("\\overline{{{}}}", join_matrix(&joined("")))
-        }
-        "annotation" | "annotation-xml" | "mspace" | "mphantom" | "nstrut" | "dstrut" | "line" => {
-            String::new()
-        }
-        "semantics" => part(0),
-        _ if parts.is_empty() => leaf(),
-        _ => join_matrix(&joined("")),
-    }
-}
-
-/// Collapses white space, and converts a matrix between brackets to the TeX matrix with these brackets.
-fn join_matrix(tex: &str) -> String {
-    let text = collapse(tex);
-    for (open, close, name) in [("(", ")", "pmatrix"), ("[", "]", "bmatrix"), ("|", "|", "vmatrix")] {
-        let inner = text.strip_prefix(open).and_then(|t| t.strip_suffix(close));
-        let matrix = inner.and_then(|t| t.strip_prefix("\\begin{matrix}")?.strip_suffix("\\end{matrix}"));
-        if let Some(cells) = matrix.filter(|cells| !cells.contains("matrix}")) {
-            return format!("\\begin{{{name}}}{cells}\\end{{{name}}}");
-        }
-    }
-    text
-}
-
-/// The operands of a MathJax element in MathML order. MathJax wraps them in boxes, and orders some by their
-/// position on the screen.
-fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
-    let boxes = dom.outermost(id, |d| {
-        matches!(
-            dom.name(d),
-            "mjx-num" | "mjx-den" | "mjx-base" | "mjx-under" | "mjx-over" | "mjx-root" | "mjx-script"
-        ) || name != "munderover" && dom.name(d) == "mjx-box"
-    });
-    let named = |wanted: &'static str| boxes.iter().copied().filter(move |&b| dom.name(b) == wanted);
-    match name {
-        "mfrac" => named("mjx-num").chain(named("mjx-den")).collect(),
-        "munder" | "mover" | "munderover" => {
-            named("mjx-base").chain(named("mjx-under")).chain(named("mjx-over")).collect()
-        }
-        "msqrt" | "mroot" => named("mjx-box").chain(named("mjx-root")).collect(),
-        "msub" | "msup" | "msubsup" => {
-            let base = dom.child_elements(id).next();
-            let scripts: Vec<NodeId> = named("mjx-script").flat_map(|s| dom.child_elements(s)).collect();
-            let is_script = |s: &NodeId| dom.name(*s) != "mjx-spacer";
-            // MathJax writes the superscript first, but MathML the subscript, so reverse the order.
-            base.into_iter().chain(scripts.into_iter().rev().filter(is_script)).collect()
-        }
-        "mi" | "mn" | "mo" | "mtext" | "ms" => Vec::new(),
-        _ => dom.child_elements(id).collect(),
-    }
-}
-
-/// The text of an element without operands. MathJax writes characters as classes such as `mjx-c1D467`, and
-/// italic letters as mathematical alphanumeric symbols.
-fn leaf_text(dom: &Dom, id: NodeId) -> String {
-    let mut text = String::new();
-    for c in dom.descendants(id).filter(|&d| dom.name(d) == "mjx-c" && dom.is_blank(d)) {
-        let code =
-            dom.classes(c).find_map(|class| u32::from_str_radix(class.strip_prefix("mjx-c")?, 16).ok());
-        text.extend(code.and_then(char::from_u32));
-    }
-    if text.is_empty() {
-        text = dom.collapsed_text(id);
-    }
-    text.chars().map(plain_letter).collect()
-}
-
-/// The plain letter or digit of a mathematical alphanumeric symbol (Unicode block U+1D400 to U+1D7FF, and
-/// U+210E for the italic h). Other characters stay as they are.
-fn plain_letter(c: char) -> char {
-    let code = u32::from(c);
-    let letter = match code {
-        0x210E => u32::from('h'),
-        0x1D400..=0x1D6A3 => match (code - 0x1D400) % 52 {
-            upper @ 0..26 => u32::from('A') + upper,
-            lower => u32::from('a') + lower - 26,
-        },
-        0x1D6A8..=0x1D7C9 => match (code - 0x1D6A8) % 58 {
-            upper @ 0..=24 => u32::from('Α') + upper,
-            25 => u32::from('∇'),
-            lower @ 26..=50 => u32::from('α') + lower - 26,
-            51 => u32::from('∂'),
-            variant => u32::from(['ϵ', 'ϑ', 'ϰ', 'ϕ', 'ϱ', 'ϖ'][variant as usize - 52]),
-        },
-        0x1D7CE..=0x1D7FF => u32::from('0') + (code - 0x1D7CE) % 10,
-        _ => code,
-    };
-    char::from_u32(letter).unwrap_or(c)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::parse::parse;
@@ -390,6 +247,83 @@ mod tests {
     }
 
     #[test]
+    fn mathml_becomes_valid_tex_with_the_same_meaning() {
+        for (mathml, expected) in [
+            // A command ends before the letter that follows.
+            (
+                "<mi>π</mi><mi>r</mi><mo>∂</mo><mi>y</mi><mn>2</mn><mi>α</mi><mi>β</mi>",
+                r"\pi r\partial y2\alpha\beta",
+            ),
+            ("<munder><mo>lim</mo><mi>n</mi></munder><mi>a</mi>", r"\lim_{n}a"),
+            ("<mo>lim</mo><mi>a</mi>", r"\lim a"),
+            // Syntax of TeX
+            ("<mn>50</mn><mo>%</mo><mi>$</mi><mi>#</mi><mo>&amp;</mo><mi>_</mi>", r"50\%\$\#\&\_"),
+            (r"<mo>~</mo><mo>\</mo><mo>^</mo><mi>a_b</mi>", r"\sim \backslash \hat{}\text{a\_b}"),
+            ("<mtext>5$ {a} ^&nbsp;</mtext><mi>x</mi>", r"\text{5\$ \{a\} \textasciicircum{} }x"),
+            // Fractions without a line
+            ("<mo>(</mo><mfrac linethickness=0pt><mi>n</mi><mi>k</mi></mfrac><mo>)</mo>", r"\binom{n}{k}"),
+            ("<mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac>", r"\genfrac{}{}{0pt}{}{n}{k}"),
+            (
+                "<mo>(</mo><mrow><mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac><mi>x</mi></mrow><mo>)</mo>",
+                r"(\genfrac{}{}{0pt}{}{n}{k}x)",
+            ),
+            ("<mfrac linethickness=2><mi>n</mi><mi>k</mi></mfrac>", r"\frac{n}{k}"),
+            // Braces, also in a row with other operands
+            (
+                "<mi>f</mi><mo>=</mo><mo>{</mo><mtable><mtr><mtd><mn>1</mn></mtd></mtr><mtr><mtd><mn>0</mn></mtd></mtr></mtable>",
+                r"f = \begin{cases} 1 \\ 0 \end{cases}",
+            ),
+            (
+                "<mi>A</mi><mo>=</mo><mo>[</mo><mtable><mtr><mtd><mn>1</mn></mtd></mtr></mtable><mo>]</mo><mi>x</mi>",
+                r"A = \begin{bmatrix} 1 \end{bmatrix}x",
+            ),
+            ("<mo>{</mo><mi>x</mi><mo>}</mo>", r"\{x\}"),
+            // Scripts
+            ("<msup><msup><mi>x</mi><mn>2</mn></msup><mn>3</mn></msup>", "{x^{2}}^{3}"),
+            ("<msub><msub><mi>x</mi><mn>2</mn></msub><mn>3</mn></msub>", "{x_{2}}_{3}"),
+            ("<msup><msub><mi>x</mi><mn>2</mn></msub><mn>3</mn></msup>", "x_{2}^{3}"),
+            ("<msup><msqrt><msup><mi>x</mi><mn>2</mn></msup></msqrt><mn>3</mn></msup>", r"\sqrt{x^{2}}^{3}"),
+            (
+                "<mmultiscripts><mi>C</mi><mi>a</mi><none/><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts>",
+                "{}_{6}^{14}C_{a}",
+            ),
+            ("<mi>f</mi><mfenced><mi>u</mi><mi>w</mi></mfenced>", "f(u,w)"),
+            (
+                "<mfenced open='{' close='' separators='; |'><mi>a</mi><mi>b</mi><mi>c</mi><mi>d</mi></mfenced>",
+                r"\{a;b|c|d",
+            ),
+            ("<msub><mrow><mo>{</mo><mi>_</mi></mrow><mn>2</mn></msub>", r"\{\__{2}"),
+            // One of the choices
+            ("<maction selection=2><mi>a</mi><mi>b</mi></maction>", "b"),
+            ("<maction actiontype=tooltip><mi>a</mi><mtext>b</mtext></maction>", "a"),
+            ("<mi mathvariant=double-struck>R</mi><mi mathvariant=normal>d</mi>", r"\mathbb{R}d"),
+            (
+                "<munder><mi>x</mi><mo>_</mo></munder><mover><mi>x</mi><mo>^</mo></mover>",
+                r"\underline{x}\hat{x}",
+            ),
+        ] {
+            assert_eq!(first(&format!("<math>{mathml}</math>")), Some((expected.into(), false)), "{mathml}");
+        }
+    }
+
+    #[test]
+    fn a_script_replaces_what_mathjax_showed_for_it() {
+        for html in [
+            "<span class=MathJax_Preview></span><span class='mjx-chtml MathJax_CHTML'><span class=mjx-math>q</span><span class=MJX_Assistive_MathML><math><mi>q</mi></math></span></span><script type=math/tex>q_1</script>",
+            "<span class=MathJax_Preview>q</span><span class=MathJax_SVG><svg></svg><span class=MJX_Assistive_MathML><math><mi>q</mi></math></span></span><script type=math/tex>q_1</script>",
+            "<span class=MathJax><nobr>q</nobr></span><script type=math/tex>q_1</script>",
+        ] {
+            assert_eq!(super::super::tests::markdown(&format!("<p>a {html}")), "a $q_1$\n", "{html}");
+        }
+        let display = "<p>a</p><div class=MathJax_SVG_Display><span class=MathJax_SVG><math><mi>q</mi></math></span></div><script type='math/tex; mode=display'>q_1</script>";
+        assert_eq!(super::super::tests::markdown(display), "a\n\n$$\nq_1\n$$\n");
+        assert_eq!(
+            super::super::tests::markdown("<p><span class=mjx-chtml><math><mi>q</mi></math></span>"),
+            "$q$\n"
+        );
+    }
+
+    #[test]
     fn a_class_may_say_that_a_formula_is_displayed() {
         let page = |class: &str| {
             super::super::tests::markdown(&format!("<p>a<p><span class={class} data-math='x_1'>x</span>"))
@@ -413,5 +347,15 @@ mod tests {
             sigma = letter("1D70E"),
         );
         assert_eq!(first(&html), Some(("\\frac{\\frac{z}{n}}{\\sigma_{n}^{2}}".into(), true)));
+        let row = |text: &str| {
+            format!("<mjx-mtr><mjx-mtd><mjx-mn>{text}</mjx-mn><mjx-tstrut></mjx-tstrut></mjx-mtd></mjx-mtr>")
+        };
+        let html = format!(
+            "<mjx-container class=MathJax jax=CHTML><mjx-math><mjx-mo><mjx-stretchy-v class=mjx-c7B><mjx-beg><mjx-c></mjx-c></mjx-beg>\
+             </mjx-stretchy-v></mjx-mo><mjx-mtable><mjx-table><mjx-itable>{}{}</mjx-itable></mjx-table></mjx-mtable></mjx-math></mjx-container>",
+            row("1"),
+            row("0"),
+        );
+        assert_eq!(first(&html), Some(("\\begin{cases} 1 \\\\ 0 \\end{cases}".into(), false)));
     }
 }
