@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use frontdesk_process::panics;
 use frontdesk_site::WordList;
-use frontdesk_site::highlight::Highlighter;
 use frontdesk_site::link::{LinkCatalog, LinkOrigin};
 use frontdesk_site::markdown::{HighlightCache, render};
+use frontdesk_typeset::highlight::Highlighter;
 use libfuzzer_sys::fuzz_target;
 
 static HIGHLIGHTER: LazyLock<Highlighter> = LazyLock::new(Highlighter::default);

@@ -1,5 +1,5 @@
-//! Reads `multipart/form-data` bodies (RFC 7578), which browsers send for forms with a field for files, and for
-//! a `FormData` object of a script.
+//! Reads `multipart/form-data` bodies (RFC 7578), which browsers send for forms with a field for files, and
+//! for a `FormData` object of a script.
 
 use memchr::memmem;
 
@@ -8,8 +8,8 @@ use memchr::memmem;
 pub(super) struct Part<'a> {
     pub name: &'a [u8],
     pub value: &'a [u8],
-    /// Whether the part is a file that the visitor selected. A field for files without a selection is an empty
-    /// text.
+    /// Whether the part is a file that the visitor selected. A field for files without a selection is an
+    /// empty text.
     pub is_file: bool,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
     parts
 }
 
-/// Reads what is between two delimiters: the rest of the line, headers, an empty line and the value. `None` if
-/// it has no name.
+/// Reads the text between two delimiters: the rest of the line, headers, an empty line and the value. `None`
+/// if it has no name.
 fn read_part(text: &[u8]) -> Option<Part<'_>> {
     let mut rest = &text[memchr::memchr(b'\n', text)? + 1..];
     let mut part = None;

@@ -23,14 +23,11 @@ mod section;
 mod translations;
 
 // Bodies: converts Markdown to HTML, and to Markdown with absolute links.
-mod code_block;
-pub mod highlight;
 mod html;
 mod images;
 pub mod link;
 mod link_check;
 pub mod markdown;
-mod math;
 mod page_bodies;
 
 // Layout: the theme, its words, and the variables of its templates.

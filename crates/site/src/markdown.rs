@@ -23,17 +23,17 @@ use self::raw_html::{
 };
 use self::source::{SourceText, find_destination, format_destination};
 use super::allowed_hosts::{AllowedOrigin, any_permits};
-use super::code_block::{self, CodeBlock};
-use super::highlight::Highlighter;
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
-use super::math::{self, MathError};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::maps::HashMap;
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_typeset::code_block::{self, CodeBlock};
+use frontdesk_typeset::highlight::Highlighter;
+use frontdesk_typeset::math::{self, MathError};
 
 /// A body in both representations, without the page's title, which the layout adds.
 #[derive(Debug, Default)]

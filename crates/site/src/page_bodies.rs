@@ -8,7 +8,6 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::document::Document;
-use super::highlight::Highlighter;
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
 use super::site_files::SourceFile;
 use super::structure::Structure;
@@ -18,6 +17,7 @@ use frontdesk_process::memo::MemoMap;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::FileChanged;
+use frontdesk_typeset::highlight::Highlighter;
 
 /// Text that may be a slice of a larger shared buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

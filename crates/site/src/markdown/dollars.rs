@@ -10,7 +10,7 @@ use comrak::options::Options;
 use comrak::{Arena, parse_document};
 
 use super::source::SourceText;
-use crate::math;
+use frontdesk_typeset::math;
 
 /// Characters that can replace a dollar sign for the parser, which treats them as text.
 const STAND_INS: Range<u8> = 1..9;

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::fault::closest;
+use frontdesk_fault::closest;
 use frontdesk_forms::text::escape_html;
 
 /// Maximum number of lines that get elements of their own. Longer blocks are shown without line numbers and
