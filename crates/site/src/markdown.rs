@@ -6,7 +6,7 @@ mod raw_html;
 mod source;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use blake3::Hash;
 use comrak::nodes::{
@@ -21,7 +21,7 @@ use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
     show_unclosed_html,
 };
-use self::source::{SourceText, find_destination, format_destination};
+use self::source::{SourceText, find_definition, find_destination, format_destination, shown_lines};
 use super::allowed_hosts::{AllowedOrigin, any_permits};
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
@@ -29,7 +29,7 @@ use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_typeset::code_block::{self, CodeBlock};
 use frontdesk_typeset::highlight::Highlighter;
@@ -151,7 +151,7 @@ pub fn render(
         words,
         earlier,
         edits: Vec::new(),
-        verbatim: Vec::new(),
+        shown_lines: shown_lines(root),
         tables: 0,
         has_aligned_cells: false,
         images: 0,
@@ -240,8 +240,8 @@ struct BodyRenderer<'a, 'b> {
     earlier: &'b HashMap<Hash, &'b str>,
     /// Edits to the source that produce the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
-    /// The line ranges of code blocks and HTML blocks, in ascending order. They contain no link definitions.
-    verbatim: Vec<RangeInclusive<usize>>,
+    /// The numbers of the lines with text, code or HTML. All others are empty or parts of link definitions.
+    shown_lines: HashSet<usize>,
     /// The number of tables so far. The accessible name of a table contains its number.
     tables: usize,
     has_aligned_cells: bool,
@@ -265,7 +265,6 @@ impl<'a> BodyRenderer<'a, '_> {
         match value {
             NodeValue::Heading(heading) => self.set_anchor(node, heading.level, position),
             NodeValue::CodeBlock(block) => {
-                self.verbatim.push(position.start.line..=position.end.line);
                 node.data_mut().value = NodeValue::Raw(self.render_code(&block, position));
             }
             NodeValue::Table(table) => {
@@ -295,7 +294,6 @@ impl<'a> BodyRenderer<'a, '_> {
                 node.data_mut().value = NodeValue::Raw(html);
             }
             NodeValue::HtmlBlock(block) => {
-                self.verbatim.push(position.start.line..=position.end.line);
                 let html = self.resolve_html(&block.literal, position);
                 if let NodeValue::HtmlBlock(block) = &mut node.data_mut().value {
                     block.literal = html;
@@ -607,42 +605,15 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Makes the destinations of link reference definitions absolute in the Markdown representation. The
     /// parser does not keep their positions, so this function searches the source for them.
     fn resolve_reference_definitions(&mut self) {
-        let is_verbatim = |number: usize| {
-            let before = self.verbatim.partition_point(|lines| *lines.start() <= number);
-            self.verbatim[..before].last().is_some_and(|lines| lines.contains(&number))
-        };
         for number in 1..=self.source.lines.len() {
-            let Some((start, line)) = self.source.line_at(number).filter(|_| !is_verbatim(number)) else {
-                continue;
-            };
-            let indent = line.len() - line.trim_start_matches([' ', '>']).len();
-            let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else {
-                continue;
-            };
-            let Some(colon) = label.find("]:") else { continue };
-            if label[..colon].contains(']') {
-                continue;
-            }
-            // The destination of a link definition may be on the line after its label.
-            let (start, line, after) = match indent + 1 + colon + 2 {
-                after
-                    if line[after..].trim().is_empty()
-                        && !is_verbatim(number + 1)
-                        && let Some((start, next)) = self.source.line_at(number + 1) =>
-                {
-                    (start, next, 0)
-                }
-                after => (start, line, after),
-            };
-            if let Some(found) = find_destination(&line[after..]) {
-                let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
-                let absolute = self.lookups.look_up(self.catalog, self.place, &raw).absolute;
-                if absolute != raw {
-                    self.edits.push((
-                        start + after + found.start..start + after + found.end,
-                        format_destination(&absolute),
-                    ));
-                }
+            let lines = (number..).map_while(|number| {
+                self.source.line_at(number).filter(|_| !self.shown_lines.contains(&number))
+            });
+            let Some(range) = find_definition(lines) else { continue };
+            let raw = self.source.text[range.clone()].trim_matches(['<', '>']).to_owned();
+            let absolute = self.lookups.look_up(self.catalog, self.place, &raw).absolute;
+            if absolute != raw {
+                self.edits.push((range, format_destination(&absolute)));
             }
         }
     }
@@ -779,9 +750,37 @@ mod tests {
     }
 
     #[test]
-    fn a_label_before_a_code_block_is_no_definition() {
-        let source = "[config]:\n```toml\nx = 1\n```\n";
-        assert_eq!(render_body(source).markdown, source);
+    fn only_link_definitions_become_absolute() {
+        for source in [
+            "[config]:\n```toml\nx = 1\n```\n",
+            "[10:30]: Alice opens the gate.\n[10:45]: Bob closes it.",
+            "The log says\n[WARN]: disk",
+            "- [TODO]: call the office",
+            "`code\n[d]: other.md\nend`",
+            "[e]: other.md \"unclosed",
+            "\\[g]: other.md",
+            "[a]: https://example.org/x \"t\nu\"\n[10:30]: Alice opens it",
+        ] {
+            assert_eq!(render_body(source).markdown, source);
+        }
+        for source in [
+            "[a]: /x/\ntext [a]",
+            "[a]:\n/x/\n'T'\ntext [c](/x/)",
+            "> [a]: /x/\n> *text* [c](/x/)\n> ===",
+            "[a]: /x/\n[b]: /x/\n\n[a] [b]",
+            "> [q]:\n> /x/\n>\n> [q]",
+            "- [b]: /x/\n  [b]",
+            "1. - [b]: </x/>\n\n   [c]: /x/",
+            "[long\nlabel]: /x/",
+            "> [long\n> label]:\n>   /x/ 'T'",
+            "[A \\[b\\]]: /x/",
+        ] {
+            let expected = source.replace("/x/", "https://www.example.com/x/");
+            assert_eq!(
+                render_body(source).markdown.replace(['<', '>'], ""),
+                expected.replace(['<', '>'], "")
+            );
+        }
     }
 
     #[test]

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use comrak::Arena;
 use comrak::nodes::{Node, NodeMath, NodeValue, Sourcepos};
 use comrak::options::Options;
-use comrak::{Arena, parse_document};
 
-use super::source::SourceText;
+use super::source::{SourceText, parse_document};
 use frontdesk_typeset::math;
 
 /// Characters that can replace a dollar sign for the parser, which treats them as text.

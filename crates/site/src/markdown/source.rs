@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use comrak::nodes::Sourcepos;
+use comrak::Arena;
+use comrak::nodes::{Node, NodeValue, Sourcepos};
+use comrak::options::Options;
+use frontdesk_process::maps::HashSet;
 
 /// A text with the positions of its lines.
 pub(super) struct SourceText<'a> {
@@ -87,4 +90,96 @@ pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
         }
     }
     (!rest.is_empty()).then_some(start..text.len())
+}
+
+/// Parses a body. The parser counts the lines of a paragraph's content from the paragraph's start, although
+/// it has removed link definitions there, so this function corrects these positions.
+pub(super) fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
+    let root = comrak::parse_document(arena, body, options);
+    let source = SourceText::new(body);
+    let begins_with_label = |block: Node<'_>| {
+        let range = source.byte_range(block.data().sourcepos);
+        range.is_some_and(|range| body[range].starts_with('['))
+    };
+    for block in root.descendants() {
+        let end = match (block.data().sourcepos.end.line, &block.data().value) {
+            (end, NodeValue::Paragraph) => end,
+            (end, NodeValue::Heading(heading)) if heading.setext => end.saturating_sub(1),
+            _ => continue,
+        };
+        let last = block.descendants().skip(1).map(|node| node.data().sourcepos.end.line).max();
+        let removed = last.map_or(0, |last| end.saturating_sub(last));
+        if removed > 0 && begins_with_label(block) {
+            for node in block.descendants().skip(1) {
+                let position = &mut node.data_mut().sourcepos;
+                position.start.line += removed;
+                position.end.line += removed;
+            }
+        }
+    }
+    root
+}
+
+/// The numbers of the lines that show text, code or HTML. Call this before nodes are changed.
+pub(super) fn shown_lines(root: Node<'_>) -> HashSet<usize> {
+    let has_lines = |node: &Node<'_>| {
+        let value = &node.data().value;
+        matches!(value, NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_))
+            || !value.block() && node.first_child().is_none()
+    };
+    let positions = root.descendants().filter(has_lines).map(|node| node.data().sourcepos);
+    positions.flat_map(|position| position.start.line..=position.end.line).collect()
+}
+
+/// Maximum length of a label in bytes. CommonMark permits 999 characters.
+const MAX_LABEL_BYTES: usize = 4 * 999;
+
+/// The position of the destination of the link definition that begins on the first of `lines`, including its
+/// angle brackets. `lines` are consecutive lines without shown text, each with its byte offset. Label and
+/// destination may be on different lines.
+pub(super) fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
+    let (mut start, mut rest) = without_markers(lines.next()?, true);
+    rest = rest.strip_prefix('[').filter(|label| !label.starts_with('^'))?;
+    start += 1;
+    let mut length = 0;
+    let mut escaped = false;
+    let end = loop {
+        let end = rest.find(|c| {
+            let is_end = !escaped && (c == ']' || c == '[');
+            escaped = c == '\\' && !escaped;
+            is_end
+        });
+        if let Some(end) = end {
+            break end;
+        }
+        length += rest.len();
+        if length > MAX_LABEL_BYTES {
+            return None;
+        }
+        (start, rest) = without_markers(lines.next()?, false);
+        escaped = false;
+    };
+    let after = rest[end..].strip_prefix("]:")?;
+    (start, rest) = (start + end + 2, after);
+    if rest.trim().is_empty() {
+        (start, rest) = without_markers(lines.next()?, false);
+    }
+    let found = find_destination(rest)?;
+    Some(start + found.start..start + found.end)
+}
+
+/// A line and its offset without indentation and the markers of quotes and, with `has_items`, of list items.
+fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
+    let mut rest = line.trim_start_matches([' ', '\t', '>']);
+    loop {
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let marker = if number.len() < rest.len() {
+            number.strip_prefix(['.', ')'])
+        } else {
+            rest.strip_prefix(['-', '+', '*'])
+        };
+        let Some(after) = marker.filter(|after| has_items && after.starts_with([' ', '\t'])) else { break };
+        rest = after.trim_start_matches([' ', '\t', '>']);
+    }
+    (start + line.len() - rest.len(), rest)
 }
