@@ -63,15 +63,18 @@ pub fn media_type(name: &str) -> &'static str {
     if found.starts_with("text/") { with_charset(found) } else { found }
 }
 
-/// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/`, and of
-/// `apple-app-site-association`, from its content, because standards choose such names for JSON and for text.
-/// `name` is relative to the site's root.
+/// Like [`media_type()`], but depends on the content. A text that is not UTF-8, other than Markdown, has no
+/// charset, because that would override the encoding which a style sheet or a page declares. The type of a
+/// file without an extension in `.well-known/`, and of `apple-app-site-association`, is that of the content,
+/// because standards choose such names for JSON and for text. `name` is relative to the site's root.
 pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
     // Apple also reads `apple-app-site-association` at the root.
     let is_known = name.starts_with(".well-known/") || name == "apple-app-site-association";
     if file.contains('.') || !is_known {
-        return media_type(name);
+        let found = media_type(name);
+        let without_charset = found.strip_suffix("; charset=utf-8").filter(|found| *found != "text/markdown");
+        return without_charset.filter(|_| std::str::from_utf8(bytes).is_err()).unwrap_or(found);
     }
     let is_object = bytes.trim_ascii_start().starts_with(b"{") || bytes.trim_ascii_start().starts_with(b"[");
     if is_object && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn well_known_files_without_an_extension_have_the_type_of_their_content() {
+    fn the_content_decides_on_charsets_and_well_known_files() {
         for (name, content, expected) in [
             (".well-known/apple-app-site-association", " {\"applinks\": {}}\n", "application/json"),
             ("apple-app-site-association", "{}", "application/json"),
@@ -173,11 +176,20 @@ mod tests {
             (".well-known/broken", "{\"a\":", PLAIN_TEXT),
             (".well-known/signed", "\u{1}\u{2}", UNKNOWN),
             (".well-known/a.json", "text", "application/json"),
+            ("a.css", "p::before{content:'\u{e9}'}", "text/css; charset=utf-8"),
             ("LICENSE", "Text.", UNKNOWN),
             ("data", "{}", UNKNOWN),
         ] {
             assert_eq!(media_type_of(name, content.as_bytes()), expected, "{name}");
         }
-        assert_eq!(media_type_of(".well-known/a", &[0xff]), UNKNOWN);
+        for (name, expected) in [
+            (".well-known/a", UNKNOWN),
+            ("a.css", "text/css"),
+            ("b/a.csv", "text/csv"),
+            ("a.md", "text/markdown; charset=utf-8"),
+            ("a.json", "application/json"),
+        ] {
+            assert_eq!(media_type_of(name, b"caf\xe9"), expected, "{name}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::structure::{Structure, StructureInputs};
 use super::translations::LanguageLink;
 use super::twin;
 use super::variants::insert_variants;
-use frontdesk_publish::media_type::{media_type, media_type_of};
+use frontdesk_publish::media_type::media_type_of;
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of
 /// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder.
@@ -68,7 +68,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
         site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
     }
     for Asset { path, fingerprinted, blob } in assets {
-        let media_type = media_type(path);
+        let media_type = media_type_of(path, &blob.bytes);
         let name = path::decode(fingerprinted).unwrap_or_default();
         let named = file(media_type, Cache::Immutable, blob);
         site.entries.insert(name.into(), SiteEntry::File(named, Role::Asset));

@@ -49,7 +49,7 @@ use frontdesk_process::memo::MemoMap;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_process::parallel::in_parallel;
-use frontdesk_publish::media_type::media_type_of;
+use frontdesk_publish::media_type::{media_type, media_type_of};
 use frontdesk_publish::{FileChanged, Publication, find_template_syntax, is_fingerprinted};
 
 /// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
@@ -188,7 +188,7 @@ impl BuildCache {
             mount: build.mount.clone(),
         };
         for file in &others {
-            let policy = file_policy(media_type_of(&file.name, &file.blob.bytes));
+            let policy = file_policy(media_type(&file.name));
             let policy = (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
             prebuilt.add_file(file, vec![policy], &headers);
         }
