@@ -9,8 +9,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{QuitReason, RequestContext, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -174,6 +175,26 @@ impl ServerHandler for McpServer {
             CallOutcome::Refused(text) => Err(ErrorData::invalid_params(text, None)),
         }
     }
+
+    /// Answers requests that the SDK does not know, also known methods with parameters of a wrong shape.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(unknown_request(request.method))
+    }
+}
+
+/// The error for a request that the SDK does not know.
+fn unknown_request(method: String) -> ErrorData {
+    match method.as_str() {
+        "tools/call" => {
+            ErrorData::invalid_params("`params` needs a `name`, and `arguments` must be an object", None)
+        }
+        "tools/list" => ErrorData::invalid_params("`cursor` must be a string", None),
+        _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+    }
 }
 
 /// Converts a description to the SDK's type, with its properties as annotations.
@@ -186,4 +207,20 @@ fn to_tool(tool: ToolDescription) -> Tool {
     Tool::new(tool.name, Cow::Borrowed(tool.description), Arc::new(tool.input_schema))
         .with_title(tool.title)
         .with_annotations(hints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_method_with_wrong_parameters_is_not_unknown() {
+        for (method, code) in [
+            ("tools/call", ErrorCode::INVALID_PARAMS),
+            ("tools/list", ErrorCode::INVALID_PARAMS),
+            ("tools/other", ErrorCode::METHOD_NOT_FOUND),
+        ] {
+            assert_eq!(unknown_request(method.to_owned()).code, code, "{method}");
+        }
+    }
 }

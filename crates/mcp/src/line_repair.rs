@@ -78,12 +78,18 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Sets `jsonrpc` of a request or notification to `2.0`, and removes `params` that are not an object, which
-/// no method of the protocol has. Otherwise the SDK's error would lack the request's id. Of members with the
-/// same name, the last one stays.
+/// no method of the protocol has. Otherwise the SDK's error would lack the request's id. Also removes
+/// `arguments` that are an empty list: PHP writes an empty object so. Of members with the same name, the last
+/// one stays.
 fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
     message.insert("jsonrpc".to_owned(), "2.0".into());
     if message.get("params").is_some_and(|params| !params.is_object()) {
         message.remove("params");
+    }
+    if let Some(Value::Object(params)) = message.get_mut("params")
+        && params.get("arguments").is_some_and(|arguments| arguments.as_array().is_some_and(Vec::is_empty))
+    {
+        params.remove("arguments");
     }
     Value::Object(message).to_string().into_bytes()
 }
@@ -168,6 +174,12 @@ mod tests {
             let sorted: Map<String, Value> = serde_json::from_str(&repaired(line)).expect("an object");
             let sorted: std::collections::BTreeMap<_, _> = sorted.into_iter().collect();
             assert_eq!(serde_json::to_string(&sorted).expect("JSON"), expected, "{line}");
+        }
+        for (arguments, is_kept) in [("[]", false), ("[1]", true), ("{}", true)] {
+            let line = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"a","arguments":{arguments}}}}}"#
+            );
+            assert_eq!(repaired(&line).contains("arguments"), is_kept, "{line}");
         }
         let response = r#"{"id":1,"result":{}}"#;
         assert_eq!(repaired(response), response);
