@@ -209,7 +209,7 @@ fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
 /// The characters of permalinks. [`is_permalink`] also accepts private use characters, which icon fonts show
 /// as symbols.
 const PERMALINK_SYMBOLS: &[char] =
-    &['#', '¶', '§', '🔗', '\u{fe0f}', '\u{200b}', '\u{feff}', '∞', '⚓', '↩', ' '];
+    &['#', '¶', '⁋', '§', '◆', '♦', '🔗', '\u{fe0f}', '\u{200b}', '\u{feff}', '∞', '⚓', '↩', ' '];
 
 #[rustfmt::skip]
 const PERMALINKS: &[&str] = &[
@@ -367,6 +367,7 @@ mod tests {
     fn headings_lose_their_permalinks() {
         for html in [
             "<h2>A b<a class=headerlink href=#a>¶</a></h2>",
+            "<h2><span class=permalink><a href=#a>◆&nbsp;</a></span>A b</h2>",
             "<h2 id=a><a class=header href=#a>A b</a></h2>",
             "<h2>A b <a href=#a aria-label='Link to this'>#</a></h2>",
         ] {
