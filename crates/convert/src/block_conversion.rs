@@ -8,8 +8,9 @@ use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
 use super::inline_reader::{Kind, Parts};
 use super::math::{self, Formula};
+use super::media;
 use super::omission_rule::Rule;
-use super::phrasing::{Converter, is_embedded, is_without_text, number_attribute};
+use super::phrasing::{Converter, is_without_text, number_attribute};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
 
@@ -117,7 +118,7 @@ impl Converter<'_> {
                 out.extend(inline.finish().into_iter().map(Block::Paragraph));
             }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
-            tag if is_embedded(tag) => {
+            tag if media::is_embedded(tag) => {
                 out.extend(self.embedded_link(id).map(Block::Paragraph));
                 self.append_children(id, out);
             }

@@ -4,6 +4,7 @@
 use super::code;
 use super::documentation_markup::FOR_SCREEN_READERS;
 use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, count_letters};
+use super::media;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel};
 use html5ever::Attribute;
@@ -61,8 +62,9 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`
 /// without text, only the first image is used, and it also replaces a placeholder image in the element
-/// before. Drops a `<noscript>` whose image is the next one on the page, or that has no text and no image. In
-/// an article, also drops one with less than half of the page's text ([`Rule::Article`]).
+/// before. Of one without an image, only the first embedded page or media file is used. Drops a `<noscript>`
+/// whose image or embedded page is beside it, or that has none of these and no text. In an article, also
+/// drops one with less than half of the page's text ([`Rule::Article`]).
 fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     let page = if is_article && !fallbacks.is_empty() { dom.letters(root) } else { 0 };
@@ -81,6 +83,8 @@ fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
             if let Some(placeholder) = placeholder {
                 dom.detach(placeholder);
             }
+        } else if let Some(frame) = fallback_frame(dom, id) {
+            dom.insert_before(id, frame);
         }
         dom.detach(id);
     }
@@ -93,6 +97,17 @@ fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
     let next = dom.next_element(id).filter(|&next| dom.tag(next) == Tag::Img);
     let names = ["src", "data-src", "data-image", "data-lazy-src"];
     source.is_some() && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
+}
+
+/// The first embedded page or media file in a `<noscript>`. `None` if the element before embeds the same
+/// address, or if it has no height, as pages that count visitors.
+fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
+    let frame = dom.descendants(id).find(|&d| media::is_embedded(dom.tag(d)))?;
+    let source = media::embedded_source(dom, frame);
+    let before = dom.previous_element(id).into_iter().flat_map(|before| dom.subtree(before).take(12));
+    let mut embedded = before.filter(|&d| media::is_embedded(dom.tag(d)));
+    let is_tiny = matches!(dom.attribute(frame, "height"), Some("0" | "1"));
+    (!is_tiny && embedded.all(|d| media::embedded_source(dom, d) != source)).then_some(frame)
 }
 
 /// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,

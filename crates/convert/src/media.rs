@@ -300,12 +300,21 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
+/// The address of a video, an audio file or a framed page, which lazy-loading scripts keep in another
+/// attribute than `src`. Ignores placeholders.
+pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
+    let names = ["src", "data-src", "data-lazy-src", "data-litespeed-src", "data"];
+    let is_address = |source: &&str| !is_placeholder_image(source);
+    let mut own = names.iter().filter_map(|name| dom.first_attribute(id, &[name]));
+    own.find(is_address).or_else(|| dom.first_attribute(dom.find(id, Tag::Source)?, &["src"]))
+}
+
 /// Adds a link to a video, an audio file or a framed page. Adds nothing and returns `false` if the address is
 /// missing or harmful.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) -> bool {
-    let nested = || dom.first_attribute(dom.find(id, Tag::Source)?, &["src"]);
-    let source = dom.first_attribute(id, &["src", "data-src", "data-lazy-src", "data"]).or_else(nested);
-    let Some(address) = source.and_then(|s| resolve_link(base, s)) else { return false };
+    let Some(address) = embedded_source(dom, id).and_then(|s| resolve_link(base, s)) else {
+        return false;
+    };
     let address = video_page_url(&address).unwrap_or(address);
     let name = match dom.tag(id) {
         Tag::Video => "Video",
@@ -327,6 +336,12 @@ fn video_page_url(address: &str) -> Option<String> {
     let id: String =
         rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
     (!id.is_empty()).then(|| format!("https://www.youtube.com/watch?v={id}"))
+}
+
+/// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
+/// cannot show it.
+pub(super) fn is_embedded(tag: Tag) -> bool {
+    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object)
 }
 
 #[cfg(test)]
@@ -428,6 +443,14 @@ mod tests {
         assert_eq!(markdown(html), "[Talk](https://www.youtube.com/watch?v=abc)\n");
         for (html, expected) in [
             ("<video><source src=/a.mp4></video>", "[Video](/a.mp4)\n"),
+            ("<iframe src=about:blank data-lazy-src=/a></iframe>", "[Embedded page](/a)\n"),
+            (
+                "<iframe data-litespeed-src=/a src=about:blank></iframe><noscript><iframe src=/a></iframe></noscript>",
+                "[Embedded page](/a)\n",
+            ),
+            ("<div></div><noscript><iframe src=/a></iframe></noscript>", "[Embedded page](/a)\n"),
+            ("<p>b<noscript><iframe src=/a height=0 width=0></iframe></noscript>", "b\n"),
+            ("<p>b<noscript><iframe src=/a style=display:none></iframe></noscript>", "b\n"),
             ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nb\n\nc\n"),
             ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n\n  b\n"),
             ("<object data=/a.pdf title=c>b</object>", "[c](/a.pdf)\n"),

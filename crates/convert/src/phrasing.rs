@@ -168,7 +168,7 @@ impl<'a> Converter<'a> {
             Tag::Rt => self.write_between(id, "(", ")", out),
             Tag::A => self.write_link(id, out),
             Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
-            tag if is_embedded(tag) => {
+            tag if media::is_embedded(tag) => {
                 if media::add_embedded(dom, self.base.as_ref(), id, out) || tag != Tag::Object {
                     dom.skip(id, Rule::Fallback);
                 } else {
@@ -421,12 +421,6 @@ fn write_code(text: &str, out: &mut Inline) {
 
 fn one_line(code: &str) -> String {
     code.replace(['\n', '\r', '\t'], " ")
-}
-
-/// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
-/// cannot show it.
-pub(super) fn is_embedded(tag: Tag) -> bool {
-    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object)
 }
 
 /// Escapes text for HTML, in content and in quoted attributes.
