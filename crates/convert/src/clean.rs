@@ -7,6 +7,7 @@ use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, count_letters};
 use super::media;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel};
+use super::visible_text;
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -45,7 +46,7 @@ pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
 }
 
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas. Replaces
-/// each `<noscript>`, see [`show_fallbacks`].
+/// each `<noscript>`, see [`show_fallbacks`], and the texts that [`visible_text`] corrects.
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
@@ -58,6 +59,8 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.detach(id);
     }
     show_fallbacks(dom, root, is_article);
+    visible_text::show_final_numbers(dom, root);
+    visible_text::merge_spoken_copies(dom, root);
 }
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`

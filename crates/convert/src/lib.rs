@@ -6,7 +6,7 @@
 //! Markdown (`block`, `inline`, `scan`).
 //!
 //! 1. `parse` builds the tree. `embedded` and `metadata` read the inline code and the metadata of the page.
-//! 2. `templates` and `clean` reduce the tree to what visitors see.
+//! 2. `templates`, `clean` and `visible_text` reduce the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `blocks` convert the region to blocks, with readers for the markup of generators:
@@ -42,6 +42,7 @@ mod phrasing;
 mod select;
 mod table;
 mod templates;
+mod visible_text;
 mod writer;
 
 pub use decode::decode_html;
