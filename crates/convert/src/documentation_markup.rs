@@ -274,13 +274,19 @@ pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
         return false;
     }
     let mut text = dom.collapsed_text(id).to_lowercase();
+    // A hidden field may hold the text that the button copies.
+    let has_copied_text = || dom.descendants(id).any(|d| dom.tag(d) == Tag::Textarea);
+    let name = || dom.first_attribute(id, &["title", "aria-label"]).unwrap_or_default().to_lowercase();
+    if COPY_LABELS.contains(&&*name()) && has_copied_text() {
+        return true;
+    }
     if text.is_empty() {
         let image = dom.find(id, Tag::Img).and_then(|image| dom.first_attribute(image, &["alt"]));
         text = image.unwrap_or_default().to_lowercase();
     }
     // The name of such a button may say more than its text.
     let is_named = || {
-        let name = dom.first_attribute(id, &["title", "aria-label"]).unwrap_or_default().to_lowercase();
+        let name = name();
         text.starts_with("copy ") && name.starts_with(&text) && name.ends_with("clipboard")
     };
     COPY_LABELS.contains(&text.as_str()) || is_named()
@@ -373,6 +379,8 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "## A b\n", "{html}");
         }
+        let field = "<p>a</p><span role=button aria-label=Copy><pre aria-hidden=true><textarea readonly>b</textarea></pre></span>";
+        assert_eq!(markdown(field), "a\n");
         let copy = "<h2>A b&nbsp;<button title='Copy item path to clipboard'>Copy item path</button></h2>";
         assert_eq!(markdown(copy), "## A b\n");
         assert_eq!(markdown("<pre>a <a href=#b>#</a></pre>"), "```\na #\n```\n");
