@@ -251,7 +251,30 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
 
 /// Whether an element is a note in the margin.
 fn is_side_note(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id) == Tag::Span && dom.has_class_in(id, &["sidenote", "marginnote"])
+    matches!(dom.tag(id), Tag::Span | Tag::Small | Tag::Aside)
+        && dom.has_class_in(id, &["sidenote", "marginnote"])
+}
+
+/// Whether an element is a tooltip or popup inside a paragraph or an item.
+fn is_popup(dom: &Dom, id: NodeId) -> bool {
+    let is_marked = || dom.attribute(id, "role") == Some("tooltip") || dom.has_attribute(id, "popover");
+    let is_text = |a| matches!(dom.tag(a), Tag::P | Tag::Li | Tag::Td | Tag::Dd);
+    matches!(dom.tag(id), Tag::Span | Tag::Small)
+        && is_marked()
+        && dom.ancestors(id).skip(1).take(4).any(is_text)
+}
+
+/// The number or the empty label directly before a note in the margin or a popup, for which the page shows
+/// the note.
+fn side_reference(dom: &Dom, note: NodeId) -> Option<NodeId> {
+    let mut before =
+        dom.nodes_before(note).skip_while(|&id| dom.text(id).is_some_and(|text| text.trim().is_empty()));
+    let reference = before.next()?;
+    match dom.tag(reference) {
+        Tag::Label if dom.is_blank(reference) => Some(reference),
+        Tag::Label | Tag::Sup | Tag::Button => reference_number(dom, reference).map(|_| reference),
+        _ => None,
+    }
 }
 
 /// Removes the copies of notes that pages show in the margin.
@@ -271,18 +294,23 @@ fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
     });
 }
 
-/// Adds the notes in the margin that a checkbox shows on small screens, as in Tufte CSS. The reference is the
-/// label of the checkbox.
+/// Adds the notes in the margin that a checkbox shows on small screens, as in Tufte CSS, and the notes in the
+/// margin and popups that follow their reference directly. The reference of the former is the label of the
+/// checkbox.
 fn add_side_notes(dom: &Dom, root: NodeId, found: &mut Found) {
-    for note in dom.descendants(root).filter(|&id| is_side_note(dom, id)) {
+    for note in dom.descendants(root).filter(|&id| is_side_note(dom, id) || is_popup(dom, id)) {
         let input = dom.previous_element(note).filter(|&input| dom.tag(input) == Tag::Input);
-        let Some((input, label)) = input.and_then(|input| Some((input, dom.previous_element(input)?))) else {
-            continue;
-        };
-        let name = dom.attribute(label, "for").filter(|_| dom.tag(label) == Tag::Label);
-        if name.is_some() && name == dom.attribute(input, "id") {
+        let label = input.and_then(|input| {
+            let label = dom.previous_element(input).filter(|&label| dom.tag(label) == Tag::Label)?;
+            let name = dom.attribute(label, "for")?;
+            (dom.attribute(input, "id") == Some(name)).then_some(label)
+        });
+        let reference = label.or_else(|| side_reference(dom, note));
+        let is_known = |id| found.numbers.contains_key(&id) || found.references.contains_key(&id);
+        let Some(reference) = reference.filter(|&id| !is_known(id)) else { continue };
+        if !dom.ancestors(note).any(is_known) {
             found.add_note(note, String::new());
-            found.references.insert(label, note);
+            found.references.insert(reference, note);
         }
     }
 }
@@ -655,6 +683,30 @@ mod tests {
         assert_eq!(page("<span class=sidenote><sup>1</sup> two</span>"), "a[^1] b\n\n[^1]: two\n");
         assert_eq!(page("<span class=marginnote> three</span>"), "a[^1] three b\n\n[^1]: two\n");
         assert_eq!(page(side), "a[^1][^2] b\n\n[^2]: one *x*\n\n[^1]: two\n");
+    }
+
+    #[test]
+    fn a_note_directly_after_its_number_is_a_footnote() {
+        for note in [
+            "<label for=s class=sidenote-number></label><small class=sidenote>one</small>",
+            "<label for=s>1</label> <span class=marginnote>one</span>",
+            "<sup>1</sup><span role=tooltip id=t>one</span>",
+            "<button popovertarget=p>1</button><span popover id=p>one</span>",
+        ] {
+            assert_eq!(
+                markdown(&format!("<p>a{note} b.")).replace("a [", "a["),
+                "a[^1] b.\n\n[^1]: one\n",
+                "{note}"
+            );
+        }
+        for plain in [
+            "<b>a</b> <span role=tooltip>one</span>",
+            "a<sup>2</sup> b <span role=tooltip>one</span>",
+            "<button popovertarget=p>About it</button> <span popover id=p>one</span>",
+        ] {
+            let text = markdown(&format!("<p>{plain} c"));
+            assert!(text.contains("one c\n") && !text.contains("[^"), "{text}");
+        }
     }
 
     #[test]
