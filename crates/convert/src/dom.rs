@@ -237,6 +237,11 @@ impl Dom {
         values.next().map(|(_, value)| value.trim().split(['!', ' ']).next().unwrap_or_default())
     }
 
+    /// Whether a style makes an inline element a block.
+    pub(super) fn is_styled_as_block(&self, id: NodeId) -> bool {
+        matches!(self.style(id, "display"), Some("block" | "flex" | "grid"))
+    }
+
     pub(super) fn is_heading(&self, id: NodeId) -> bool {
         self.tag(id).heading_level().is_some()
     }

@@ -193,7 +193,17 @@ impl<'a> Converter<'a> {
                 write_code_lines(code::code_text(dom, id).lines(), out);
                 out.add_block_boundary();
             }
-            tag if tag.is_block() || tag == Tag::Span && is_styled_as_block(dom, id) => {
+            // The cells of a table inside a cell stand on the line of their row.
+            Tag::Td | Tag::Th if out.is_cell && !out.is_in_link() => {
+                if dom.previous_element(id).is_some_and(|p| matches!(dom.tag(p), Tag::Td | Tag::Th)) {
+                    out.add_text(" | ");
+                }
+                let line = self.cell_line(id);
+                if !line.is_empty() {
+                    out.add_markdown(&line);
+                }
+            }
+            tag if tag.is_block() || tag == Tag::Span && dom.is_styled_as_block(id) => {
                 out.add_block_boundary();
                 self.write_inline_children(id, out);
                 out.add_block_boundary();
@@ -452,11 +462,6 @@ pub(super) fn is_without_text(tag: Tag) -> bool {
 
 pub(super) fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
     dom.attribute(id, name)?.trim().parse().ok()
-}
-
-/// Whether a style makes an inline element a block.
-fn is_styled_as_block(dom: &Dom, id: NodeId) -> bool {
-    matches!(dom.style(id, "display"), Some("block" | "flex" | "grid"))
 }
 
 /// Whether the page's layout separates the element from the one before it, although the HTML has no white

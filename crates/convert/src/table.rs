@@ -218,6 +218,14 @@ mod tests {
     }
 
     #[test]
+    fn a_table_in_a_cell_keeps_its_rows_and_columns() {
+        let inner = "<table><tr><th>a<th><p>b</p><tr><td><td><b>2</b></table>";
+        let html = format!("<table><tr><th>x<th>y<tr><td>o<td>p {inner} q<tr><td>r<td>-</table>");
+        let expected = "| x | y |\n| --- | --- |\n| o | p<br>a \\| b<br>\\| **2**<br>q |\n| r | - |\n";
+        assert_eq!(markdown(&html), expected);
+    }
+
+    #[test]
     fn a_huge_table_stays_proportional_to_its_input() {
         let html = format!("<table><tr>{}</table>", "<td colspan=1000 rowspan=9999>x".repeat(100_000));
         assert!(markdown(&html).len() < 10 * html.len());
