@@ -117,6 +117,14 @@ impl Converter<'_> {
                 self.write_drawing(id, &mut inline);
                 out.extend(inline.finish().into_iter().map(Block::Paragraph));
             }
+            tag if Emphasis::of(tag) == Some(Emphasis::Deleted) => {
+                let mut blocks = self.blocks_in(id);
+                let is_deleted = |a| Emphasis::of(dom.tag(a)) == Some(Emphasis::Deleted);
+                if !dom.ancestors(id).skip(1).any(is_deleted) {
+                    strike(&mut blocks);
+                }
+                out.append(&mut blocks);
+            }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
             tag if media::is_embedded(tag) => {
                 out.extend(self.embedded_link(id).map(Block::Paragraph));
@@ -385,6 +393,28 @@ fn find_text<'b>(
         }
         _ => None,
     })
+}
+
+/// Strikes out the text of each heading, paragraph and table cell, also in quotes and lists.
+fn strike(blocks: &mut [Block]) {
+    let strike_text = |text: &mut String| {
+        let whole = text.strip_prefix("~~").and_then(|text| text.strip_suffix("~~"));
+        if text.is_empty() || whole.is_some_and(|text| !text.contains("~~")) {
+            return;
+        }
+        // Emphasis with this delimiter cannot contain the same delimiter.
+        let (start, end) = if text.contains("~~") { ("<del>", "</del>") } else { ("~~", "~~") };
+        *text = format!("{start}{text}{end}");
+    };
+    for block in blocks {
+        match block {
+            Block::Heading { text, .. } | Block::Paragraph(text) => strike_text(text),
+            Block::Quote(blocks) | Block::Alert { blocks, .. } => strike(blocks),
+            Block::List(list) => list.items.iter_mut().for_each(|item| strike(&mut item.blocks)),
+            Block::Table(table) => table.rows.iter_mut().flatten().for_each(strike_text),
+            _ => {}
+        }
+    }
 }
 
 /// Escapes the brackets in inline Markdown that becomes the text of a link, except those of code and images.

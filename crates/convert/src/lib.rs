@@ -298,6 +298,11 @@ mod tests {
                 "### a\n\n## b\n\nc\n",
             ),
             ("<p><span style='display: block'>a</span><span style=display:block>b</span>", "a b\n"),
+            (
+                "<del><p>a</p><p>b<br>c</p></del><s><h2>d</h2><ul><li>e <del>f</del></li></ul><pre>g</pre></s><p>h",
+                "~~a~~\n\n~~b  \nc~~\n\n## ~~d~~\n\n- <del>e ~~f~~</del>\n\n```\ng\n```\n\nh\n",
+            ),
+            ("<del><del><p>a</p></del><p><s>b</s></p></del>", "~~a~~\n\n~~b~~\n"),
             ("<ol reversed><li>a<li>b</ol>", "2. a\n\n<!-- -->\n\n1. b\n"),
             (
                 "<p>a <svg><title>b</title><g><text>c<tspan>d</tspan></text></g><path/><text>e</text></svg>f",
