@@ -112,6 +112,7 @@ impl Converter<'_> {
                     out.extend(inline.finish().into_iter().map(Block::Paragraph));
                 }
             }
+            Tag::Pre => self.append_verse(id, out),
             Tag::Svg => {
                 let mut inline = Inline::default();
                 self.write_drawing(id, &mut inline);
@@ -132,6 +133,24 @@ impl Converter<'_> {
             }
             _ => self.append_children(id, out),
         }
+    }
+
+    /// Appends a poem as paragraphs, in which each line break is kept.
+    fn append_verse(&self, id: NodeId, out: &mut Vec<Block>) {
+        let mut inline = Inline::default();
+        for child in self.dom.children(id) {
+            let Some(text) = self.dom.text(child) else {
+                self.write_inline(child, &mut inline);
+                continue;
+            };
+            for (at, line) in text.split('\n').enumerate() {
+                if at > 0 {
+                    inline.add_line_break();
+                }
+                inline.add_text(line);
+            }
+        }
+        out.extend(inline.finish().into_iter().map(Block::Paragraph));
     }
 
     /// Appends an admonition as an alert, in which a title of its own becomes a bold paragraph. Returns

@@ -30,6 +30,7 @@ const NOT_CODE_BLOCKS: &[&str] = &["buttons", "copy", "gutter"];
 #[rustfmt::skip]
 const LINES: &[&str] = &[
     "line", "cl", "code-line", "ec-line", "cm-line", "CodeMirror-line", "view-line", "token-line", "hljs-ln-code", "codeline",
+    "gatsby-highlight-code-line", "block", "d-block",
 ];
 
 /// Classes of tables that place line numbers beside code.
@@ -40,7 +41,7 @@ const CODE_TABLES: &[&str] =
 /// use instead.
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
-        Tag::Pre => true,
+        Tag::Pre => !is_verse(dom, id),
         Tag::Div => {
             let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
@@ -60,6 +61,13 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a `<pre>` is a poem of WordPress or Asciidoctor, and not code.
+pub(super) fn is_verse(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Pre
+        && (dom.has_class(id, "wp-block-verse")
+            || dom.has_class(id, "content") && dom.parent(id).is_some_and(|p| dom.has_class(p, "verseblock")))
 }
 
 /// Whether a table only places line numbers beside code.
@@ -113,8 +121,8 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 is_after_number = dom.has_class(id, "lineno");
                 dom.skip(id, Rule::NotCode);
             }
-            Tag::Text => {
-                let piece = dom.text(id).unwrap_or_default();
+            Tag::Text | Tag::Img => {
+                let piece = dom.text(id).or_else(|| dom.attribute(id, "alt")).unwrap_or_default();
                 let is_after_number = std::mem::take(&mut is_after_number);
                 let piece = piece.strip_prefix('\u{a0}').filter(|_| is_after_number).unwrap_or(piece);
                 let is_between = lines.is_empty() && is_owed && piece.trim().is_empty();
@@ -175,6 +183,7 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
         Tag::Span | Tag::Code | Tag::Other => {
             ["data-line", "data-line-number"].iter().any(|name| dom.has_attribute(id, name))
                 || dom.has_class_in(id, LINES)
+                || dom.is_styled_as_block(id)
         }
         _ => false,
     }
@@ -262,13 +271,15 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
 }
 
 /// The beginnings of classes that end with the name of a language.
-const PREFIXES: [&str; 6] = ["language-", "lang-", "highlight-source-", "highlight-text-", "brush:", "src-"];
+const PREFIXES: [&str; 7] =
+    ["language-", "lang-", "lang:", "highlight-source-", "highlight-text-", "brush:", "src-"];
 
 /// The language that the attributes or the classes of one element name. A class without a prefix must be a
 /// known language, and follow the class of a highlighter or be on a highlighter's or a `<code>` element.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
-    let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
+    let attributes = ["data-language", "data-lang", "data-code-lang", "data-enlighter-language", "language"];
+    let named = dom.first_attribute(id, &attributes);
     let named = named.or_else(|| dom.attribute(id, "lang").filter(|_| is_code));
     if let Some(name) = named.and_then(normalize_language) {
         return Some(name);
@@ -308,7 +319,15 @@ fn normalize_language(name: &str) -> Option<String> {
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));
     let is_plain = matches!(
         &*name,
-        "" | "plaintext" | "plain" | "text" | "txt" | "none" | "default" | "undefined" | "nohighlight"
+        "" | "plaintext"
+            | "plain"
+            | "text"
+            | "txt"
+            | "none"
+            | "default"
+            | "undefined"
+            | "nohighlight"
+            | "generic"
     );
     (is_word && !is_plain && name.len() <= 30).then_some(name)
 }
@@ -410,6 +429,15 @@ mod tests {
     }
 
     #[test]
+    fn highlighters_of_wordpress_name_the_language() {
+        for attribute in ["data-enlighter-language=php", "class='lang:php decode:true'"] {
+            assert_eq!(code(&format!("<pre {attribute}>x</pre>")).0, "php", "{attribute}");
+            assert_eq!(code(&format!("<pre><code {attribute}>x</code></pre>")).0, "php", "{attribute}");
+        }
+        assert_eq!(code("<pre data-enlighter-language=generic>x</pre>").0, "");
+    }
+
+    #[test]
     fn plain_text_has_no_language() {
         assert_eq!(
             code("<pre><code class=language-plaintext>  a\n b\n</code></pre>"),
@@ -421,6 +449,36 @@ mod tests {
     fn the_first_line_keeps_its_indentation() {
         let lines = "<div class=line>    }, {</div><div class=line>  b</div>";
         assert_eq!(code(&format!("<div class=fragment>{lines}</div>")).1, "    }, {\n  b");
+    }
+
+    #[test]
+    fn inline_elements_that_are_laid_out_as_blocks_are_lines() {
+        for html in [
+            "<pre><code>a\n<span class=gatsby-highlight-code-line>b</span>c</code></pre>",
+            "<pre><code>a\n<span class=gatsby-highlight-code-line>b</span><span class=gatsby-highlight-code-line>c</span></code></pre>",
+            "<pre>a\n<span style='display: block'>b</span><span style='display:flex'>c</span></pre>",
+            "<pre>a\n<span class='block x'>b\n</span><span class=d-block>c</span></pre>",
+        ] {
+            assert_eq!(code(html).1, "a\nb\nc", "{html}");
+        }
+        assert_eq!(code("<pre>a <code style='display:block'>b</code></pre>").1, "a \nb");
+        assert_eq!(code("<pre><code class=block>b</code></pre>").1, "b");
+        assert_eq!(code("<pre><code style='display:grid'>b\n</code></pre>").1, "b");
+    }
+
+    #[test]
+    fn images_in_code_are_their_descriptions() {
+        assert_eq!(code("<pre><img src=d alt='[DIR]'> <a href=b/>b/</a><img src=e></pre>").1, "[DIR] b/");
+    }
+
+    #[test]
+    fn verses_are_lines_of_text() {
+        for html in [
+            "<pre class=wp-block-verse>*a<br>  to <a href=/b>b\nc</a>\n\n<em>d</em></pre>",
+            "<div class=verseblock><pre class=content>*a\nto <a href=/b>b c</a>\n\n<em>d</em></pre></div>",
+        ] {
+            assert_eq!(super::super::tests::markdown(html), "\\*a  \nto [b c](/b)\n\n*d*\n", "{html}");
+        }
     }
 
     #[test]
