@@ -32,7 +32,7 @@ impl Converter<'_> {
         out
     }
 
-    fn blocks_in(&self, parent: NodeId) -> Vec<Block> {
+    pub(super) fn blocks_in(&self, parent: NodeId) -> Vec<Block> {
         let mut blocks = Vec::new();
         self.append_children(parent, &mut blocks);
         blocks
@@ -46,8 +46,13 @@ impl Converter<'_> {
     /// display formula, a formula.
     fn append_nodes(&self, nodes: impl IntoIterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
+        let mut word_items = Vec::new();
         for node in nodes.into_iter().filter(|&node| self.skipped.get() != Some(node)) {
             let is_block = self.is_block(node);
+            let word_item = if is_block { self.word_item(node) } else { None };
+            if word_item.is_none() && !word_items.is_empty() && !self.dom.is_blank(node) {
+                self.append_word_items(std::mem::take(&mut word_items), out);
+            }
             let formula = if is_block { None } else { math::read_formula(self.dom, node) };
             let formula = formula.filter(|formula| formula.is_display);
             if !is_block && formula.is_none() {
@@ -55,11 +60,13 @@ impl Converter<'_> {
                 continue;
             }
             out.extend(std::mem::take(&mut inline).finish().into_iter().map(math::paragraph_or_formula));
-            match formula {
-                Some(formula) => self.append_formula(node, formula, out),
-                None => self.append_block(node, out),
+            match (formula, word_item) {
+                (Some(formula), _) => self.append_formula(node, formula, out),
+                (None, Some(item)) => word_items.push(item),
+                (None, None) => self.append_block(node, out),
             }
         }
+        self.append_word_items(word_items, out);
         out.extend(inline.finish().into_iter().map(math::paragraph_or_formula));
     }
 

@@ -43,6 +43,7 @@ mod select;
 mod table;
 mod templates;
 mod visible_text;
+mod word_list;
 mod writer;
 
 pub use decode::decode_html;
