@@ -82,6 +82,7 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         || is_gutter()
         || dom.parent(id).is_some_and(|p| {
             matches!(dom.tag(p), Tag::Pre | Tag::Code)
+                || dom.has_class_in(p, &["syntaxhighlighter", "codecolorer-container"])
                 || dom.has_class(p, "highlight")
                     && (dom.tag(p) == Tag::Figure || dom.descendants(id).any(|d| dom.has_class(d, "gutter")))
         })
@@ -304,7 +305,16 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
         if is_name_after && is_known_language(class) {
             found = normalize_language(class);
         }
-        is_highlighter |= matches!(class, "hljs" | "sourceCode" | "highlight" | "src" | "shiki");
+        is_highlighter |= matches!(
+            class,
+            "hljs"
+                | "sourceCode"
+                | "highlight"
+                | "src"
+                | "shiki"
+                | "syntaxhighlighter"
+                | "codecolorer-container"
+        );
         previous = class;
     }
     found.or_else(|| {
@@ -378,6 +388,8 @@ mod tests {
             "<pre class=language-rust><span class=source-line-no>001</span><span id=line-1>let a = 1;</span>\n<span class=source-line-no>002</span>\n<span class=source-line-no>003</span><span>let b;</span>\n</pre>",
             "<table class=language-rust><tr><td><pre>1\n2\n3</pre><td><pre>let a = 1;\n\nlet b;</pre></table>",
             "<pre class='brush: rust; title: x'>let a = 1;\n\nlet b;</pre>",
+            "<div class='syntaxhighlighter rust'><table><tr><td class=gutter><div class='line number1'>1</div><div class=line>2</div><div class=line>3</div><td class=code><div class=container><div class=line><code class=keyword>let</code> <code>a = 1;</code></div><div class=line> </div><div class=line><code>let b;</code></div></div></table></div>",
+            "<div class='codecolorer-container rust default'><table><tr><td class=line-numbers><div>1<br>2<br>3<br></div><td><div class='rust codecolorer'>let a = 1;<br><br>let b;<br></div></table></div>",
             "<div class=code-block data-lang=rust>let a = 1;\n\nlet b;</div>",
             // Expressive Code, CodeMirror
             "<figure class=frame><pre data-language=rust><code><div class=ec-line><div class=gutter>1</div><div class=code>let a = 1;</div></div><div class=ec-line><div class=code>\n</div></div><div class=ec-line><div class=code>let b;</div></div></code></pre><div class=copy><button>Copy</button></div></figure>",
