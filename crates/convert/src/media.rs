@@ -106,6 +106,40 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
     is_bare.then_some(text)
 }
 
+/// The text for a link that shows only a symbol without a label: the address of a `mailto:`, `tel:` or `sms:`
+/// link, or else the host of another site. `None` if a text or a link beside it says the same, and for links
+/// that share or edit the page.
+pub(super) fn label_of_symbol_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> Option<String> {
+    let is_symbol = |d: NodeId| {
+        matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Img) || dom.classes(d).any(|c| c.contains("icon"))
+    };
+    let href = dom.attribute(link, "href").map(str::trim).filter(|href| href.len() <= MAX_ADDRESS)?;
+    if !dom.descendants(link).take(10).any(is_symbol) {
+        return None;
+    }
+    let url = Url::parse(href).ok()?;
+    let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
+    let label = match url.scheme() {
+        "mailto" | "tel" | "sms" => {
+            let address = href.split_once(':')?.1.trim_start_matches('/');
+            address.split(['?', ';']).next().unwrap_or_default().replace("%40", "@")
+        }
+        "http" | "https" => {
+            let is_tool = ["share", "/intent/", "/edit/", "/submit"].iter().any(|part| href.contains(part));
+            host(&url).filter(|own| !is_tool && base.and_then(host).as_ref() != Some(own))?
+        }
+        _ => return None,
+    };
+    let around = dom.ancestors(link).skip(1).take(2).flat_map(|a| dom.descendants(a).take(40));
+    let is_said = |d: NodeId| {
+        dom.text(d).is_some_and(|text| clip(text, MAX_ADDRESS).contains(&label))
+            || d != link
+                && dom.attribute(d, "href").is_some_and(|other| other.trim() == href)
+                && !dom.is_blank(d)
+    };
+    (!label.is_empty() && !around.into_iter().any(is_said)).then_some(label)
+}
+
 /// Maximum length in bytes of an address that is written as bare text.
 const MAX_ADDRESS: usize = 2000;
 
@@ -408,6 +442,26 @@ mod tests {
                 "<details><summary><a href=/x><img src=data:, alt=a></a></summary>b</details>",
                 "<details>\n<summary><a href=\"/x\">a</a></summary>\n\nb\n\n</details>\n",
             ),
+            (
+                "<p>Mail: <a href=mailto:a@b.example?subject=c><i></i></a>",
+                "Mail: [a@b.example](mailto:a@b.example?subject=c)\n",
+            ),
+            ("<ul><li><a href=tel:+49401><svg><path/></svg></a></ul>", "- [+49401](tel:+49401)\n"),
+            (
+                "<a href=https://www.c.example/in/a><img src=data:, alt></a>",
+                "[c.example](https://www.c.example/in/a)\n",
+            ),
+            ("<p><a href=tel:+49401><i></i></a> +49401", "+49401\n"),
+            ("<p>a<a href=https://c.example/share?u=1><i></i></a>", "a\n"),
+            (
+                "<a href=https://c.example/a><i></i></a><b><a href=https://c.example/a>a</a></b>",
+                "**[a](https://c.example/a)**\n",
+            ),
+            ("<div role=img aria-label='Sales rise to 9'></div><p>b", "Sales rise to 9\n\nb\n"),
+            ("<p>a <svg role=img aria-label='Plan of b'><path/></svg>", "a Plan of b\n"),
+            ("<p>a <span role=img aria-label='Oak tree'>🌳</span>", "a 🌳\n"),
+            ("<h2>a<i role=img aria-label='b c'></i></h2>", "## a\n"),
+            ("<amp-img src=/a.png alt=b></amp-img>", "![b](/a.png)\n"),
             // Symbols in headings, links for sharing or editing, copy buttons, and links over a whole card.
             ("<h2>a<a href=/x aria-label='Link'><svg></svg></a></h2>", "## a\n"),
             (

@@ -298,9 +298,9 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes a link that shows only a symbol, with the label for screen readers. Writes nothing if there is
-    /// no label, for links to the page's own places, to the pages around it and to its source, for links that
-    /// share it, and in articles.
+    /// Writes a link that shows only a symbol, with the label for screen readers, or else with the mail
+    /// address, the phone number or the host to which it leads. Writes nothing without these, in articles, and
+    /// for links to the page's own places, to the pages around it and to its source, and links that share it.
     pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A link without an element shows nothing: it covers a card that has another link.
@@ -312,7 +312,10 @@ impl<'a> Converter<'a> {
             let label = dom.first_attribute(node, &["aria-label", "title"]).map(collapse);
             label.or_else(title).filter(|label| !label.is_empty())
         };
-        let Some(label) = dom.subtree(id).take(10).find_map(label_of) else { return };
+        let label = dom.subtree(id).take(10).find_map(label_of);
+        let Some(label) = label.or_else(|| media::label_of_symbol_link(dom, id, self.base.as_ref())) else {
+            return;
+        };
         let start = label.to_lowercase();
         if leads_around(dom, id) || TOOL_LABELS.iter().any(|label| start.starts_with(label)) {
             return;
