@@ -482,3 +482,20 @@ pub(super) fn clip(text: &str, max: usize) -> &str {
 pub(super) fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+/// Removes byte order marks, soft hyphens and zero-width spaces. Keeps the latter after letters of scripts
+/// without spaces between words, such as Khmer (U+0E00 to U+17FF).
+pub(super) fn remove_invisible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_removed = match c {
+            '\u{feff}' | '\u{ad}' => true,
+            '\u{200b}' => !out.chars().next_back().is_some_and(|c| ('\u{e00}'..='\u{17ff}').contains(&c)),
+            _ => false,
+        };
+        if !is_removed {
+            out.push(c);
+        }
+    }
+    out
+}

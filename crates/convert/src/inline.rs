@@ -1,7 +1,8 @@
 //! Builds inline Markdown: collapses white space, places delimiters next to words, and escapes syntax in
 //! text.
 
-use super::dom::Tag;
+use super::autolink::{end_of_address, ends_with_address, may_hide_address, may_precede_address};
+use super::dom::{Tag, remove_invisible};
 use super::writer::longest_run;
 
 /// A kind of emphasis, written with delimiters, or with tags where delimiters would not be recognized.
@@ -343,12 +344,16 @@ impl Inline {
         self.has_space = true;
     }
 
-    /// Adds text from the page. Collapses its white space, drops byte order marks and escapes Markdown
+    /// Adds text from the page. Collapses its white space, drops invisible characters and escapes Markdown
     /// syntax.
     pub(super) fn add_text(&mut self, text: &str) {
-        if text.contains('\u{feff}') {
-            return self.add_text(&text.replace('\u{feff}', ""));
+        if !text.is_ascii() && text.contains(['\u{feff}', '\u{ad}', '\u{200b}']) {
+            return self.add_visible(&remove_invisible(text));
         }
+        self.add_visible(text);
+    }
+
+    fn add_visible(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
             let end = rest.bytes().position(is_html_space).unwrap_or(rest.len());
@@ -452,7 +457,7 @@ impl Inline {
             b'*' => !is_apart || previous.is_none_or(|c| c == '\n'),
             b'_' => !is_apart && ![previous, next].iter().all(|c| c.is_some_and(char::is_alphanumeric)),
             b'`' => true,
-            b'[' => is_in_link || may_be_link(&text[at..]),
+            b'[' => is_in_link || may_be_link(&text[at..]) || may_hide_address(&text[at..]),
             b']' => is_in_link,
             b'<' => next.map_or(!is_end, |c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
             b'&' => {
@@ -494,61 +499,6 @@ fn is_syntax(byte: u8) -> bool {
 
 fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
-}
-
-/// Whether GitHub Flavored Markdown autolinks `address` after the character `previous`.
-fn may_precede_address(previous: char, address: &str) -> bool {
-    match previous {
-        c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
-        c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
-        // In all other cases, `address` is an e-mail address.
-        c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
-    }
-}
-
-/// The end of the autolink that starts at `at` with a scheme or `www.`; `None` if none starts there. In an
-/// autolink of GitHub Flavored Markdown (§6.9), backslashes are literal.
-pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
-    let start = text.get(at..)?;
-    // The case of a scheme does not matter.
-    let is_scheme = |s: &&str| start.get(..s.len()).is_some_and(|start| start.eq_ignore_ascii_case(s));
-    let scheme = ["https://", "http://", "ftp://"].into_iter().find(is_scheme);
-    let scheme = scheme.or_else(|| start.starts_with("www.").then_some("www."))?;
-    let previous = text[..at].chars().next_back();
-    if previous.is_some_and(|c| !may_precede_address(c, start))
-        || !start[scheme.len()..].starts_with(|c: char| c.is_alphanumeric())
-    {
-        return None;
-    }
-    let end = start.find(|c: char| c == '<' || c.is_whitespace()).unwrap_or(start.len());
-    let mut address = &start[..end];
-    // Punctuation at the end belongs to the sentence and not to the address.
-    loop {
-        let before = address.len();
-        address = address.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"', '`', '\\']);
-        // A character reference at the end does not belong to the address either.
-        if let Some(stem) = address.strip_suffix(';') {
-            let name = stem.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-            let is_reference = name.len() < stem.len() && name.ends_with('&');
-            address = if is_reference { &name[..name.len() - 1] } else { stem };
-        }
-        if address.ends_with(')') && address.matches(')').count() > address.matches('(').count() {
-            address = &address[..address.len() - 1];
-        }
-        if address.len() == before {
-            return Some(at + before);
-        }
-    }
-}
-
-/// Maximum length in bytes of the end of a word in which an autolink is searched for.
-const MAX_WORD: usize = 500;
-
-/// Whether GitHub Flavored Markdown may autolink the last word.
-fn ends_with_address(text: &str) -> bool {
-    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD))..];
-    let word = end.rsplit(char::is_whitespace).next().unwrap_or_default();
-    !word.contains("](") && (word.contains("://") || word.contains("www."))
 }
 
 /// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference. Looks
@@ -773,6 +723,28 @@ mod tests {
             ("_x_ `y` c:\\dir \\*", "\\_x\\_ \\`y\\` c:\\dir \\\\\\*"),
         ] {
             assert_eq!(line(|i| i.add_text(text)), expected);
+        }
+    }
+
+    #[test]
+    fn invisible_characters_in_words_are_dropped() {
+        assert_eq!(
+            line(|inline| inline.add_text("Schiff\u{ad}fahrt a\u{200b}/\u{feff}b")),
+            "Schifffahrt a/b"
+        );
+        for kept in ["\u{1780}\u{200b}\u{1781}", "\u{645}\u{200c}\u{645}", "\u{1f468}\u{200d}\u{1f33e}"] {
+            assert_eq!(line(|inline| inline.add_text(kept)), kept);
+        }
+    }
+
+    #[test]
+    fn a_bracket_before_an_address_with_emphasis_is_escaped() {
+        for (text, expected) in [
+            ("[https://x.de/_a_]", "\\[https://x.de/_a_]"),
+            ("[https://x.de/a] _", "[https://x.de/a] _"),
+            ("[a] https://x.de/_a_b", "[a] https://x.de/_a_b"),
+        ] {
+            assert_eq!(line(|inline| inline.add_text(text)), expected);
         }
     }
 

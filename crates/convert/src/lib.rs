@@ -15,6 +15,7 @@
 //! 7. `document` gives the blocks one title, and `writer` writes them.
 
 mod article;
+mod autolink;
 mod block;
 mod block_conversion;
 mod clean;

@@ -1,7 +1,8 @@
 //! Resolves the addresses of links, images and embedded media, and writes images and media as Markdown.
 
+use super::autolink::end_of_address;
 use super::dom::{Dom, NodeId, Tag, clip, collapse, count_letters};
-use super::inline::{Inline, end_of_address, may_be_entity};
+use super::inline::{Inline, may_be_entity};
 use std::borrow::Cow;
 use url::Url;
 
