@@ -149,6 +149,7 @@ fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.autolink = true;
     options.extension.strikethrough = true;
+    options.extension.table = true;
     options.render.r#unsafe = true;
     options
 }
@@ -233,7 +234,13 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
             all(text);
             text.push_str("\n\n");
         }
-        NodeValue::List(_) => {
+        NodeValue::TableCell => {
+            if node.previous_sibling().is_some() {
+                text.push_str(" | ");
+            }
+            all(text);
+        }
+        NodeValue::List(_) | NodeValue::Table(_) | NodeValue::TableRow(_) => {
             all(text);
             text.push('\n');
         }
@@ -255,7 +262,7 @@ mod tests {
         let mail = parse(
             "---\nsubject: \"Thanks: {site}\"\nfrom_name: Desk\nreply_to: desk@example.com\n---\n\
              # Hello\n\nWe *got* it on {date}.\nSee [our site]({link}) or <https://example.org>.\n\n- one\n- two\n  more\n\n\
-             1. first\n\n> quoted\n\n<b>raw</b> `code`\n",
+             1. first\n\n> quoted\n\n| Day | From |\n| --- | --- |\n| Monday | *9* |\n\n<b>raw</b> `code`\n",
         )
         .expect("it is valid");
         assert_eq!(
@@ -265,7 +272,7 @@ mod tests {
         assert_eq!(
             mail.text,
             "Hello\n\nWe got it on {date}.\nSee our site <https://example.com/?a=1&b=2> or https://example.org.\n\n\
-             - one\n- two\n  more\n\n1. first\n\n> quoted\n\nraw code\n"
+             - one\n- two\n  more\n\n1. first\n\n> quoted\n\nDay | From\nMonday | 9\n\nraw code\n"
         );
         assert!(mail.html.contains("<title>Thanks: A &amp; B</title>"), "{}", mail.html);
         assert!(
@@ -273,6 +280,7 @@ mod tests {
             "{}",
             mail.html
         );
+        assert!(mail.html.contains("<td><em>9</em></td>"), "{}", mail.html);
         assert!(mail.html.contains("<em>got</em> it on {date}") && mail.html.contains("<html lang=\"de\">"));
     }
 
