@@ -52,16 +52,18 @@ macro_rules! tags {
 tags! {
     Address "address" Article "article" Aside "aside" Blockquote "blockquote" Body "body" Caption "caption"
     Center "center" Dd "dd" Details "details" Dialog "dialog" Div "div" Dl "dl" Dt "dt" Fieldset "fieldset"
-    Figcaption "figcaption" Figure "figure" Footer "footer" Form "form" H1 "h1" H2 "h2" H3 "h3" H4 "h4"
+    Figcaption "figcaption" Figure "figure" Footer "footer" Form "form" Frame "frame" Frameset "frameset"
+    H1 "h1" H2 "h2" H3 "h3" H4 "h4"
     H5 "h5" H6 "h6" Header "header" Hgroup "hgroup" Hr "hr" Html "html" Legend "legend" Li "li" Main "main"
     Menu "menu" Nav "nav" Ol "ol" Optgroup "optgroup" Option "option" P "p" Pre "pre" Search "search"
     Section "section" Summary "summary" Table "table" Tbody "tbody" Td "td" Tfoot "tfoot" Th "th"
     Thead "thead" Tr "tr" Ul "ul" ;
     A "a" Abbr "abbr" Audio "audio" B "b" Br "br" Button "button" Canvas "canvas" Cite "cite" Code "code"
-    Col "col" Colgroup "colgroup" Del "del" Dfn "dfn" Em "em" Embed "embed" Frame "frame" Frameset "frameset"
+    Col "col" Colgroup "colgroup" Del "del" Dfn "dfn" Em "em" Embed "embed"
     Head "head" I "i" Iframe "iframe" Img "img" Input "input" Ins "ins" Kbd "kbd" Label "label" Link "link"
-    Mark "mark" Math "math" Meta "meta" Noscript "noscript" Object "object" Picture "picture" Q "q" Rp "rp" Rt "rt" S "s"
-    Samp "samp" Script "script" Select "select" Slot "slot" Small "small" Source "source" Span "span"
+    Mark "mark" Math "math" Meta "meta" Noframes "noframes" Noscript "noscript" Object "object"
+    Picture "picture" Q "q" Rp "rp" Rt "rt" S "s" Samp "samp"
+    Script "script" Select "select" Slot "slot" Small "small" Source "source" Span "span"
     Strike "strike" Strong "strong" Style "style" Sub "sub" Sup "sup" Svg "svg" Template "template"
     Textarea "textarea" Time "time" Title "title" Track "track" Tt "tt" U "u" Var "var" Video "video"
     Wbr "wbr"
@@ -288,10 +290,11 @@ impl Dom {
         self.nodes_before(id).find(|&n| self.element(n).is_some())
     }
 
-    /// The `<body>` element, or the document if there is none.
+    /// The `<body>` element, or else the `<frameset>`, or the document if there is none.
     pub(super) fn body(&self) -> NodeId {
         let child = |parent, tag| self.child_elements(parent).find(|&id| self.tag(id) == tag);
-        child(DOCUMENT, Tag::Html).and_then(|html| child(html, Tag::Body)).unwrap_or(DOCUMENT)
+        let content = |html| child(html, Tag::Body).or_else(|| child(html, Tag::Frameset));
+        child(DOCUMENT, Tag::Html).and_then(content).unwrap_or(DOCUMENT)
     }
 
     /// The node after `id` in document order inside `root`. If `skip`, the descendants of `id` are skipped.
@@ -382,6 +385,7 @@ impl Dom {
             | Tag::Video
             | Tag::Audio
             | Tag::Iframe
+            | Tag::Frame
             | Tag::Embed
             | Tag::Object
             | Tag::Math

@@ -355,10 +355,12 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
         Tag::Video => "Video",
         Tag::Audio => "Audio",
         _ if address.contains("youtube.com") || address.contains("vimeo.com") => "Video",
-        Tag::Iframe => "Embedded page",
+        Tag::Iframe | Tag::Frame => "Embedded page",
         _ => "Embedded content",
     };
-    let label = dom.first_attribute(id, &["title", "aria-label"]).unwrap_or(name).to_owned();
+    let frame_name = || dom.first_attribute(id, &["name"]).filter(|_| dom.tag(id) == Tag::Frame);
+    let label =
+        dom.first_attribute(id, &["title", "aria-label"]).or_else(frame_name).unwrap_or(name).to_owned();
     out.add_link(&address, &label);
     true
 }
@@ -376,7 +378,7 @@ fn video_page_url(address: &str) -> Option<String> {
 /// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
 /// cannot show it.
 pub(super) fn is_embedded(tag: Tag) -> bool {
-    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object)
+    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }
 
 #[cfg(test)]
@@ -512,6 +514,11 @@ mod tests {
             ("<object data=/a.pdf><p>b</object>", "[Embedded content](/a.pdf)\n\nb\n"),
             ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
             ("<video><p>b</video>", "b\n"),
+            (
+                "<!doctype html><title>t</title><frameset><frameset><frame src=/a title=b><frame src=/c name=d>\
+                 </frameset><frame src=/e><noframes><p>f</noframes></frameset>",
+                "# t\n\n[b](/a)\n\n[d](/c)\n\n[Embedded page](/e)\n",
+            ),
             (
                 "<table><tr><th>a<th>b<tr><td>c<td><embed src=/d></table>",
                 "| a | b |\n| --- | --- |\n| c | [Embedded content](/d) |\n",

@@ -299,8 +299,9 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a link that shows only a symbol, with the label for screen readers, or else with the mail
-    /// address, the phone number or the host to which it leads. Writes nothing without these, in articles, and
-    /// for links to the page's own places, to the pages around it and to its source, and links that share it.
+    /// address, the phone number or the host to which it leads. Writes nothing without these, in articles,
+    /// for links to the page's own places, to the pages around it and to its source, and for links that share
+    /// it.
     pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A link without an element shows nothing: it covers a card that has another link.
@@ -458,9 +459,10 @@ fn is_block_element(dom: &Dom, id: NodeId) -> bool {
 /// Markdown, `<svg>` is handled earlier, because [`Converter::write_drawing`] keeps its text.
 #[rustfmt::skip]
 pub(super) fn is_without_text(tag: Tag) -> bool {
-    use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
-    matches!(tag, Canvas | Head | Ignored | Input | Noscript | Optgroup | Option | Script | Select | Style | Svg
-        | Template | Textarea)
+    use Tag::{Canvas, Head, Ignored, Input, Noframes, Noscript, Optgroup, Option, Script, Select, Style, Svg,
+        Template, Textarea};
+    matches!(tag, Canvas | Head | Ignored | Input | Noframes | Noscript | Optgroup | Option | Script | Select
+        | Style | Svg | Template | Textarea)
 }
 
 pub(super) fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
