@@ -12,7 +12,7 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// The extensions for which the table of `mime_guess` has no type, or an outdated one. The reason is above
 /// each group.
-const OVERRIDES: [(&str, &str); 24] = [
+const OVERRIDES: [(&str, &str); 25] = [
     // Registered by RFC 9239, which makes `application/javascript` obsolete.
     ("mjs", "text/javascript"),
     ("cjs", "text/javascript"),
@@ -41,6 +41,8 @@ const OVERRIDES: [(&str, &str); 24] = [
     ("zst", "application/zstd"),
     ("usdz", "model/vnd.usdz+zip"),
     ("sqlite", "application/vnd.sqlite3"),
+    // Apple's devices offer to install a profile of this type.
+    ("mobileconfig", "application/x-apple-aspen-config"),
     // Unregistered types: JSON files, and JSON Lines as plain text, which browsers show.
     ("ipynb", "application/json"),
     ("topojson", "application/json"),
@@ -108,6 +110,7 @@ mod tests {
             ("vtt", "text/vtt; charset=utf-8"),
             ("json map", "application/json"),
             ("webmanifest", "application/manifest+json"),
+            ("mobileconfig", "application/x-apple-aspen-config"),
             ("geojson", "application/geo+json"),
             ("jsonld", "application/ld+json"),
             ("xml xsl", "application/xml"),
