@@ -51,7 +51,10 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
         remove_surroundings(dom, body, |dom, id| !keeps_logo && titles.is_logo(dom, id));
         find_lone_article(dom, body).unwrap_or(body)
     });
-    move_heading_into(dom, body, root, |heading| titles.is_site_name(heading));
+    let first = dom.descendants(root).find(|&id| dom.is_heading(id) && !dom.is_blank(id));
+    let own = first.map(|id| dom.collapsed_text(id)).filter(|_| root != body);
+    let is_site = |heading: &str| own.as_deref().is_some_and(|own| titles.joins(own, heading));
+    move_heading_into(dom, body, root, |heading| titles.is_site_name(heading) || is_site(heading));
     root
 }
 
@@ -361,6 +364,16 @@ mod tests {
         let page =
             format!("<!doctype html><html><head><meta charset=utf-8></head><body>{html}</body></html>");
         convert(&page, &Options::default()).markdown
+    }
+
+    #[test]
+    fn a_heading_above_the_content_may_name_the_site() {
+        for (title, expected) in [("Oak? - Forum", "# Oak?\n\nx\n"), ("Forum", "# Forum\n\n## Oak?\n\nx\n")] {
+            let page = format!(
+                "<!doctype html><title>{title}</title><header><h1>Forum</h1></header><main><h2>Oak?</h2>x</main>"
+            );
+            assert_eq!(convert(&page, &Options::default()).markdown, expected, "{title}");
+        }
     }
 
     #[test]

@@ -99,6 +99,14 @@ impl Titles {
         self.site_names.contains(&text.trim_matches(MARKS).to_lowercase())
     }
 
+    /// Whether a declared title consists of the two headings: that of the content, and the name of the site.
+    pub(super) fn joins(&self, own: &str, site: &str) -> bool {
+        let is_joined = |title: &String| {
+            title_without(title, site).eq_ignore_ascii_case(own) && !own.eq_ignore_ascii_case(title)
+        };
+        self.declared.iter().any(is_joined)
+    }
+
     /// Whether an element is a first-level heading that consists of a link with the name of the site.
     pub(super) fn is_logo(&self, dom: &Dom, id: NodeId) -> bool {
         let is_link = |child| dom.tag(child) == Tag::A || dom.is_blank(child);
