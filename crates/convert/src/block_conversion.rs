@@ -278,6 +278,10 @@ impl Converter<'_> {
     /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
     fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
+        // Confluence marks the item itself.
+        if dom.has_attribute(item, "data-inline-task-id") {
+            return Some(dom.has_class(item, "checked"));
+        }
         for id in dom.descendants(item) {
             match dom.tag(id) {
                 Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
@@ -286,6 +290,9 @@ impl Converter<'_> {
                 // Asciidoctor shows a checkbox as an icon, whose class says whether the checkbox is checked.
                 Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
                 Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
+                // Notion draws the checkbox.
+                Tag::Div if dom.has_class(id, "checkbox-on") => return Some(true),
+                Tag::Div if dom.has_class(id, "checkbox-off") => return Some(false),
                 Tag::Ul | Tag::Ol => return None,
                 Tag::Text if !dom.is_blank(id) => return None,
                 _ => {}

@@ -1,6 +1,7 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
+use super::answer_symbols::answer_of;
 use super::code;
 use super::documentation_markup::FOR_SCREEN_READERS;
 use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, count_letters};
@@ -174,7 +175,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
 /// Whether an element that is hidden from screen readers has no text of its own: a symbol, or the name of an
 /// icon in a font that shows the icon instead.
 fn is_decoration(dom: &Dom, id: NodeId) -> bool {
-    if CONTENT.contains(&dom.tag(id)) || dom.find(id, Tag::Img).is_some() {
+    if CONTENT.contains(&dom.tag(id)) || answer_of(dom, id).is_some() || dom.find(id, Tag::Img).is_some() {
         return false;
     }
     let text = dom.text_content(id);

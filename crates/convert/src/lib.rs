@@ -10,10 +10,11 @@
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `blocks` convert the region to blocks, with readers for the markup of generators:
-//!    `documentation_markup`, `code`, `math`, `media` and `table`.
+//!    `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`.
 //! 6. `account` compares the text of the blocks with that of the region.
 //! 7. `document` gives the blocks one title, and `writer` writes them.
 
+mod answer_symbols;
 mod article;
 mod autolink;
 mod block;

@@ -1,5 +1,6 @@
 //! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
 
+use super::answer_symbols::{answer_of, begins_item};
 use super::code;
 use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse};
@@ -106,11 +107,15 @@ impl<'a> Converter<'a> {
         if !line.is_empty() {
             return line;
         }
-        // A cell with only a symbol has the label of the symbol.
+        // A cell with only a symbol has the label of the symbol, or else its answer.
         let dom = self.dom;
-        let is_symbol = |&d: &NodeId| dom.attribute(d, "role") == Some("img") || dom.tag(d) == Tag::Svg;
-        let symbol = dom.descendants(id).take(10).find(is_symbol);
-        let label = symbol.and_then(|symbol| dom.first_attribute(symbol, &["aria-label", "title"]));
+        let symbols = || dom.descendants(id).take(10);
+        let is_symbol = |&d: &NodeId| {
+            dom.attribute(d, "role") == Some("img") || matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Span)
+        };
+        let label =
+            symbols().filter(is_symbol).find_map(|d| dom.first_attribute(d, &["aria-label", "title"]));
+        let label = label.or_else(|| symbols().find_map(|d| answer_of(dom, d)));
         let mut inline = Inline::for_cell();
         inline.add_text(label.unwrap_or_default());
         inline.finish_line()
@@ -153,6 +158,19 @@ impl<'a> Converter<'a> {
         let dom = self.dom;
         match dom.tag(id) {
             Tag::Br => out.add_line_break(),
+            _ if let Some(answer) = answer_of(dom, id)
+                && begins_item(dom, id, |d| self.is_block(d)) =>
+            {
+                out.add_text(answer);
+                out.add_space();
+            }
+            Tag::Input
+                if out.is_cell
+                    && dom.attribute(id, "type") == Some("checkbox")
+                    && !dom.is_in(id, &[Tag::Form]) =>
+            {
+                out.add_markdown(if dom.has_attribute(id, "checked") { "[x]" } else { "[ ]" });
+            }
             // Text pasted from Google Docs is in a `<b>` whose style turns bold off.
             Tag::B | Tag::Strong if dom.style(id, "font-weight") == Some("normal") => {
                 self.write_inline_children(id, out);
