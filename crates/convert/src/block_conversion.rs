@@ -120,9 +120,9 @@ impl Converter<'_> {
                 }
             }
             Tag::Pre => self.append_verse(id, out),
-            Tag::Svg => {
+            tag if tag == Tag::Svg || self.is_image(id) => {
                 let mut inline = Inline::default();
-                self.write_drawing(id, &mut inline);
+                self.write_inline(id, &mut inline);
                 out.extend(inline.finish().into_iter().map(Block::Paragraph));
             }
             tag if Emphasis::of(tag) == Some(Emphasis::Deleted) => {

@@ -213,7 +213,7 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
 
 /// Adds the description of an image as text, with spaces between it and other words. Adds nothing if the page
 /// has the same text or image beside it, or if the description says nothing.
-fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline) {
+pub(super) fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline) {
     // Jupyter writes this description for the images in the output of cells.
     let is_default = || alt == "No description has been provided for this image";
     if count_letters(alt) == 0 || is_default() || is_repeated_beside(dom, id, alt) {

@@ -164,6 +164,10 @@ impl<'a> Converter<'a> {
                 out.add_text(answer);
                 out.add_space();
             }
+            _ if self.is_image(id) => {
+                media::add_description(dom, id, &self.image_label(id), out);
+                dom.skip(id, Rule::Control);
+            }
             Tag::Input
                 if out.is_cell
                     && dom.attribute(id, "type") == Some("checkbox")
@@ -204,6 +208,9 @@ impl<'a> Converter<'a> {
                 out.add_space();
             }
             Tag::Svg => self.write_drawing(id, out),
+            Tag::Other if dom.name(id) == "amp-img" && dom.find(id, Tag::Img).is_none() => {
+                media::add_image(dom, self.base.as_ref(), id, out);
+            }
             tag if is_without_text(tag) || tag == Tag::Rp => dom.skip(id, Rule::Control),
             Tag::Ol if out.is_cell => self.write_numbered_lines(id, out),
             _ if out.is_cell && code::is_code_block(dom, id) => {
@@ -233,6 +240,24 @@ impl<'a> Converter<'a> {
                 self.write_inline_children(id, out);
             }
         }
+    }
+
+    /// Whether an element is an image by its role, with a label of at least two words and without text. In
+    /// links, buttons and headings, such a label often repeats the text.
+    pub(super) fn is_image(&self, id: NodeId) -> bool {
+        let dom = self.dom;
+        dom.attribute(id, "role") == Some("img")
+            && dom.tag(id) != Tag::Img
+            && self.image_label(id).contains(' ')
+            && !dom.ancestors(id).any(|a| matches!(dom.tag(a), Tag::A | Tag::Button) || dom.is_heading(a))
+            && !dom.descendants(id).take(50).any(|d| {
+                let is_shown = dom.parent(d).is_none_or(|p| !matches!(dom.name(p), "title" | "desc"));
+                dom.tag(d) == Tag::Img || is_shown && dom.text(d).is_some_and(|t| !t.trim().is_empty())
+            })
+    }
+
+    fn image_label(&self, id: NodeId) -> String {
+        collapse(self.dom.attribute(id, "aria-label").unwrap_or_default())
     }
 
     /// The link to embedded content, as inline Markdown; `None` without a usable address.
