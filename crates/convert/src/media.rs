@@ -335,6 +335,12 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
+/// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
+/// cannot show it.
+pub(super) fn is_embedded(tag: Tag) -> bool {
+    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object)
+}
+
 /// The address of a video, an audio file or a framed page, which lazy-loading scripts keep in another
 /// attribute than `src`. Ignores placeholders.
 pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
@@ -373,12 +379,6 @@ fn video_page_url(address: &str) -> Option<String> {
     let id: String =
         rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
     (!id.is_empty()).then(|| format!("https://www.youtube.com/watch?v={id}"))
-}
-
-/// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
-/// cannot show it.
-pub(super) fn is_embedded(tag: Tag) -> bool {
-    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }
 
 #[cfg(test)]

@@ -149,7 +149,35 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::Formula);
             return formula.write(out);
         }
-        self.write_element(id, out);
+        if !self.write_symbol(id, out) {
+            self.write_element(id, out);
+        }
+    }
+
+    /// Writes an element without text that means something: a check mark or a cross at the start of an item,
+    /// an image by its role or in AMP, or a checkbox in a cell. Returns `false` for other elements.
+    fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
+        let dom = self.dom;
+        let is_checkbox = || {
+            out.is_cell
+                && dom.tag(id) == Tag::Input
+                && dom.attribute(id, "type") == Some("checkbox")
+                && !dom.is_in(id, &[Tag::Form])
+        };
+        if let Some(answer) = answer_of(dom, id).filter(|_| begins_item(dom, id, |d| self.is_block(d))) {
+            out.add_text(answer);
+            out.add_space();
+        } else if self.is_image(id) {
+            media::add_description(dom, id, &self.image_label(id), out);
+            dom.skip(id, Rule::Control);
+        } else if is_checkbox() {
+            out.add_markdown(if dom.has_attribute(id, "checked") { "[x]" } else { "[ ]" });
+        } else if dom.name(id) == "amp-img" && dom.find(id, Tag::Img).is_none() {
+            media::add_image(dom, self.base.as_ref(), id, out);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Writes an element, by its tag. Blocks are separated by spaces or, in a table cell, by line breaks.
@@ -158,23 +186,6 @@ impl<'a> Converter<'a> {
         let dom = self.dom;
         match dom.tag(id) {
             Tag::Br => out.add_line_break(),
-            _ if let Some(answer) = answer_of(dom, id)
-                && begins_item(dom, id, |d| self.is_block(d)) =>
-            {
-                out.add_text(answer);
-                out.add_space();
-            }
-            _ if self.is_image(id) => {
-                media::add_description(dom, id, &self.image_label(id), out);
-                dom.skip(id, Rule::Control);
-            }
-            Tag::Input
-                if out.is_cell
-                    && dom.attribute(id, "type") == Some("checkbox")
-                    && !dom.is_in(id, &[Tag::Form]) =>
-            {
-                out.add_markdown(if dom.has_attribute(id, "checked") { "[x]" } else { "[ ]" });
-            }
             // Text pasted from Google Docs is in a `<b>` whose style turns bold off.
             Tag::B | Tag::Strong if dom.style(id, "font-weight") == Some("normal") => {
                 self.write_inline_children(id, out);
@@ -208,9 +219,6 @@ impl<'a> Converter<'a> {
                 out.add_space();
             }
             Tag::Svg => self.write_drawing(id, out),
-            Tag::Other if dom.name(id) == "amp-img" && dom.find(id, Tag::Img).is_none() => {
-                media::add_image(dom, self.base.as_ref(), id, out);
-            }
             tag if is_without_text(tag) || tag == Tag::Rp => dom.skip(id, Rule::Control),
             Tag::Ol if out.is_cell => self.write_numbered_lines(id, out),
             _ if out.is_cell && code::is_code_block(dom, id) => {
