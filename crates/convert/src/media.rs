@@ -335,10 +335,24 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
+/// The text that a form control shows and no visitor changes: that of a `readonly` field, or the label of an
+/// `<input>` that is a button. `None` for other controls, and for copies for scripts.
+pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
+    let is_readonly = dom.has_attribute(id, "readonly");
+    let text = match (dom.tag(id), dom.attribute(id, "type").unwrap_or("text")) {
+        (Tag::Textarea, _) if is_readonly => dom.text_content(id),
+        (Tag::Input, "text" | "url") if is_readonly => dom.attribute(id, "value")?.to_owned(),
+        (Tag::Input, "submit" | "button") => dom.attribute(id, "value")?.to_owned(),
+        _ => return None,
+    };
+    let is_copy = |a| dom.attribute(a, "aria-hidden") == Some("true") || dom.tag(a) == Tag::Pre;
+    (!text.trim().is_empty() && !dom.ancestors(id).any(is_copy)).then(|| text.trim().to_owned())
+}
+
 /// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
 /// cannot show it.
 pub(super) fn is_embedded(tag: Tag) -> bool {
-    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object)
+    matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }
 
 /// The address of a video, an audio file or a framed page, which lazy-loading scripts keep in another
@@ -465,6 +479,11 @@ mod tests {
             ("<p>a <span role=img aria-label='Oak tree'>🌳</span>", "a 🌳\n"),
             ("<h2>a<i role=img aria-label='b c'></i></h2>", "## a\n"),
             ("<amp-img src=/a.png alt=b></amp-img>", "![b](/a.png)\n"),
+            ("<p>a</p><textarea readonly>&lt;b>\nc</textarea>", "a\n\n`<b>`  \n`c`\n"),
+            ("<p>Run <input readonly value='npm i'> now", "Run `npm i` now\n"),
+            ("<p>a<input type=submit value='Book now'>", "a Book now\n"),
+            ("<p>a<textarea>b</textarea><input value=c><input type=hidden readonly value=d>", "a\n"),
+            ("<p>a<textarea readonly aria-hidden=true>b</textarea>", "a\n"),
             // Symbols in headings, links for sharing or editing, copy buttons, and links over a whole card.
             ("<h2>a<a href=/x aria-label='Link'><svg></svg></a></h2>", "## a\n"),
             (

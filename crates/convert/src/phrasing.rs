@@ -172,6 +172,15 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::Control);
         } else if is_checkbox() {
             out.add_markdown(if dom.has_attribute(id, "checked") { "[x]" } else { "[ ]" });
+        } else if let Some(text) = media::control_text(dom, id) {
+            let is_button = dom.tag(id) == Tag::Input && !dom.has_attribute(id, "readonly");
+            if is_button && !self.mode.is_article {
+                out.add_space();
+                out.add_text(&text);
+                out.add_space();
+            } else if !is_button {
+                write_code_lines(text.lines(), out);
+            }
         } else if dom.name(id) == "amp-img" && dom.find(id, Tag::Img).is_none() {
             media::add_image(dom, self.base.as_ref(), id, out);
         } else {
