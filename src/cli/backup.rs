@@ -18,9 +18,10 @@ use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError}
 use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};
 
 /// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`. Fails
-/// for an inbox in PostgreSQL, and if `to` is in a folder whose files are published.
+/// for an inbox in PostgreSQL, if `to` is `-`, and if it is in a folder whose files are published.
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(&config.store.url)?;
+    refuse_standard_output(to)?;
     refuse_served_folder(config, to, "a backup")?;
     let began = Instant::now();
     let progress = Progress::start("Backing up");
@@ -82,6 +83,17 @@ pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
+/// Fails for `-`, which usually means standard output.
+fn refuse_standard_output(to: &Path) -> anyhow::Result<()> {
+    if to != Path::new("-") {
+        return Ok(());
+    }
+    Err(with_hint(
+        anyhow!("a backup cannot be written to standard output"),
+        "name a file; `./-` is the file with the name `-`",
+    ))
+}
+
 /// Returns the inbox's file. Fails for a PostgreSQL database, which PostgreSQL's own tools back up.
 fn require_file(url: &DatabaseUrl) -> anyhow::Result<&Path> {
     url.file().ok_or_else(|| {
@@ -106,6 +118,12 @@ fn describe(backup: &Backup, took: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hyphen_is_no_file() {
+        assert!(refuse_standard_output(Path::new("-")).is_err());
+        assert!(["./-", "a"].iter().all(|path| refuse_standard_output(Path::new(path)).is_ok()));
+    }
 
     #[test]
     fn a_backup_is_described_in_one_line() {

@@ -135,7 +135,7 @@ pub(super) enum InboxCommand {
     Note {
         /// Id of the submission, or an unambiguous prefix of it
         id: String,
-        /// The note, up to 4000 characters
+        /// The note, up to 4000 characters; `-` reads it from standard input
         text: String,
         #[command(flatten)]
         folder: SiteFolder,

@@ -1,9 +1,11 @@
 //! `frontdesk inbox done`, `note`, `assign`, `follow-up` and `replied` annotate submissions;
 //! `frontdesk inbox log` lists what users changed.
 
+use std::borrow::Cow;
+use std::io::Read as _;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use jiff::civil::Date;
 use serde_json::json;
 
@@ -14,7 +16,7 @@ use crate::cli::output::{counted, with_hint};
 use crate::cli::width::{columns, pad};
 use frontdesk_desk::{User, json as json_lines};
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction};
+use frontdesk_inbox::store::{Annotated, LogEntry, MAX_NOTE, OperatorAction};
 use frontdesk_inbox::time::{format_local, format_utc};
 use frontdesk_site::fault::did_you_mean;
 
@@ -41,9 +43,11 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
     })
 }
 
-/// Adds a note to a submission. Fails if the note is empty or too long, or if the submission has too many. A
-/// repetition of the user's last note changes nothing.
+/// Adds a note to a submission; `-` reads it from standard input. Fails if the note is empty or too long, or
+/// if the submission has too many. A repetition of the user's last note changes nothing.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let note = if note == "-" { Cow::Owned(read_note()?) } else { Cow::Borrowed(note) };
+    let note = note.trim_end_matches(['\r', '\n']);
     if note.trim().is_empty() {
         return Err(with_hint(
             anyhow!("the note is empty"),
@@ -54,6 +58,14 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
         let annotated = changes.editor.add_note(submission.id, note, console.now.timestamp())?;
         Ok(Outcome::described(describe_note(annotated)))
     })
+}
+
+/// Reads a note from standard input, and no more than shows that it is too long.
+fn read_note() -> anyhow::Result<String> {
+    let (mut text, most) = (String::new(), 4 * MAX_NOTE as u64 + 4);
+    let read = std::io::stdin().take(most).read_to_string(&mut text);
+    read.context("cannot read the note from standard input")?;
+    Ok(text)
 }
 
 /// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. Reports
@@ -77,8 +89,11 @@ pub(super) fn assign(
 }
 
 /// The name as it is configured, regardless of case. Any name is valid if there are no `users`; otherwise
-/// fails if it is none of them.
+/// fails if it is none of them. An empty name is no user.
 fn configured_name<'a>(name: &'a str, users: &'a [User]) -> anyhow::Result<&'a str> {
+    if name.trim().is_empty() {
+        return Err(with_hint(anyhow!("the name of the user is empty"), "`--none` assigns to no user"));
+    }
     let known = || users.iter().map(|user| user.address.as_str());
     if users.is_empty() {
         return Ok(name);

@@ -83,6 +83,8 @@ fn work_on_a_submission_is_assigned_planned_and_recorded() {
         format!("{} is assigned to grace.\n{id} is assigned to grace.\n", ids[1]),
     );
     prints(format!("assign {id} grace"), format!("{id} is already assigned to grace.\n"));
+    let unnamed = inbox.try_run(&format!("assign {id} \u{a0}"), &mut Vec::new()).unwrap_err();
+    assert_eq!(unnamed.to_string(), "the name of the user is empty");
     prints(format!("assign {} --none", ids[1]), format!("{} is assigned to no user any more.\n", ids[1]));
     prints(format!("follow-up {id} today"), format!("{id} is to be followed up on 2026-11-20.\n"));
     prints(format!("replied {id}"), format!("{id} is marked as replied.\n"));
