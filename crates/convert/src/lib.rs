@@ -345,6 +345,14 @@ mod tests {
                 "<div><span class=a>.md</span><span class=a>.js</span><span class=a>C#</span><span class=b>go</span></div>",
                 ".md .js C# go\n",
             ),
+            (
+                "<ul><li><span class=k>Width</span><span class=v>2 m</span><li><a href=/x>a</a><a href=/y>b</a></ul>",
+                "- Width 2 m\n- [a](/x) [b](/y)\n",
+            ),
+            ("<a class=c href=/x><b class=t>Oak</b><span class=p>9 EUR</span></a>", "[**Oak** 9 EUR](/x)\n"),
+            ("<div><span class=a>Ann</span><strong class=b>Head</strong></div>", "Ann **Head**\n"),
+            ("<p role=row><span role=cell>a</span><span role=cell>b</span>", "a b\n"),
+            ("<dl><dt><span class=a>f.</span><span class=b>g</span></dl>", "f.g\n"),
             ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),
             ("<span data-as=p>a</span><span data-as=p>b</span>", "a\n\nb\n"),
             (

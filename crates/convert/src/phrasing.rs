@@ -200,7 +200,12 @@ impl<'a> Converter<'a> {
                 self.write_inline_children(id, out);
             }
             Tag::Code | Tag::Samp | Tag::Tt => self.write_code_span(id, out),
-            tag if let Some(emphasis) = Emphasis::of(tag) => self.write_emphasis(id, emphasis, out),
+            tag if let Some(emphasis) = Emphasis::of(tag) => {
+                if needs_space_before(dom, id) {
+                    out.add_space();
+                }
+                self.write_emphasis(id, emphasis, out);
+            }
             tag if let Some(name) = html_tag(tag) => {
                 out.open_tag(name);
                 self.write_inline_children(id, out);
@@ -532,14 +537,27 @@ pub(super) fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32>
 /// Whether the page's layout separates the element from the one before it, although the HTML has no white
 /// space between them. Parts of a price, a signature or a word are not separate.
 fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
+    let is_cell = |id: NodeId| {
+        let role = dom.attribute(id, "role");
+        matches!(role, Some("cell" | "gridcell" | "columnheader" | "rowheader" | "listitem"))
+    };
     let is_item = |id: NodeId| {
-        matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label)
+        use Tag::{A, B, Em, Label, Small, Span, Strong, Time};
+        matches!(dom.tag(id), A | B | Em | Label | Small | Span | Strong | Time)
             && dom.has_attribute(id, "class")
     };
-    let is_layout = |p| matches!(dom.tag(p), Tag::Div | Tag::Header | Tag::Footer);
-    is_item(id)
-        && dom.parent(id).is_some_and(is_layout)
-        && dom.node(id).previous.is_some_and(|before| is_item(before) && !is_one_word(dom, before, id))
+    let is_link = |id: NodeId| dom.tag(id) == Tag::A && dom.has_attribute(id, "href");
+    let is_layout = |p| {
+        use Tag::{A, Article, Button, Div, Figcaption, Footer, Header, Label, Li, Section};
+        matches!(dom.tag(p), Article | Button | Div | Figcaption | Footer | Header | Label | Li | Section)
+            || dom.tag(p) == A && dom.has_attribute(p, "class")
+    };
+    dom.node(id).previous.is_some_and(|before| {
+        is_cell(id) && is_cell(before)
+            || (is_item(id) && is_item(before) || is_link(id) && is_link(before))
+                && dom.parent(id).is_some_and(is_layout)
+                && !is_one_word(dom, before, id)
+    })
 }
 
 /// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
