@@ -7,12 +7,16 @@ use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
 use super::inline_reader::{Kind, Parts};
+use super::main_content::leads_around;
 use super::math::{self, Formula};
 use super::media;
 use super::omission_rule::Rule;
 use super::phrasing::{Converter, is_without_text, number_attribute};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
+
+/// Maximum number of blocks in a card, whose empty link covers all of it.
+const MAX_CARD_BLOCKS: usize = 6;
 
 impl Converter<'_> {
     /// Converts `root` to blocks, followed by the footnotes of the page.
@@ -138,7 +142,15 @@ impl Converter<'_> {
                 out.extend(self.embedded_link(id).map(Block::Paragraph));
                 self.append_children(id, out);
             }
-            _ => self.append_children(id, out),
+            _ => {
+                let start = out.len();
+                self.append_children(id, out);
+                if let Some((link, address)) = self.card_link(id) {
+                    let mut blocks = out.split_off(start);
+                    self.link_card(link, &address, &mut blocks);
+                    out.append(&mut blocks);
+                }
+            }
         }
     }
 
@@ -227,6 +239,9 @@ impl Converter<'_> {
             }
             let mut blocks = self.blocks_in(child);
             self.link_item(id, child, &mut linked, &mut blocks);
+            if let Some((link, address)) = self.card_link(child) {
+                self.link_card(link, &address, &mut blocks);
+            }
             let next = list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
             let value = number_attribute(dom, child, "value").or(reversed);
             reversed = reversed.and_then(|_| value?.checked_sub(1));
@@ -309,6 +324,9 @@ impl Converter<'_> {
             let mut blocks = Vec::new();
             self.append_nodes([child], &mut blocks);
             self.link_item(id, child, &mut linked, &mut blocks);
+            if let Some((link, address)) = self.card_link(child) {
+                self.link_card(link, &address, &mut blocks);
+            }
             out.append(&mut blocks);
         }
     }
@@ -395,6 +413,43 @@ impl Converter<'_> {
                 }
                 None => document::add_link(blocks, &address),
             }
+        }
+    }
+
+    /// The only empty link directly in an element, which covers all of it, with its address. `None` in exact
+    /// mode.
+    fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
+        let dom = self.dom;
+        let is_cover = |&id: &NodeId| {
+            dom.tag(id) == Tag::A
+                && dom.is_blank(id)
+                && !dom.descendants(id).any(|d| matches!(dom.tag(d), Tag::Img | Tag::Svg | Tag::I))
+                && !leads_around(dom, id)
+        };
+        let mut covers = dom.child_elements(card).filter(is_cover);
+        let link = covers.next().filter(|_| !self.mode.is_exact && covers.next().is_none())?;
+        Some((link, self.address(link, "href")?))
+    }
+
+    /// Makes the first heading of a card its link, or else the label of the empty link that covers the card,
+    /// or else the first paragraph. Does nothing if the card has a link to that address, or is more than a
+    /// card.
+    fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
+        let mut has =
+            |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();
+        let target = format!("]({address}");
+        let (is_linked, has_heading) = (has(true, &target) || has(false, &target), has(true, ""));
+        let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
+        if is_linked || blocks.len() > MAX_CARD_BLOCKS || blocks.iter().any(is_title) {
+            return;
+        }
+        match self.dom.first_attribute(link, &["aria-label", "title"]).filter(|_| !has_heading) {
+            Some(label) => {
+                let mut inline = Inline::default();
+                inline.add_link(address, label);
+                blocks.push(Block::Paragraph(inline.finish_line()));
+            }
+            None => self.link_blocks(link, blocks),
         }
     }
 

@@ -497,6 +497,24 @@ mod tests {
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
+        // An empty link covers a card.
+        for (html, expected) in [
+            ("<div><h3>a</h3><p>b</p><a href=/x aria-label=c></a></div>", "### [a](/x)\n\nb"),
+            ("<div><a href=/x><span></span></a><div><h3>a</h3></div></div>", "### [a](/x)"),
+            ("<ul><li><a href=/x></a><h3>a</h3><p>b</p></li><li>c</li></ul>", "- ### [a](/x)\n\n  b\n\n- c"),
+            ("<article><p>a</p><a href=/x title=b></a></article>", "a\n\n[b](/x)"),
+            ("<section><p>a</p><a href=/x></a></section>", "[a](/x)"),
+            ("<div><h3>a</h3><a href=/x></a><p><a href=/x>b</a></p></div>", "### a\n\n[b](/x)"),
+            ("<div><a href=/x></a><a href=/y></a><h3>a</h3></div>", "### a"),
+            (
+                "<div><a href=#x></a><h3>a</h3></div><div><a rel=prev href=/x></a><h3>b</h3></div>",
+                "### a\n\n### b",
+            ),
+        ] {
+            let page =
+                format!("<!doctype html><title>t</title><main><h1>t</h1><a href=/></a><p>s</p>{html}</main>");
+            assert_eq!(markdown(&page), format!("# t\n\ns\n\n{expected}\n"), "{html}");
+        }
     }
 
     #[test]
