@@ -7,7 +7,7 @@ use super::documentation_markup::FOR_SCREEN_READERS;
 use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, count_letters};
 use super::media;
 use super::omission_rule::Rule;
-use super::panels::{Panels, follows_control, is_closed_panel};
+use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
 use super::visible_text;
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
@@ -115,9 +115,9 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 }
 
 /// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,
-/// also guesses from class names which elements are hidden. If hidden elements have more than 40 words and
-/// more than 90 % of all words, keeps those with at least a quarter of all words, because a script probably
-/// shows these later.
+/// also guesses from class names which elements are hidden. Keeps the page itself if a script probably shows it
+/// later ([`is_hidden_page`]). If hidden elements have more than 40 words and more than 90 % of all words, also
+/// keeps those with at least a quarter of all words.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -140,6 +140,8 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
             hidden.retain(|&id| length(dom, id) * 4 < words);
         }
     }
+    let words = if hidden.is_empty() { 0 } else { length(dom, root) };
+    hidden.retain(|&id| !is_hidden_page(dom, root, id, length(dom, id) * 2 >= words));
     for id in hidden {
         dom.omit(id, Rule::Hidden);
     }
@@ -383,6 +385,25 @@ mod tests {
             <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
         assert_eq!(visible(html, false), "adfghijklmpq");
         assert_eq!(visible(html, true), "afgilmq");
+    }
+
+    #[test]
+    fn a_page_that_a_script_shows_later_stays() {
+        for (html, expected) in [
+            ("<main style='visibility: hidden'><h1>a</h1><p>b</main>c", "abc"),
+            ("<div hidden><div role=main>a</div></div>b", "ab"),
+            ("<main hidden role=main>a</main>b", "ab"),
+            ("<div id=app style='display:none'><h1>a</h1><p>b</div>c", "abc"),
+            ("<h1>a</h1>b <div style='visibility:hidden; opacity:0'><p>c d e</div>", "ab c d e"),
+            // Other parts of a page.
+            ("<h1>a</h1><div style=display:none><h1>b c d e</h1></div>", "a"),
+            ("<div style=display:none><h1>b</h1></div>a c d", "a c d"),
+            ("a <div class=cookie-box style='visibility:hidden'><p>b c d e</div>", "a"),
+            ("<dialog><main><h1>b c d</h1></main></dialog>a", "a"),
+            ("a <i style='visibility:hidden'>b c d e</i>", "a"),
+        ] {
+            assert_eq!(visible(html, false), expected, "{html}");
+        }
     }
 
     #[test]

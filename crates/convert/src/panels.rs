@@ -154,19 +154,38 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
             || matches!(dom.attribute(a, "role"), Some("dialog" | "alertdialog" | "menu" | "navigation"))
     };
-    let is_other = || {
-        let id_name = dom.attribute(id, "id").map(|name| clip(name, MAX_TITLE));
-        dom.classes(id).take(20).chain(id_name).any(|name| contains_any(name, &OTHERS))
-    };
     // A control would be without its form, and the braces are of a template.
     let is_unfit = |d: NodeId| {
         matches!(dom.tag(d), Tag::Form | Tag::Input | Tag::Textarea | Tag::Select)
             || dom.text(d).is_some_and(|text| text.contains("{{"))
     };
     (is_rest_of_text(dom, id) || is_answer(dom, id) || is_text_block(dom, id) && is_panel(dom, id))
-        && !is_other()
+        && !has_other_name(dom, id)
         && !dom.ancestors(id).any(is_enclosed)
         && !dom.subtree(id).any(is_unfit)
+}
+
+/// Whether a hidden element is the page itself, which a script shows later, for example to avoid a flash of
+/// text without styles: it contains the main region, or most of the words and either the only first-level
+/// heading or paragraphs that are only invisible. `root` is the part of the page that is converted.
+pub(super) fn is_hidden_page(dom: &Dom, root: NodeId, id: NodeId, has_most_words: bool) -> bool {
+    let is_main = |d: NodeId| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");
+    let headings = |of| {
+        let is_title = |&d: &NodeId| dom.tag(d).heading_level() == Some(1) && !dom.is_blank(d);
+        dom.subtree(of).filter(is_title).count()
+    };
+    let is_only_invisible = || dom.style(id, "visibility").is_some() && dom.find(id, Tag::P).is_some();
+    dom.tag(id).is_block()
+        && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Form)
+        && dom.attribute(id, "role").is_none_or(|role| role == "main")
+        && !has_other_name(dom, id)
+        && (dom.subtree(id).any(is_main)
+            || has_most_words && (is_only_invisible() || headings(id) > 0 && headings(id) == headings(root)))
+}
+
+fn has_other_name(dom: &Dom, id: NodeId) -> bool {
+    let id_name = dom.attribute(id, "id").map(|name| clip(name, MAX_TITLE));
+    dom.classes(id).take(20).chain(id_name).any(|name| contains_any(name, &OTHERS))
 }
 
 fn contains_any(name: &str, parts: &[&str]) -> bool {
