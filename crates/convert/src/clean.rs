@@ -115,9 +115,9 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 }
 
 /// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,
-/// also guesses from class names which elements are hidden. Keeps the page itself if a script probably shows it
-/// later ([`is_hidden_page`]). If hidden elements have more than 40 words and more than 90 % of all words, also
-/// keeps those with at least a quarter of all words.
+/// also guesses from class names which elements are hidden. Keeps the page itself if a script probably shows
+/// it later ([`is_hidden_page`]). If hidden elements have more than 40 words and more than 90 % of all words,
+/// also keeps those with at least a quarter of all words.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {

@@ -497,7 +497,10 @@ mod tests {
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
-        // An empty link covers a card.
+    }
+
+    #[test]
+    fn an_empty_link_over_a_card_is_the_link_of_its_heading() {
         for (html, expected) in [
             ("<div><h3>a</h3><p>b</p><a href=/x aria-label=c></a></div>", "### [a](/x)\n\nb"),
             ("<div><a href=/x><span></span></a><div><h3>a</h3></div></div>", "### [a](/x)"),
