@@ -488,6 +488,7 @@ mod tests {
             "<form><h3>q</h3><div hidden>a</div></form>",
             "<h3>q</h3><div hidden><label>a</label><input></div>",
             "<h3>q</h3><div class=cookie-bar hidden>a</div>",
+            "<div><h3>q</h3><form><input></form></div><div hidden><h3>a</h3></div>",
             "<ul><li>q<li hidden>{{ a }}<li hidden><a href=/a>a</a></ul>",
             "<a href=/x>q</a><div hidden>a</div>",
             "q <a href=#></a><span hidden>a a a</span>",

@@ -155,10 +155,7 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
             || matches!(dom.attribute(a, "role"), Some("dialog" | "alertdialog" | "menu" | "navigation"))
     };
     // A control would be without its form, and the braces are of a template.
-    let is_unfit = |d: NodeId| {
-        matches!(dom.tag(d), Tag::Form | Tag::Input | Tag::Textarea | Tag::Select)
-            || dom.text(d).is_some_and(|text| text.contains("{{"))
-    };
+    let is_unfit = |d: NodeId| is_form_part(dom, d) || dom.text(d).is_some_and(|text| text.contains("{{"));
     (is_rest_of_text(dom, id) || is_answer(dom, id) || is_text_block(dom, id) && is_panel(dom, id))
         && !has_other_name(dom, id)
         && !dom.ancestors(id).any(is_enclosed)
@@ -188,6 +185,10 @@ fn has_other_name(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).take(20).chain(id_name).any(|name| contains_any(name, &OTHERS))
 }
 
+fn is_form_part(dom: &Dom, id: NodeId) -> bool {
+    matches!(dom.tag(id), Tag::Form | Tag::Input | Tag::Textarea | Tag::Select)
+}
+
 fn contains_any(name: &str, parts: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     parts.iter().any(|part| name.contains(part))
@@ -211,6 +212,10 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
     let Some((before, title)) = dom.previous_element(id).and_then(|b| Some((b, short_text(dom, b)?))) else {
         return dom.classes(id).take(20).any(|c| c.contains("tab-pane") || c.contains("tab-content"));
     };
+    // A hidden block after a form says what happens after it is sent.
+    if dom.subtree(before).any(|d| is_form_part(dom, d)) {
+        return false;
+    }
     let is_question = title.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？".contains(c));
     let mut start = dom.subtree(before).take(4);
     let is_title = |d: NodeId| {

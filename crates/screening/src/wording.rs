@@ -16,6 +16,9 @@ const MAX_TEXT: usize = 8_000;
 /// offers, so its sequences alone would outweigh those of a short enquiry.
 pub(super) const MESSENGERS: [&str; 5] = ["whatsapp", "telegram", "viber", "wechat", "телеграм"];
 
+/// The first letters of [`MESSENGERS`].
+const FIRST_LETTERS: [u32; 4] = ['w' as u32, 't' as u32, 'v' as u32, 'т' as u32];
+
 /// The weights, a signed byte each, by the hash of a sequence.
 static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
 /// The weight that equals one unit of the logarithm of the odds.
@@ -84,28 +87,26 @@ fn read_letters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
     letters
 }
 
-/// Removes the names of messengers with their endings, also within words of scripts without spaces.
+/// Removes the names of messengers with their endings, also within words of scripts without spaces. `letters`
+/// begins with a space.
 fn drop_messengers(letters: &mut Vec<u32>) {
-    let is_letter = |c: u32| c < 0x600 && char::from_u32(c).is_some_and(char::is_alphabetic);
+    let is_letter = |c: &u32| *c < 0x600 && char::from_u32(*c).is_some_and(char::is_alphabetic);
     let begins = |rest: &[u32], name: &str| {
         let mut rest = rest.iter();
         name.chars().all(|c| rest.next() == Some(&u32::from(c)))
     };
-    let (mut kept, mut at, mut is_in_word) = (0, 0, false);
-    while let Some(&c) = letters.get(at) {
-        if !is_in_word && MESSENGERS.iter().any(|name| begins(&letters[at..], name)) {
-            at += letters[at..].iter().take_while(|c| is_letter(**c)).count();
-            continue;
-        }
-        is_in_word = is_letter(c);
+    let mut from = 1;
+    while let Some(at) = (from..letters.len()).find(|&at| {
+        FIRST_LETTERS.contains(&letters[at])
+            && !is_letter(&letters[at - 1])
+            && MESSENGERS.iter().any(|name| begins(&letters[at..], name))
+    }) {
+        let name = letters[at..].iter().take_while(|c| is_letter(c)).count();
         // A removed word leaves one of the spaces beside it.
-        if c != SPACE || kept == 0 || letters[kept - 1] != SPACE {
-            letters[kept] = c;
-            kept += 1;
-        }
-        at += 1;
+        let is_word = letters[at - 1] == SPACE && letters.get(at + name) == Some(&SPACE);
+        letters.drain(at..at + name + usize::from(is_word));
+        from = at;
     }
-    letters.truncate(kept);
 }
 
 /// The text before the first link with a scheme, and the text after it. The link extends to white space on
