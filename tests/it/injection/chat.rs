@@ -169,6 +169,7 @@ fn body_at(request: &Request, target: &str) -> Value {
     let mut names: Vec<_> = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
     names.sort();
     let expected = [
+        "accept-encoding",
         "connection",
         "content-length",
         "content-type",
