@@ -95,12 +95,20 @@ fn drop_messengers(letters: &mut Vec<u32>) {
         let mut rest = rest.iter();
         name.chars().all(|c| rest.next() == Some(&u32::from(c)))
     };
-    let mut from = 1;
-    while let Some(at) = (from..letters.len()).find(|&at| {
+    let is_name = |letters: &[u32], at: usize| {
         FIRST_LETTERS.contains(&letters[at])
             && !is_letter(&letters[at - 1])
             && MESSENGERS.iter().any(|name| begins(&letters[at..], name))
-    }) {
+    };
+    let latin = u32::from('a')..=u32::from('z');
+    let mut from = 1;
+    // Most letters follow a Latin letter, so check that first.
+    while let Some(at) = letters[from - 1..]
+        .windows(2)
+        .zip(from..)
+        .find(|(pair, at)| !latin.contains(&pair[0]) && is_name(letters, *at))
+        .map(|(_, at)| at)
+    {
         let name = letters[at..].iter().take_while(|c| is_letter(c)).count();
         // A removed word leaves one of the spaces beside it.
         let is_word = letters[at - 1] == SPACE && letters.get(at + name) == Some(&SPACE);

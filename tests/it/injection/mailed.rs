@@ -36,6 +36,13 @@ pub(super) fn id(message: &[u8]) -> String {
     ids[0].1.clone()
 }
 
+/// The text of a message before and after its date.
+pub(super) fn without_date(message: &[u8]) -> (String, String) {
+    let text = String::from_utf8_lossy(message);
+    let (before, rest) = text.split_once("\r\nDate: ").expect("a date");
+    (before.to_owned(), rest.split_once("\r\n").expect("further headers").1.to_owned())
+}
+
 /// Checks that a message has exactly the expected headers, parts and lines.
 pub(super) fn check(message: &[u8], sent: &Sent) {
     let raw = std::str::from_utf8(message).expect("it is ASCII");
