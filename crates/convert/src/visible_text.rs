@@ -83,16 +83,25 @@ fn short_text(dom: &Dom, id: NodeId) -> String {
     collapse(&texts)
 }
 
-/// Whether `spoken` has the digits of `value`, and its words, except for short ones such as abbreviations.
+/// Whether `spoken` has the digits of `value` in whole numbers that follow each other, as in "49 dollars and
+/// 99 cents", and its words, except for short ones such as abbreviations.
 fn is_said_by(value: &str, spoken: &str) -> bool {
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    let (own, spoken) = (digits(value), [digits(spoken), spoken.to_lowercase()]);
-    let value = value.to_lowercase();
+    let own: String = value.chars().filter(char::is_ascii_digit).collect();
+    let numbers: Vec<&str> =
+        spoken.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).collect();
+    let is_said = |first: usize| {
+        let rest = numbers[first..].iter().try_fold(&*own, |rest, number| match rest {
+            "" => Some(""),
+            rest => rest.strip_prefix(number),
+        });
+        rest == Some("")
+    };
+    let (value, spoken) = (value.to_lowercase(), spoken.to_lowercase());
     let mut words = value.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().count() > 3);
     !own.is_empty()
         && value.len() <= 100
-        && spoken[0].contains(&own)
-        && words.all(|word| spoken[1].contains(word))
+        && (0..numbers.len()).any(is_said)
+        && words.all(|word| spoken.contains(word))
 }
 
 #[cfg(test)]
@@ -126,6 +135,8 @@ mod tests {
             ),
             (format!("<p><{shown}>Sale: $9</span><{spoken}>9 dollars</span>"), "Sale: $9 9 dollars\n"),
             (format!("<p><{shown}>$9</span><{spoken}>8 dollars</span>"), "$9 8 dollars\n"),
+            (format!("<p><{shown}>4</span><{spoken}>24 reviews</span>"), "4 24 reviews\n"),
+            (format!("<p><{shown}>4.5</span><{spoken}>Rated 4.5 of 5</span>"), "Rated 4.5 of 5\n"),
             (format!("<p><{shown}>Oak</span> <{spoken}>Elm</span>"), "Oak Elm\n"),
         ] {
             assert_eq!(markdown(&html), expected, "{html}");

@@ -34,7 +34,7 @@ impl Converter<'_> {
         let marker = dom.descendants(id).take(10).find(is_marker)?;
         let text = dom.collapsed_text(marker);
         let number = text.trim_start_matches('(').strip_suffix(['.', ')']);
-        let number = number.map(|number| number.rsplit('.').next().unwrap_or_default().parse().unwrap_or(1));
+        let number = number.map(|number| number_of(number.rsplit('.').next().unwrap_or_default()));
         Some(WordItem { level: level.clamp(1, MAX_LEVEL), number, marker, paragraph: id })
     }
 
@@ -71,6 +71,17 @@ impl Converter<'_> {
     }
 }
 
+/// The number that a marker shows: digits, or a letter, as in `b)`. A single `i` is probably the Roman one.
+/// Anything else is 1.
+fn number_of(marker: &str) -> u32 {
+    match *marker.as_bytes() {
+        [letter] if letter.is_ascii_alphabetic() && !letter.eq_ignore_ascii_case(&b'i') => {
+            u32::from(letter.to_ascii_lowercase() - b'a') + 1
+        }
+        _ => marker.parse().unwrap_or(1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::markdown;
@@ -93,6 +104,7 @@ mod tests {
                 vec![(1, "3.", "a"), (2, "(i)", "b"), (2, "(ii)", "c"), (1, "4.", "d")],
                 "3. a\n   1. b\n   2. c\n4. d\n",
             ),
+            (vec![(1, "b)", "a"), (1, "c)", "b")], "2. a\n3. b\n"),
             (vec![(1, "1.2.", "a"), (1, "·", "b")], "2. a\n\n- b\n"),
             (vec![(3, "·", "a"), (1, "·", "b")], "- a\n\n* b\n"),
         ] {
