@@ -370,26 +370,28 @@ impl Arrival {
     }
 }
 
-/// The messages in a Maildir. Each must be complete and equal to the one that the mail server received.
+/// The messages in a Maildir. Each must be complete and equal, apart from the date, to the one that the mail
+/// server received.
 fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
-    let sent: HashMap<String, Vec<u8>> = {
+    let sent: HashMap<String, Vec<Vec<u8>>> = {
         let record = mail.record();
         let messages = record.received.iter().map(Received::message);
-        messages.map(|message| (message_id(&message), unix(&message))).collect()
+        messages.map(|message| (message_id(&message), comparable_lines(&message))).collect()
     };
     let mut arrivals = HashMap::<String, Arrival>::new();
     for entry in std::fs::read_dir(maildir.join("new")).expect("it is there") {
         let message = std::fs::read(entry.expect("a file").path()).expect("it can be read");
         let id = message_id(&message);
-        assert!(sent.get(&id) == Some(&unix(&message)), "{id} is not whole in the Maildir");
+        assert!(sent.get(&id) == Some(&comparable_lines(&message)), "{id} is not whole in the Maildir");
         arrivals.entry(id).or_default().note(true);
     }
     arrivals
 }
 
-/// Converts line endings from CRLF to LF.
-fn unix(message: &[u8]) -> Vec<u8> {
-    message.iter().copied().filter(|b| *b != b'\r').collect()
+/// The lines of a message without their ends, and without the date: each channel dates its own message.
+fn comparable_lines(message: &[u8]) -> Vec<Vec<u8>> {
+    let lines = message.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"Date: "));
+    lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec()).collect()
 }
 
 /// The submission's id in a message's `Message-ID`.
