@@ -351,6 +351,10 @@ mod tests {
             ),
             ("<a class=c href=/x><b class=t>Oak</b><span class=p>9 EUR</span></a>", "[**Oak** 9 EUR](/x)\n"),
             ("<div><span class=a>Ann</span><strong class=b>Head</strong></div>", "Ann **Head**\n"),
+            (
+                "<a class=c href=https://a.example/b><i></i><span class=d>https://</span><span class=e>a.example</span><span>/b</span></a>",
+                "[https://a.example/b](https://a.example/b)\n",
+            ),
             ("<p role=row><span role=cell>a</span><span role=cell>b</span>", "a b\n"),
             ("<dl><dt><span class=a>f.</span><span class=b>g</span></dl>", "f.g\n"),
             ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),

@@ -231,7 +231,10 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
     is_question.ends_with(['?', '？'])
         || has_name(before)
         || dom.ancestors(id).take(3).any(has_name)
-        || start.any(|d| is_title(d) && ends_section() || is_script_link(dom, d))
+        || start.any(|d| {
+            let is_all = || dom.collapsed_text(d).len() * 2 > title.len();
+            is_title(d) && ends_section() || is_script_link(dom, d) && is_all()
+        })
 }
 
 /// Whether an element is an item beside one that is shown, or a slide or tab beside one with its classes.

@@ -557,7 +557,14 @@ fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
             || (is_item(id) && is_item(before) || is_link(id) && is_link(before))
                 && dom.parent(id).is_some_and(is_layout)
                 && !is_one_word(dom, before, id)
+                && !is_in_address(dom, before, id)
     })
+}
+
+/// Whether two adjacent elements in a link show parts of its address, which Mastodon divides.
+fn is_in_address(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let href = dom.parent(id).filter(|&p| dom.tag(p) == Tag::A).and_then(|p| dom.attribute(p, "href"));
+    href.is_some_and(|href| href.contains(&(dom.collapsed_text(before) + &dom.collapsed_text(id))))
 }
 
 /// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
