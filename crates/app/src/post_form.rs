@@ -194,23 +194,20 @@ impl FormRequest<'_> {
         if length > MAX_BODY_BYTES {
             return Err(FormRefusal::TooLong);
         }
-        let content = match encoding {
-            BodyEncoding::Json => Content::Json(bytes),
-            BodyEncoding::Urlencoded | BodyEncoding::Multipart => {
-                // The decoded fields stay in memory too: the page shows them again if storing fails. Text in
-                // an encoding other than UTF-8 becomes longer.
-                let parameter = |name| parameter(head.headers.get(CONTENT_TYPE)?.as_bytes(), name);
-                let posted = match encoding {
-                    BodyEncoding::Multipart => {
-                        PostedForm::decode_multipart(form, &bytes, parameter(b"boundary").unwrap_or_default())
-                    }
-                    _ => PostedForm::decode_declared(form, &bytes, parameter(b"charset")),
-                };
-                charge.resize(bytes.len() + length.max(posted.values_length()));
-                Content::Html(posted)
+        let parameter = |name| parameter(head.headers.get(CONTENT_TYPE)?.as_bytes(), name);
+        let posted = match encoding {
+            BodyEncoding::Json => {
+                return Ok(Posted { content: Content::Json(bytes), length, _charge: charge });
+            }
+            BodyEncoding::Urlencoded => PostedForm::decode_declared(form, &bytes, parameter(b"charset")),
+            BodyEncoding::Multipart => {
+                PostedForm::decode_multipart(form, &bytes, parameter(b"boundary").unwrap_or_default())
             }
         };
-        Ok(Posted { content, length, _charge: charge })
+        // The decoded fields stay in memory too: the page shows them again if storing fails. Text in an
+        // encoding other than UTF-8 becomes longer.
+        charge.resize(bytes.len() + length.max(posted.values_length()));
+        Ok(Posted { content: Content::Html(posted), length, _charge: charge })
     }
 
     /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is

@@ -1,5 +1,5 @@
-//! Reads check marks and crosses from the classes of symbols, because a list or table of features depends on
-//! them.
+//! Reads check marks and crosses from the classes of symbols. Without them, a list of features would say the
+//! opposite.
 
 use super::documentation_markup::FOR_SCREEN_READERS;
 use super::dom::{Dom, NodeId, Tag};
@@ -28,7 +28,6 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Other) {
         return None;
     }
-    let name = |token: &str| PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix).map(str::to_owned));
     // A drawing may refer to a symbol of a sprite.
     let uses = || {
         let part = dom.child_elements(id).next().filter(|&part| dom.name(part) == "use")?;
@@ -36,18 +35,22 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
         target.rsplit_once('#').map(|(_, name)| name)
     };
     let sprite = if dom.tag(id) == Tag::Svg { uses() } else { None };
-    let mut names = dom.classes(id).take(20).chain(sprite).filter_map(name);
+    let mut names = dom.classes(id).take(20).chain(sprite).filter_map(symbol_name);
     let answer = names.find_map(|name| {
-        let is_in = |list: &[&str]| list.contains(&name.as_str());
-        if is_in(&CHECK_MARKS) { Some("✓") } else { is_in(&CROSSES).then_some("✗") }
+        if CHECK_MARKS.contains(&name) { Some("✓") } else { CROSSES.contains(&name).then_some("✗") }
     })?;
     let is_empty =
         || dom.descendants(id).take(20).all(|d| dom.text(d).is_none_or(|text| text.trim().is_empty()));
     (dom.tag(id) == Tag::Svg || is_empty()).then_some(answer)
 }
 
-/// Whether only inline content of a list item, an explanation or a table cell follows an element at its
-/// start, and a text for screen readers does not say the same.
+/// The name of a symbol, without the prefix of its icon font.
+fn symbol_name(token: &str) -> Option<&str> {
+    PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix))
+}
+
+/// Whether an element is the first content of a list item, an explanation or a table cell, and other content
+/// follows. That parent must have no blocks, and the element no text for screen readers beside it.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     let is_item = |a| matches!(dom.tag(a), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th);

@@ -57,8 +57,8 @@ pub(super) fn ends_with_address(text: &str) -> bool {
     !word.contains("](") && (word.contains("://") || word.contains("www."))
 }
 
-/// Whether the `[` at the start of `text` keeps an address with characters of emphasis from being autolinked,
-/// so that they would be read as emphasis. Looks at the first 300 bytes only.
+/// Whether `text` starts with `[` and then an address that contains characters of emphasis. GitHub Flavored
+/// Markdown would not autolink it there, but read emphasis in it. Looks at the first 300 bytes only.
 pub(super) fn may_hide_address(text: &str) -> bool {
     let bracket = clip(text, 300).split(']').next().unwrap_or_default();
     let address = ["://", "www."].into_iter().find_map(|start| bracket.find(start));

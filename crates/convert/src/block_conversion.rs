@@ -15,7 +15,7 @@ use super::phrasing::{Converter, is_without_text, number_attribute};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
 
-/// Maximum number of blocks in a card, whose empty link covers all of it.
+/// Maximum number of blocks in a card. A longer element is not linked as a whole.
 const MAX_CARD_BLOCKS: usize = 6;
 
 impl Converter<'_> {
@@ -416,8 +416,8 @@ impl Converter<'_> {
         }
     }
 
-    /// The only empty link directly in an element, which covers all of it, with its address. `None` in exact
-    /// mode.
+    /// The empty link that covers an element, with its address: the only empty link among its children.
+    /// `None` in exact mode.
     fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
         let dom = self.dom;
         let is_cover = |&id: &NodeId| {
@@ -431,9 +431,9 @@ impl Converter<'_> {
         Some((link, self.address(link, "href")?))
     }
 
-    /// Makes the first heading of a card its link, or else the label of the empty link that covers the card,
-    /// or else the first paragraph. Does nothing if the card has a link to that address, or is more than a
-    /// card.
+    /// Links a card to the address of the empty link that covers it. The text of the link is the first
+    /// heading of the card, or else the label of the empty link, or else the first paragraph. Does nothing if
+    /// the card has a link to that address, a first-level heading or too many blocks.
     fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
         let mut has =
             |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();

@@ -104,7 +104,7 @@ fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
 }
 
 /// The first embedded page or media file in a `<noscript>`. `None` if the element before embeds the same
-/// address, or if it has no height, as pages that count visitors.
+/// address, or if the height is at most 1: such a page counts visitors.
 fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
     let frame = dom.descendants(id).find(|&d| media::is_embedded(dom.tag(d)))?;
     let source = media::embedded_source(dom, frame);
@@ -132,16 +132,18 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
             && !follows_control(dom, id)
             && !holds_formula(dom, id)
     });
-    let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
-    let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
-    if hidden_words > 40 {
-        let words = length(dom, root);
-        if words - hidden_words.min(words) < words / 10 {
-            hidden.retain(|&id| length(dom, id) * 4 < words);
-        }
+    if !hidden.is_empty() {
+        let length = |id| dom.text_content(id).split_whitespace().count();
+        let words = length(root);
+        let lengths: Vec<usize> = hidden.iter().map(|&id| length(id)).collect();
+        let hidden_words: usize = lengths.iter().sum();
+        let is_most = hidden_words > 40 && words - hidden_words.min(words) < words / 10;
+        let mut lengths = lengths.into_iter();
+        hidden.retain(|&id| {
+            let own = lengths.next().unwrap_or_default();
+            !(is_most && own * 4 >= words || is_hidden_page(dom, root, id, own * 2 >= words))
+        });
     }
-    let words = if hidden.is_empty() { 0 } else { length(dom, root) };
-    hidden.retain(|&id| !is_hidden_page(dom, root, id, length(dom, id) * 2 >= words));
     for id in hidden {
         dom.omit(id, Rule::Hidden);
     }

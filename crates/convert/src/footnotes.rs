@@ -264,8 +264,7 @@ fn is_popup(dom: &Dom, id: NodeId) -> bool {
         && dom.ancestors(id).skip(1).take(4).any(is_text)
 }
 
-/// The number or the empty label directly before a note in the margin or a popup, for which the page shows
-/// the note.
+/// The reference of a note in the margin or in a popup: the number or the empty label directly before it.
 fn side_reference(dom: &Dom, note: NodeId) -> Option<NodeId> {
     let mut before =
         dom.nodes_before(note).skip_while(|&id| dom.text(id).is_some_and(|text| text.trim().is_empty()));
@@ -294,9 +293,8 @@ fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
     });
 }
 
-/// Adds the notes in the margin that a checkbox shows on small screens, as in Tufte CSS, and the notes in the
-/// margin and popups that follow their reference directly. The reference of the former is the label of the
-/// checkbox.
+/// Adds notes in the margin and in popups. A note follows its reference directly, except in Tufte CSS: there,
+/// a checkbox shows the note on small screens, and the label of the checkbox is the reference.
 fn add_side_notes(dom: &Dom, root: NodeId, found: &mut Found) {
     for note in dom.descendants(root).filter(|&id| is_side_note(dom, id) || is_popup(dom, id)) {
         let input = dom.previous_element(note).filter(|&input| dom.tag(input) == Tag::Input);

@@ -2,16 +2,17 @@
 //! out nothing that a reader of the page would call content, except beyond the limits and in the mode for
 //! articles.
 //!
-//! A conversion goes through these stages. They share the tree (`dom`, `rule`, `select`, `measure`) and the
-//! Markdown (`block`, `inline`, `scan`).
+//! A conversion goes through these stages. They share the tree (`dom`, `omission_rule`, `select`, `measure`)
+//! and the Markdown (`block`, `inline`, `inline_reader`).
 //!
-//! 1. `parse` builds the tree. `embedded` and `metadata` read the inline code and the metadata of the page.
+//! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
+//!    page.
 //! 2. `templates`, `clean` and `visible_text` reduce the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
-//! 5. `phrasing` and `blocks` convert the region to blocks, with readers for the markup of generators:
-//!    `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`.
-//! 6. `account` compares the text of the blocks with that of the region.
+//! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
+//!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`.
+//! 6. `omitted_text` compares the text of the blocks with that of the region.
 //! 7. `document` gives the blocks one title, and `writer` writes them.
 
 mod answer_symbols;

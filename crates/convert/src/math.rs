@@ -103,7 +103,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex, is_display })
 }
 
-/// Whether an element is what MathJax 2 shows, or showed before, in place of the script with TeX behind it.
+/// Whether an element is the output or the preview of MathJax 2. The script with the TeX follows it.
 fn is_rendered_script(dom: &Dom, id: NodeId) -> bool {
     let is_output =
         |&id: &NodeId| dom.classes(id).any(|class| class.starts_with("MathJax") || class.starts_with("mjx-"));

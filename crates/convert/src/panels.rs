@@ -11,7 +11,7 @@ const MAX_REFERENCE: usize = 2000;
 /// Maximum length in bytes of a title above a panel.
 const MAX_TITLE: usize = 200;
 
-/// Parts of the names of classes of panels.
+/// Parts of the class names of panels.
 const PANELS: [&str; 10] = [
     "accordion",
     "answer",
@@ -25,7 +25,7 @@ const PANELS: [&str; 10] = [
     "toggle",
 ];
 
-/// Parts of the names of classes of slides and tabs, of which a page shows one.
+/// Parts of the class names of slides and tabs. A page shows only one slide or tab at a time.
 const SLIDES: [&str; 6] = ["carousel", "pane", "slide", "step", "tab", "testimonial"];
 
 /// Parts of the names of hidden elements that are not panels: states, templates, menus, overlays and copies.
@@ -154,7 +154,7 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
             || matches!(dom.attribute(a, "role"), Some("dialog" | "alertdialog" | "menu" | "navigation"))
     };
-    // A control would be without its form, and the braces are of a template.
+    // Fields belong to a form, and double braces to a template.
     let is_unfit = |d: NodeId| is_form_part(dom, d) || dom.text(d).is_some_and(|text| text.contains("{{"));
     (is_rest_of_text(dom, id) || is_answer(dom, id) || is_text_block(dom, id) && is_panel(dom, id))
         && !has_other_name(dom, id)
@@ -164,7 +164,7 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a hidden element is the page itself, which a script shows later, for example to avoid a flash of
 /// text without styles: it contains the main region, or most of the words and either the only first-level
-/// heading or paragraphs that are only invisible. `root` is the part of the page that is converted.
+/// heading or, with `visibility: hidden`, paragraphs. `root` is the part of the page that is converted.
 pub(super) fn is_hidden_page(dom: &Dom, root: NodeId, id: NodeId, has_most_words: bool) -> bool {
     let is_main = |d: NodeId| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");
     let headings = |of| {
@@ -271,7 +271,7 @@ fn is_rest_of_text(dom: &Dom, id: NodeId) -> bool {
     continues && is_opener && dom.text_content(id).split_whitespace().nth(2).is_some()
 }
 
-/// Whether an element is a link that only a script makes lead somewhere.
+/// Whether an element is a link without an address. A script handles clicks on it.
 fn is_script_link(dom: &Dom, id: NodeId) -> bool {
     let is_script = |href: &str| {
         matches!(href.trim(), "" | "#" | "#!" | "#0") || href.trim_start().starts_with("javascript:")

@@ -369,7 +369,7 @@ impl<'a> Converter<'a> {
     /// it.
     pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        // A link without an element shows nothing: it covers a card that has another link.
+        // A link without an element shows nothing. If it covers a card, `link_card` writes it.
         let has_symbol = dom.child_elements(id).next().is_some();
         let destination = self.address(id, "href").filter(|to| !to.starts_with('#'));
         let Some(destination) = destination.filter(|_| has_symbol && !self.mode.is_article) else { return };
@@ -561,7 +561,7 @@ fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     })
 }
 
-/// Whether two adjacent elements in a link show parts of its address, which Mastodon divides.
+/// Whether two adjacent elements in a link together show a part of its address, as in posts of Mastodon.
 fn is_in_address(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let href = dom.parent(id).filter(|&p| dom.tag(p) == Tag::A).and_then(|p| dom.attribute(p, "href"));
     href.is_some_and(|href| href.contains(&(dom.collapsed_text(before) + &dom.collapsed_text(id))))

@@ -42,8 +42,8 @@ impl FieldValue {
         }
     }
 
-    /// Formats the value for people: integers without decimals, `yes` for a consent, options with commas, or
-    /// with semicolons if an option has a comma.
+    /// Formats the value for people: integers without decimals, `yes` for a consent, and options separated by
+    /// commas, or by semicolons if an option contains a comma.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
             FieldValue::Text(text) => Cow::Borrowed(text),

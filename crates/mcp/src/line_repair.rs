@@ -79,8 +79,8 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
 
 /// Sets `jsonrpc` of a request or notification to `2.0`, and removes `params` that are not an object, which
 /// no method of the protocol has. Otherwise the SDK's error would lack the request's id. Also removes
-/// `arguments` that are an empty list: PHP writes an empty object so. Of members with the same name, the last
-/// one stays.
+/// `arguments` that are an empty list, as which PHP writes an empty object. Of members with the same name,
+/// the last one stays.
 fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
     message.insert("jsonrpc".to_owned(), "2.0".into());
     if message.get("params").is_some_and(|params| !params.is_object()) {

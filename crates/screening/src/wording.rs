@@ -251,6 +251,8 @@ mod tests {
         // A scheme in the middle of a word makes it a link; `www.` counts only at the beginning.
         assert_eq!(sequences("(x://y) a:b"), hashes(&[" a:", " a:b", " a:b ", "a:b", "a:b ", ":b "]));
         assert_eq!(sequences("(www.").len(), 5 + 4 + 3);
+        let is_listed = |name: &&str| FIRST_LETTERS.contains(&name.chars().next().unwrap().into());
+        assert!(MESSENGERS.iter().all(is_listed));
         for text in ["ab WhatsApp x", "Viber ab whatsappu telegram x ТЕЛЕГРАМе"] {
             assert_eq!(sequences(text), hashes(&words), "{text}");
         }

@@ -315,8 +315,8 @@ fn is_common(frequency: u32, pages: usize) -> bool {
 /// a reload compresses only a few chunks.
 const CHUNK_PAGES: usize = 16;
 
-/// A chunk is compressed with this many bytes of the text before it as its context, because text repeats what
-/// stands near it. Of real pages, the sum is 1 to 5 % above the size of the index.
+/// A chunk is compressed with this many bytes of the text before it as its context, because pages repeat
+/// words of the pages before them. Of real pages, the sum is 1 to 5 % above the size of the index.
 const CONTEXT_BYTES: usize = 16 << 10;
 
 /// The compressed size of a large index is first estimated from every fourth chunk, which takes 6 % off the

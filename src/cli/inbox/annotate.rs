@@ -60,7 +60,7 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
     })
 }
 
-/// Reads a note from standard input, and no more than shows that it is too long.
+/// Reads a note from standard input. Stops where the note is longer than [`MAX_NOTE`] permits.
 fn read_note() -> anyhow::Result<String> {
     let (mut text, most) = (String::new(), 4 * MAX_NOTE as u64 + 4);
     let read = std::io::stdin().take(most).read_to_string(&mut text);

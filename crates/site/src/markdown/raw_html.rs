@@ -146,7 +146,7 @@ fn tag_name(text: &str) -> &str {
 /// `later` has the names of the end tags in later blocks, which may end an element too.
 fn find_unclosed(lower: &str, later: &HashSet<String>) -> Vec<usize> {
     let mut unclosed = Vec::new();
-    // The ends that do not occur in the rest of the block.
+    // End tags that were searched for and do not occur in the rest of the block.
     let mut missing = HashSet::new();
     let mut at = 0;
     while let Some(start) = lower[at..].find('<').map(|found| at + found) {

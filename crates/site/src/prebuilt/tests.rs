@@ -110,7 +110,7 @@ fn a_rewritten_path_has_the_headers_of_its_own_rules() {
             ("/rest/x", "x-frame-options: DENY"),
             ("/app/x", "x-frame-options: DENY, x-robots-tag: noindex"),
             ("/app/in/x", "x-frame-options: DENY, x-robots-tag: noindex, x-a: inner"),
-            // A path that matches two rules which no example path matches has the headers of one of them.
+            // Two rules match this path, but no example path matches both, so only one of them applies.
             ("/app/edit", "x-frame-options: DENY, x-robots-tag: noindex"),
             ("/one", "x-frame-options: DENY, x-a: one"),
         ] {
