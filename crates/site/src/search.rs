@@ -319,8 +319,8 @@ const CHUNK_PAGES: usize = 16;
 /// words of the pages before them. Of real pages, the sum is 1 to 5 % above the size of the index.
 const CONTEXT_BYTES: usize = 16 << 10;
 
-/// The compressed size of a large index is first estimated from every fourth chunk, which takes 6 % off the
-/// first load of 2,000 pages.
+/// The compressed size of a large index is first estimated from every fourth chunk, because a first load
+/// tries several levels of detail.
 const SAMPLE_DISTANCE: usize = 4;
 /// An index with at most this many chunks is measured whole.
 const MAX_UNSAMPLED: usize = 64;
