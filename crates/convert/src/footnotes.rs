@@ -39,7 +39,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         remove_number(dom, note, &found.numbers[&note]);
     }
     remove_side_copies(dom, root, &found);
-    add_side_notes(dom, root, &mut found);
+    add_side_notes(dom, root, &ids, &mut found);
     let labels = found.order.iter().zip(1..).map(|(&note, number): (_, u32)| (note, number.to_string()));
     let labels: HashMap<NodeId, String> = labels.collect();
     let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
@@ -92,11 +92,15 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             continue;
         }
         found.add_note(note, number);
-        let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
-        let outer = dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link));
-        found.references.insert(outer.unwrap_or(link), note);
+        found.references.insert(whole_reference(dom, link), note);
     }
     found
+}
+
+/// The element around a link to a note that contains only this link, or the link itself.
+fn whole_reference(dom: &Dom, link: NodeId) -> NodeId {
+    let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
+    dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link)).unwrap_or(link)
 }
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
@@ -293,25 +297,64 @@ fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
     });
 }
 
-/// Adds notes in the margin and in popups. A note follows its reference directly, except in Tufte CSS: there,
-/// a checkbox shows the note on small screens, and the label of the checkbox is the reference.
-fn add_side_notes(dom: &Dom, root: NodeId, found: &mut Found) {
-    for note in dom.descendants(root).filter(|&id| is_side_note(dom, id) || is_popup(dom, id)) {
+/// Adds notes in the margin and in popups, and those whose reference names their id. A note in the margin or
+/// in a popup follows its reference directly, except in Tufte CSS: there, a checkbox shows the note on small
+/// screens, and the label of the checkbox is the reference.
+fn add_side_notes(dom: &Dom, root: NodeId, ids: &Ids, found: &mut Found) {
+    let side_notes = dom.descendants(root).filter(|&id| is_side_note(dom, id) || is_popup(dom, id));
+    let side_notes = side_notes.filter_map(|note| {
         let input = dom.previous_element(note).filter(|&input| dom.tag(input) == Tag::Input);
         let label = input.and_then(|input| {
             let label = dom.previous_element(input).filter(|&label| dom.tag(label) == Tag::Label)?;
             let name = dom.attribute(label, "for")?;
             (dom.attribute(input, "id") == Some(name)).then_some(label)
         });
-        let reference = label.or_else(|| side_reference(dom, note));
+        Some((label.or_else(|| side_reference(dom, note))?, note))
+    });
+    let named_notes = dom.descendants(root).filter_map(|id| {
+        let note = named_note(dom, id, ids)?;
+        Some((whole_reference(dom, id), note))
+    });
+    for (reference, note) in side_notes.chain(named_notes) {
         let is_known = |id| found.numbers.contains_key(&id) || found.references.contains_key(&id);
-        let Some(reference) = reference.filter(|&id| !is_known(id)) else { continue };
-        if !dom.ancestors(note).any(is_known) {
+        let is_inside = |id| is_known(id) || id == note;
+        if !dom.ancestors(note).any(is_known) && !dom.ancestors(reference).any(is_inside) {
             found.add_note(note, String::new());
             found.references.insert(reference, note);
         }
     }
 }
+
+/// The attributes of a reference whose value is the id of its note, which a script shows.
+const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footnote-id", "popovertarget"];
+
+/// The note whose id an attribute of a short reference names: a block or a phrase, but no heading or cell.
+fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
+    let is_note = |&note: &NodeId| {
+        matches!(
+            dom.tag(note),
+            Tag::Aside | Tag::Div | Tag::Li | Tag::P | Tag::Section | Tag::Small | Tag::Span
+        )
+    };
+    ids.get(dom, note_name(dom, id)?).filter(is_note)
+}
+
+/// The id of the note that an attribute of a short reference names.
+pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
+    let (attribute, name) = NOTE_IDS.iter().find_map(|&name| Some((name, dom.attribute(id, name)?)))?;
+    // Elements with many others are not read, because nested ones would be read again and again.
+    if dom.descendants(id).take(MAX_REFERENCE_NODES).count() == MAX_REFERENCE_NODES {
+        return None;
+    }
+    let is_reference = attribute.starts_with("data-")
+        || dom.is_in(id, &[Tag::Sup])
+        || dom.find(id, Tag::Sup).is_some()
+        || is_named_as_note(dom, id);
+    reference_number(dom, id).filter(|_| is_reference).map(|_| name)
+}
+
+/// Number of nodes in an element from which it is not a reference.
+const MAX_REFERENCE_NODES: usize = 8;
 
 /// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
 /// reference: its key is [`BACK`] followed by the link's fragment without `ref`. Of several elements with one
@@ -704,6 +747,24 @@ mod tests {
         ] {
             let text = markdown(&format!("<p>{plain} c"));
             assert!(text.contains("one c\n") && !text.contains("[^"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hidden_note_that_its_reference_names_is_a_footnote() {
+        for (reference, state) in [
+            ("<span data-definition=n><a href=#>*</a></span>", "style='display:none'"),
+            ("<sup data-footnote-id=n>1</sup>", "hidden"),
+            ("<button class=footnote-button popovertarget=n>1</button>", "popover"),
+            ("<sup><a aria-describedby=n href='javascript:void(0)'>1</a></sup>", ""),
+        ] {
+            let html = format!("<p>a{reference} b<p>c<aside id=n {state}>one <i>x</i></aside>");
+            assert_eq!(markdown(&html), "a[^1] b\n\nc\n\n[^1]: one *x*\n", "{reference}");
+        }
+        let label = "<h2 id=n>Footnotes</h2>";
+        for plain in ["<b aria-describedby=n>4</b>", "<sup><a aria-describedby=n href=/x>1</a></sup>"] {
+            let text = markdown(&format!("<p>a{plain} b</p>{label}<p>c"));
+            assert!(!text.contains("[^"), "{text}");
         }
     }
 

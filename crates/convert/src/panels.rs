@@ -3,6 +3,7 @@
 
 use super::documentation_markup::is_copy_button;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
+use super::footnotes;
 use std::collections::HashSet;
 
 /// Maximum length in bytes of the part of an attribute in which the ids of panels are read.
@@ -44,11 +45,11 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, the fragments of links, and
-    /// the strings in `onclick`.
+    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, those of notes that references
+    /// name, the fragments of links, and the strings in `onclick`.
     pub(super) fn read(dom: &Dom) -> Self {
         let (mut ids, mut targets) = (HashSet::new(), HashSet::new());
-        for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
+        for (id, element) in dom.descendants(DOCUMENT).filter_map(|id| Some((id, dom.element(id)?))) {
             let (mut href, mut is_control) = (None, false);
             let mut add = |value: &str| {
                 let names = clip(value, MAX_REFERENCE).split_ascii_whitespace();
@@ -58,6 +59,9 @@ impl Panels {
                 let value = &*attribute.value;
                 match &*attribute.name.local {
                     "aria-controls" | "data-bs-target" | "data-target" | "data-controls" => add(value),
+                    "data-definition" | "data-footnote-id" => {
+                        footnotes::note_name(dom, id).into_iter().for_each(&mut add);
+                    }
                     "data-bs-toggle" | "data-toggle" => is_control = true,
                     "role" => is_control |= value == "tab",
                     "href" => href = Some(value).filter(|href| href.starts_with('#')),
