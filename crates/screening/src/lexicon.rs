@@ -67,18 +67,24 @@ const MAX_ENTRIES: usize = 60_000;
 struct Step {
     /// Whether up to [`GAP`] other words may precede the step.
     gap: bool,
-    /// The words that match here, sorted; more than one if the phrase has alternatives or a prefix.
-    words: Vec<Id>,
+    /// The word that matches here.
+    word: Id,
+    /// The number of the list in [`Tables::others`] with further words that match, because the phrase has
+    /// alternatives or a prefix; 0 without any.
+    others: u32,
 }
 
 impl Step {
     #[inline]
-    fn fits(&self, id: Id) -> bool {
-        match &*self.words {
-            [word] => *word == id,
-            words => words.binary_search(&id).is_ok(),
-        }
+    fn fits(&self, others: &Lists<Id>, id: Id) -> bool {
+        self.word == id || self.others > 0 && others.get(self.others as usize).binary_search(&id).is_ok()
     }
+}
+
+/// A [`Step`] while the lexicon is being built, with all words that match here.
+struct ParsedStep {
+    gap: bool,
+    words: Vec<Id>,
 }
 
 struct Phrase {
@@ -86,7 +92,30 @@ struct Phrase {
     /// The bit of the phrase's language; all bits if it counts in every text.
     languages: u32,
     weight: u8,
-    steps: Vec<Step>,
+}
+
+/// Numbered lists in two allocations. The lexicon has tens of thousands of lists of one or two elements,
+/// which would take eight times as much memory on their own.
+struct Lists<T> {
+    items: Box<[T]>,
+    /// Where each list begins in `items`, and where the last one ends.
+    bounds: Box<[u32]>,
+}
+
+impl<T> Lists<T> {
+    fn new(lists: impl IntoIterator<Item = Vec<T>>) -> Lists<T> {
+        let (mut items, mut bounds) = (Vec::new(), vec![0]);
+        for list in lists {
+            items.extend(list);
+            bounds.push(u32::try_from(items.len()).unwrap_or(u32::MAX));
+        }
+        Lists { items: items.into(), bounds: bounds.into() }
+    }
+
+    #[inline]
+    fn get(&self, number: usize) -> &[T] {
+        &self.items[self.bounds[number] as usize..self.bounds[number + 1] as usize]
+    }
 }
 
 /// A phrase that begins with a given word.
@@ -125,9 +154,13 @@ pub struct Tables {
     /// Hash table with open addressing; its length is a power of two. Each slot holds a part of a word's
     /// hash, and the word's ID.
     table: Vec<(u32, Id)>,
-    phrases: Vec<Phrase>,
+    phrases: Box<[Phrase]>,
+    /// The steps of each phrase.
+    steps: Lists<Step>,
+    /// The further words of steps, sorted ([`Step::others`]). The first list is empty.
+    others: Lists<Id>,
     /// The phrases that begin with a word, by the word's ID.
-    first: Vec<Vec<Lead>>,
+    first: Lists<Lead>,
     /// The languages in which a word is frequent, by the word's ID, as a bit set.
     common: Vec<u32>,
     /// Whether a word is significant enough on its own to be recognized in disguise, by the word's ID.
@@ -263,7 +296,7 @@ struct Builder {
     ids: HashMap<Key, Id>,
     /// The words and prefixes by ID.
     words: Vec<Word>,
-    phrases: Vec<Phrase>,
+    phrases: Vec<(Phrase, Vec<ParsedStep>)>,
     /// The number of files with frequent words so far.
     languages: u32,
     /// The languages in which a word is frequent, as a bit set.
@@ -326,7 +359,7 @@ impl Builder {
                 }
             },
         };
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<ParsedStep> = Vec::new();
         let mut gap = false;
         for part in phrase.split_whitespace() {
             if part == "~" {
@@ -335,10 +368,10 @@ impl Builder {
             }
             if part.contains('|') {
                 let words = part.split('|').filter_map(|part| self.ids_of(part).first().copied()).collect();
-                steps.push(Step { gap, words });
+                steps.push(ParsedStep { gap, words });
             } else {
                 for (at, id) in self.ids_of(part).into_iter().enumerate() {
-                    steps.push(Step { gap: gap && at == 0, words: vec![id] });
+                    steps.push(ParsedStep { gap: gap && at == 0, words: vec![id] });
                 }
             }
             gap = false;
@@ -358,7 +391,7 @@ impl Builder {
         if self.phrases.len() >= MAX_ENTRIES || self.words.len() >= MAX_ENTRIES {
             return Err(format!("the lexicon has more than {MAX_ENTRIES} phrases or words"));
         }
-        self.phrases.push(Phrase { feature, languages, weight, steps });
+        self.phrases.push((Phrase { feature, languages, weight }, steps));
         Ok(())
     }
 
@@ -392,7 +425,7 @@ impl Builder {
     fn build(mut self) -> Tables {
         let number = self.id(Key::Word(ANY_NUMBER), Word::default());
         let covered = self.covered_ids();
-        for step in self.phrases.iter_mut().flat_map(|phrase| &mut phrase.steps) {
+        for step in self.phrases.iter_mut().flat_map(|(_, steps)| steps) {
             let more = step.words.iter().filter_map(|id| covered.get(id)).flatten();
             let more: Vec<Id> = more.copied().collect();
             step.words.extend(more);
@@ -410,15 +443,15 @@ impl Builder {
         }
         let mut first = vec![Vec::new(); self.words.len()];
         let mut telling = vec![false; self.words.len()];
-        for (number, phrase) in self.phrases.iter().enumerate() {
+        for (number, (phrase, steps)) in self.phrases.iter().enumerate() {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
-            let near = phrase.steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
-            let gap = phrase.steps.get(1).is_some_and(|step| step.gap);
+            let near = steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
+            let gap = steps.get(1).is_some_and(|step| step.gap);
             let kind = self.features.get(phrase.feature).kind;
-            let is_telling = phrase.steps.len() == 1
+            let is_telling = steps.len() == 1
                 && phrase.weight > DEFAULT_WEIGHT
                 && matches!(kind, FeatureKind::Topic | FeatureKind::Vice);
-            for id in &phrase.steps[0].words {
+            for id in &steps[0].words {
                 first[usize::from(*id)].push(Lead { phrase: number, gap, languages: phrase.languages, near });
                 telling[usize::from(*id)] |= is_telling;
             }
@@ -426,8 +459,30 @@ impl Builder {
         let mut common = vec![0; self.words.len()];
         self.common.iter().for_each(|(id, languages)| common[usize::from(*id)] = *languages);
         let shapes = Shape::ALL.map(|shape| self.features.find(shape.name()));
-        let Builder { features, phrases, .. } = self;
-        Tables { features, shapes, table, phrases, first, common, telling, any_number: number }
+        let (phrases, steps): (Vec<_>, Vec<_>) = self.phrases.into_iter().unzip();
+        let mut others = vec![Vec::new()];
+        let mut pack = |ParsedStep { gap, words }: ParsedStep| {
+            let [word, rest @ ..] = &*words else { unreachable!("add_phrase permits no step without words") };
+            let mut step = Step { gap, word: *word, others: 0 };
+            if !rest.is_empty() {
+                step.others = u32::try_from(others.len()).unwrap_or_default();
+                others.push(rest.to_vec());
+            }
+            step
+        };
+        let steps = Lists::new(steps.into_iter().map(|steps| steps.into_iter().map(&mut pack).collect()));
+        Tables {
+            features: self.features,
+            shapes,
+            table,
+            phrases: phrases.into(),
+            steps,
+            others: Lists::new(others),
+            first: Lists::new(first),
+            common,
+            telling,
+            any_number: number,
+        }
     }
 
     /// For each prefix, the IDs of all words and longer prefixes that begin with it: a word of a text has one
@@ -550,7 +605,7 @@ impl Words<'_> {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
             }
-            let leads = &lexicon.first[usize::from(*id)];
+            let leads = lexicon.first.get(usize::from(*id));
             if leads.is_empty() {
                 continue;
             }
@@ -564,7 +619,9 @@ impl Words<'_> {
                 let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
                 let (place, bit) = (number / 64, 1 << (number % 64));
-                if found[place] & bit == 0 && begins_with_steps(&phrase.steps[1..], following) {
+                if found[place] & bit == 0
+                    && begins_with_steps(&lexicon.steps.get(number)[1..], &lexicon.others, following)
+                {
                     found[place] |= bit;
                     let weight: &mut u8 = &mut weights[phrase.feature];
                     *weight = FULL_WEIGHT.min(*weight + phrase.weight);
@@ -586,14 +643,14 @@ const ALWAYS_NEAR: u64 = 1;
 
 /// Whether `ids` begin with the steps of a phrase, within one sentence. Phrases have few steps and fewer
 /// gaps, which bounds the work for each word of the text.
-fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
+fn begins_with_steps(steps: &[Step], others: &Lists<Id>, ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     let places = if step.gap { GAP + 1 } else { 1 };
     for (at, id) in ids.iter().take(places).enumerate() {
         if *id == BREAK {
             return false;
         }
-        if step.fits(*id) && begins_with_steps(rest, &ids[at + 1..]) {
+        if step.fits(others, *id) && begins_with_steps(rest, others, &ids[at + 1..]) {
             return true;
         }
     }
@@ -724,13 +781,14 @@ says = "asks for a call"
         let mut ids: Vec<Id> = lexicon.table.iter().map(|(_, id)| *id).filter(|id| *id != UNKNOWN).collect();
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), lexicon.first.len() - 1);
+        assert_eq!(ids.len(), lexicon.first.bounds.len() - 2);
         assert!(lexicon.phrases.len() < MAX_ENTRIES && ids.len() < MAX_ENTRIES);
     }
 
     #[test]
     fn steps_follow_each_other_within_a_sentence() {
-        let step = |gap, word| Step { gap, words: vec![word, 9] };
+        let others = Lists::new([vec![], vec![9, 11]]);
+        let step = |gap, word| Step { gap, word, others: 1 };
         for (steps, ids, expected) in [
             (vec![], vec![], true),
             (vec![step(false, 5)], vec![5], true),
@@ -747,7 +805,7 @@ says = "asks for a call"
             (vec![step(true, 5), step(false, 6)], vec![5, 1, 6], false),
             (vec![step(true, 5), step(true, 6)], vec![1, 5, 1, 6], true),
         ] {
-            assert_eq!(begins_with_steps(&steps, &ids), expected, "{ids:?}");
+            assert_eq!(begins_with_steps(&steps, &others, &ids), expected, "{ids:?}");
         }
     }
 
