@@ -26,6 +26,7 @@ use crate::submission::delivery::Route;
 use frontdesk_forms::mailbox_identity::mailbox_key;
 use frontdesk_process::progress;
 use frontdesk_screening::Lexicon;
+use frontdesk_screening::learned::Teaching;
 
 /// How long to wait for locks that the running server holds on the database.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -177,6 +178,7 @@ impl Editor {
                 values![id, because, is_spam],
             )? == 1;
             if was_in_flood {
+                lesson::remove(tx, id)?;
                 entry.add(tx, 1)?;
                 return Ok(true);
             }
@@ -219,11 +221,14 @@ impl Editor {
         let entry = self.log_entry(OperatorAction::Release).about(id);
         let teacher = self.teacher(now);
         self.commit_and_notify(|tx| {
+            let is_lesson = lesson::is_held_by_screening(tx, id)?;
             let is_released = release_and_remove::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
-                lesson::teach_release(tx, teacher, id)?;
+                if is_lesson {
+                    lesson::teach(tx, teacher, id, Teaching::Honest)?;
+                }
                 entry.add(tx, 1)?;
             }
             Ok(is_released)

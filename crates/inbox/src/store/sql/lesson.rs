@@ -140,13 +140,15 @@ pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bo
     Ok(is_removed)
 }
 
-/// Stores a lesson that a released submission is honest, if screening had held it.
-pub(super) fn teach_release(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<(), StoreError> {
-    let was_withheld = "SELECT 1 FROM submission WHERE id = ?1 AND withheld = 1";
-    if tx.exists(was_withheld, values![id])? {
-        teach(tx, teacher, id, Teaching::Honest)?;
-    }
-    Ok(())
+/// Selects the submissions that screening held. What only a flood holds teaches nothing: its cause is the
+/// rate, not the text.
+const HELD_BY_SCREENING: &str = "withheld = 1 AND flood = 0";
+
+/// Whether screening held a submission, and not a flood. Call it before a release, which ends the flood's
+/// hold.
+pub(super) fn is_held_by_screening(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+    let find = format!("SELECT 1 FROM submission WHERE id = ?1 AND {HELD_BY_SCREENING}");
+    tx.exists(&find, values![id])
 }
 
 /// Whether a lesson of full weight exists, which weak evidence does not replace.
@@ -155,8 +157,8 @@ fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     sql.exists("SELECT 1 FROM lesson WHERE submission = ?1 AND teaching <> ?2", values![id, weak])
 }
 
-/// Teaches that submissions which are about to be discarded are spam: those that screening holds or that are
-/// marked as spam, up to [`MAX_DISCARDED`].
+/// Teaches that submissions which are about to be discarded are spam: those that screening held or that are
+/// marked as spam, up to [`MAX_DISCARDED`]. Those in a flood teach only if they are marked.
 pub(super) fn teach_discarded(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
@@ -165,7 +167,7 @@ pub(super) fn teach_discarded(
     if ids.is_empty() || !learns(tx)? {
         return Ok(());
     }
-    let find = format!("{READABLE} AND (withheld = 1 OR spam_at IS NOT NULL) AND");
+    let find = format!("{READABLE} AND ({HELD_BY_SCREENING} OR spam_at IS NOT NULL) AND");
     let mut taught = 0;
     for row in tx.query_in(&find, "id", ids, "")? {
         if taught == MAX_DISCARDED {

@@ -62,7 +62,7 @@ impl Editor {
 }
 
 impl InboxReader {
-    /// Whether a submission is held as spam: by screening, or because it was marked
+    /// Whether a submission is held as spam: by screening or a flood, or because it was marked
     /// ([`Editor::hold_as_spam`]).
     pub fn is_held_as_spam(&self, id: Uuid) -> Result<bool, StoreError> {
         let find = "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND (held_as_spam = 1 OR withheld = 1)";

@@ -140,6 +140,24 @@ fn a_release_teaches_if_screening_held_and_a_discards_lesson_stays() {
     assert_eq!(lessons(&fixture), [], "erasing a person removes the lessons of removed submissions, too");
 }
 
+/// A flood is held because of its rate, which says nothing about the texts.
+#[test]
+fn the_release_or_discard_of_a_flood_teaches_nothing() {
+    let fixture = Fixture::new();
+    let held = |text: &str| fixture.keep_new(&contact(text).held_for(&[(Signal::FormRate, "the quota")]));
+    let [released, discarded, done] = [1, 2, 3].map(|number| held(&honest(number)));
+    fixture.sql("UPDATE submission SET flood = 1");
+    let reader = fixture.reader();
+    let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
+    assert!(changes.editor.release(released, &[], now()).unwrap());
+    assert_eq!(changes.editor.discard(&[discarded], now()).unwrap().submissions, 1);
+    assert_eq!(lessons(&fixture), []);
+    changes.set_done(done, true, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    assert!(changes.editor.hold(done, "odd", now()).unwrap());
+    assert_eq!(lessons(&fixture), [], "the operator holds it now");
+}
+
 #[test]
 fn a_lesson_has_no_readable_word_and_is_not_made_from_encrypted_ones() {
     let fixture = Fixture::in_file();
