@@ -153,7 +153,7 @@ fn redirects_depend_on_the_query_and_keep_the_rest_of_it() {
     let build = folder.path().join("dist");
     write_build(&build, "A state.");
     let rules = "/ p=:post /posts/:post 301!\n/about/ id=:id /x 302\n/store id=:id /item/:id 302\n/store /shop 302\n\
-                 /view page=contact /contact 200\n/find/:word /search?q=:word 302\n/coffee /café/ 302\n";
+                 /view page=contact /contact 200\n/own page=:p /own?page=:p 301\n/find/:word /search?q=:word 302\n/coffee /café/ 302\n";
     std::fs::write(build.join("_redirects"), rules).expect("it can be written");
     // The fast path and hyper.
     for fast_lane in ["true", "false"] {
@@ -170,6 +170,8 @@ fn redirects_depend_on_the_query_and_keep_the_rest_of_it() {
             ("/store", 302, Some("/shop")),
             ("/view?page=contact", 200, None),
             ("/view?page=other", 404, None),
+            ("/own?x=1&page=2", 301, Some("/own?page=2")),
+            ("/own?page=2", 404, None),
             ("/find/a%26b%20%C3%A9", 302, Some("/search?q=a%26b%20%C3%A9")),
             ("/coffee", 302, Some("/caf%C3%A9/")),
         ] {

@@ -335,11 +335,20 @@ impl Site {
     }
 
     /// The result of the first rule with query parameters that applies to a decoded path and an encoded
-    /// query. Unless it is forced, such a rule does not apply to the path of a page or a file.
+    /// query. Unless it is forced, such a rule does not apply to the path of a page or a file. Skips a
+    /// redirect to the request itself.
     pub fn find_query_rule(&self, path: &str, query: &str) -> Option<Cow<'_, SiteEntry>> {
         let has_content = || matches!(self.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(..)));
-        let mut rules = self.query_rules.candidates(path).filter(|rule| rule.is_forced || !has_content());
-        rules.find_map(|rule| self.follow_rule(rule, path, Some(query)))
+        let rules = self.query_rules.candidates(path).filter(|rule| rule.is_forced || !has_content());
+        let is_request = |to: &str| {
+            let (to_path, to_query) = to.split('#').next()?.split_once('?')?;
+            Some(to_query == query && path::decode(to_path).is_ok_and(|to_path| to_path == path))
+        };
+        let mut found = rules.filter_map(|rule| self.follow_rule(rule, path, Some(query)));
+        found.find(|entry| match &**entry {
+            SiteEntry::Redirect(redirect) => is_request(&redirect.to) != Some(true),
+            _ => true,
+        })
     }
 
     /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
