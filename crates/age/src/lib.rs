@@ -116,11 +116,11 @@ impl fmt::Debug for AgeIdentity {
 /// not quote the content.
 fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
-    // Skip the byte order mark that editors on Windows write.
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.len() > MAX_IDENTITY_FILE_BYTES {
         return unusable("is too large to be an identity file (more than 64 KiB)");
     }
+    // Skip the byte order mark that editors on Windows write.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.starts_with(b"age-encryption.org/") || text.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
         return unusable(
             "is itself encrypted, for example with a passphrase; decrypt it first with `age -d`",
@@ -345,7 +345,9 @@ mod tests {
         check("-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24\n", "is itself encrypted");
         check("age-encryption.org/v1\n-> scrypt 4SXWcOsxdOZ3p2Io0Iq9BA 18\n", "is itself encrypted");
         check(&format!("{secret}\n{}\n", &secret[..60]), "key.txt:2: this is not an identity");
-        check(&"#".repeat(MAX_IDENTITY_FILE_BYTES + 1), "is too large");
+        for mark in ["", "\u{feff}"] {
+            check(&format!("{mark}{}", "#".repeat(MAX_IDENTITY_FILE_BYTES + 1)), "is too large");
+        }
         let error = AgeIdentity::read(&folder.path().join("nowhere")).unwrap_err();
         assert!(matches!(error, IdentityError::Io { .. }), "{error}");
     }

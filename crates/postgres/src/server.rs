@@ -144,7 +144,9 @@ impl Server {
         match roots {
             Roots::Public => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
             Roots::File(path) => {
-                let unreadable = |error: String| io::Error::other(format!("{}: {error}", path.display()));
+                let unreadable = |error: String| {
+                    io::Error::other(format!("cannot read `sslrootcert` ({}): {error}", path.display()))
+                };
                 let pem = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
                 // Remove byte order marks, which editors on Windows write.
                 let pem = String::from_utf8_lossy(&pem).replace('\u{feff}', "");
@@ -153,7 +155,7 @@ impl Server {
                     store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
                 }
                 if store.is_empty() {
-                    return Err(unreadable("it contains no certificate".to_owned()));
+                    return Err(unreadable("the file contains no certificate".to_owned()));
                 }
             }
         }

@@ -2,10 +2,10 @@
 //! `frontdesk inbox log` lists what users changed.
 
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::Read;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use jiff::civil::Date;
 use serde_json::json;
 
@@ -46,12 +46,12 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
 /// Adds a note to a submission; `-` reads it from standard input. Fails if the note is empty or too long, or
 /// if the submission has too many. A repetition of the user's last note changes nothing.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let note = if note == "-" { Cow::Owned(read_note()?) } else { Cow::Borrowed(note) };
+    let note = if note == "-" { Cow::Owned(read_note(std::io::stdin())?) } else { Cow::Borrowed(note) };
     let note = note.trim_end_matches(['\r', '\n']);
     if note.trim().is_empty() {
         return Err(with_hint(
             anyhow!("the note is empty"),
-            "you can change and remove your notes in the web interface",
+            "give its text, or `-` to read it from standard input; the web interface changes and removes notes",
         ));
     }
     change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, console| {
@@ -60,12 +60,16 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
     })
 }
 
-/// Reads a note from standard input. Stops where the note is longer than [`MAX_NOTE`] permits.
-fn read_note() -> anyhow::Result<String> {
-    let (mut text, most) = (String::new(), 4 * MAX_NOTE as u64 + 4);
-    let read = std::io::stdin().take(most).read_to_string(&mut text);
+/// Reads a note from standard input. Fails if it is not UTF-8, or if it has more bytes than a note of
+/// [`MAX_NOTE`] characters and a final line break can have.
+pub(super) fn read_note(input: impl Read) -> anyhow::Result<String> {
+    let (mut bytes, most) = (Vec::new(), 4 * MAX_NOTE + 2);
+    let read = input.take(most as u64 + 1).read_to_end(&mut bytes);
     read.context("cannot read the note from standard input")?;
-    Ok(text)
+    if bytes.len() > most {
+        bail!("the note is longer than the maximum of {MAX_NOTE} characters");
+    }
+    String::from_utf8(bytes).map_err(|_| anyhow!("the note on standard input is not UTF-8"))
 }
 
 /// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. Reports

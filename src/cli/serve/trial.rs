@@ -3,7 +3,7 @@
 //! A template can overflow the stack or use up the memory, which ends a process: neither can be caught. So
 //! the server does not load such a change itself until another process has survived it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -97,10 +97,11 @@ fn try_load(folder: &Path) -> io::Result<Option<String>> {
 fn read_signature(folder: &Path) -> Signature {
     let mut signature = Signature::new();
     let mut rest = vec![folder.join("theme"), folder.join(FILE_NAME)];
+    let mut folders = HashSet::new();
     while let Some(path) = rest.pop() {
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
-        // Following a cycle of symbolic links ends when the path is too long for the system.
-        if metadata.is_dir() {
+        // Read each folder once: symbolic links may lead to it by many paths, also in a cycle.
+        if metadata.is_dir() && folders.insert((metadata.dev(), metadata.ino())) {
             rest.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         }
         let [inode, size] = [metadata.ino(), metadata.size()].map(u64::cast_signed);
@@ -133,5 +134,16 @@ mod tests {
         assert_ne!(changed, before);
         write("frontdesk.toml", "# other");
         assert_ne!(read_signature(site), changed);
+    }
+
+    #[test]
+    fn cycles_of_symbolic_links_are_read_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let theme = folder.path().join("theme");
+        std::fs::create_dir(&theme).expect("a folder");
+        for name in ["a", "b", "c"] {
+            std::os::unix::fs::symlink(".", theme.join(name)).expect("a link");
+        }
+        assert_eq!(read_signature(folder.path()).len(), 4);
     }
 }

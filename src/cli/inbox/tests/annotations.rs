@@ -1,6 +1,7 @@
 //! Tests of `done`, `note`, `log` and `sessions`.
 
 use super::*;
+use crate::cli::inbox::annotate::read_note;
 use crate::cli::output::hint;
 use frontdesk_desk::Role;
 use frontdesk_inbox::store::NewSession;
@@ -68,6 +69,18 @@ fn a_note_is_shown_with_its_submission_and_safe_to_print() {
     let (_, lines, _) = inbox.run("export --jsonl");
     let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!(line["_notes"], shown["_notes"]);
+}
+
+#[test]
+fn a_note_from_standard_input_is_too_long_rather_than_invalid() {
+    let longest = format!("{}\r\n", "\u{1f60a}".repeat(4000));
+    assert_eq!(read_note(longest.as_bytes()).unwrap(), longest);
+    for (input, expected) in [
+        ("€".repeat(6000).into_bytes(), "the note is longer than the maximum of 4000 characters"),
+        (b"caf\xe9".to_vec(), "the note on standard input is not UTF-8"),
+    ] {
+        assert_eq!(read_note(&input[..]).unwrap_err().to_string(), expected);
+    }
 }
 
 #[test]
