@@ -97,6 +97,9 @@ impl Reloader {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(ReloadReason::Encoded) => self.serve_stronger_encodings(&before),
+                // An idle server would otherwise keep the encoders' tens of megabytes: its threads hold the
+                // replaced snapshot until the next request, and the memory is only returned without one.
+                Ok(ReloadReason::EncodingEnded) => allocator::release_memory(),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
                         wait_for_quiet_period(reasons, self.config.pages.build.as_ref());
@@ -140,12 +143,12 @@ impl Reloader {
     /// Compresses the served site in the background, first quickly and then as strongly as possible, and
     /// creates smaller variants of large images. Sends [`ReloadReason::Encoded`] when there are new ones.
     /// Also caches the Markdown of a build's pages. Failures are only logged. Setting the returned flag stops
-    /// all of this except the quick compression.
+    /// all of this except the quick compression. Sends [`ReloadReason::EncodingEnded`] at the end.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.app.snapshot.load().site.clone(), self.encodings.clone());
         let conversions = self.conversions.clone();
-        let (stopped, reasons) = (stop.clone(), self.reasons.clone());
+        let (stopped, reasons, ended) = (stop.clone(), self.reasons.clone(), self.reasons.clone());
         let work = move || {
             // Release memory at normal priority, because other threads may have to wait until that is done.
             allocator::release_memory();
@@ -186,6 +189,7 @@ impl Reloader {
                     panic.with_message()
                 );
             }
+            let _ = ended.send(ReloadReason::EncodingEnded);
         };
         if let Err(error) = std::thread::Builder::new().name("encode".into()).spawn(work) {
             tracing::warn!(%error, "cannot start the encoding thread; serving large files uncompressed");

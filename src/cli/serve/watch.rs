@@ -20,6 +20,8 @@ pub(super) enum ReloadReason {
     Changed,
     /// Stronger encodings of the served site are ready.
     Encoded,
+    /// The encoding thread has ended, and its memory can be returned to the system.
+    EncodingEnded,
     /// A page's publication time has come.
     Scheduled,
 }
