@@ -369,9 +369,9 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// The first [`MAX_ADDRESSES`] addresses of each family, in order, because this machine may have only IPv4 or
-/// only IPv6.
-fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
+/// The first two addresses of each family, in order, because this machine may have only IPv4 or only IPv6.
+/// Drops the others.
+pub fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
         let count = if address.is_ipv4() { &mut v4 } else { &mut v6 };

@@ -12,7 +12,7 @@ mod verifier;
 
 pub use client::{
     CertificateFault, ExtraRoots, FetchClient, FetchError, FetchPhase, FetchTimeouts, NameResolver,
-    tls_config, without_byte_order_marks,
+    addresses_to_try, tls_config, without_byte_order_marks,
 };
 pub use response::{FetchResponse, read_response};
 pub use url::Url;

@@ -1,7 +1,7 @@
 //! One connection to a mail server, from the DNS lookup to the reply to a message.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,9 +20,7 @@ use super::error::{NO_LOGIN, NOT_OFFERED, RefusedRecipient, SmtpError, SmtpError
 use super::reply::{MAX_REPLY_BYTES, ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::handover;
-
-/// Maximum number of addresses of a host to which one attempt tries to connect.
-const MAX_ADDRESSES: usize = 4;
+use frontdesk_fetch::addresses_to_try;
 
 /// Maximum number of octets of a message that are sent within the time limit of a command.
 const CHUNK: usize = 16 * 1024;
@@ -235,8 +233,10 @@ impl<S: Stream> Dialogue<S> {
                     reply
                 } else {
                     let second = self.login_with_prompts(login, deadlines.command).await;
-                    // If AUTH LOGIN gets no reply, return the reply to AUTH PLAIN.
-                    second.unwrap_or(reply)
+                    // After a wrong password, a server may refuse the second attempt for another reason, such
+                    // as too many errors, or close the connection. The first reply then says what is wrong.
+                    let is_about_login = |reply: &SmtpReply| matches!(reply.code, 200..300 | 534 | 535);
+                    second.ok().filter(is_about_login).unwrap_or(reply)
                 }
             }
             (false, false) => return Err(SmtpError::broken(SmtpPhase::Auth, NO_LOGIN)),
@@ -470,8 +470,8 @@ fn unexpected(phase: SmtpPhase, reply: &SmtpReply) -> SmtpError {
     }
 }
 
-/// Connects to the first reachable address of the host. At most [`MAX_ADDRESSES`] are tried, which share the
-/// time limit. Without TLS, fails if any of them is not a loopback address.
+/// Connects to the first reachable address of the host. Two addresses of each family are tried, which share
+/// the time limit. Without TLS, fails if any of them is not a loopback address.
 async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let limit = options.deadlines.connect;
     let broken = |words: String| SmtpError::broken(SmtpPhase::Connect, words);
@@ -481,17 +481,17 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let silence = |_| SmtpError::silence(SmtpPhase::Connect, limit);
     let found = timeout(limit, lookup).await.map_err(silence)?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
-    let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
+    let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    let found = addresses_to_try(&found);
     // The configuration was checked at startup, but the name may now resolve to other addresses.
-    if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
-    {
+    if options.tls == SmtpTls::None && !found.iter().all(|address| address.to_canonical().is_loopback()) {
         return Err(broken("without TLS, only connections to this machine are allowed".to_owned()));
     }
     let mut error = broken("the name has no address".to_owned());
     for (tried, address) in found.iter().enumerate() {
         let left = limit.saturating_sub(started.elapsed());
         let share = left / u32::try_from(found.len() - tried).unwrap_or(1);
-        match timeout(share, TcpStream::connect(address)).await {
+        match timeout(share, TcpStream::connect((*address, options.port))).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(failure)) => error = broken(failure.to_string()),
             Err(elapsed) => error = silence(elapsed),
