@@ -26,6 +26,13 @@ impl SmtpOptions {
             (SmtpPhase::Tls | SmtpPhase::StartTls, _) if said.contains("certificate") => {
                 "Set `host` to a name in the server's certificate. If your own authority has issued the certificate, set `ca_file`."
             }
+            (SmtpPhase::Tls | SmtpPhase::StartTls, _)
+                if ["HandshakeFailure", "ProtocolVersion", "InsufficientSecurity"]
+                    .iter()
+                    .any(|alert| said.contains(alert)) =>
+            {
+                "The mail server has no secure version of TLS: it needs TLS 1.2 with ECDHE and AES-GCM or ChaCha20, or TLS 1.3. Ask the mail provider for another server."
+            }
             // The server has sent its greeting instead of a TLS record.
             (SmtpPhase::Tls, _) if said.contains("InvalidContentType") => {
                 "This port does not begin with TLS: remove `tls = \"implicit\"`, or set `port = 465` if the server has it."
