@@ -155,12 +155,16 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     if notice.topic == Topic::Canary {
         message = message.header(CANARY_HEADER, Raw::new(notice.id.to_string()));
     }
+    // A person has caused the mail of a submission. Ticket systems, such as GitLab's and Discourse, drop mails
+    // that programs send on their own, and would drop it, too.
+    if notice.topic != Topic::Submission {
+        message = message.header("Auto-Submitted", Raw::new("auto-generated"));
+    }
     let mut bytes = Vec::new();
     message
         .header("Subject", unstructured_header(&subject_line(&notice.title)))
         .date(Date::new(notice.dated_at.as_second()))
         .message_id(MessageId::new(message_id(notice, addresses.domain())))
-        .header("Auto-Submitted", Raw::new("auto-generated"))
         .header("X-Frontdesk-Id", Raw::new(notice.id.to_string()))
         .body(alternatives)
         .serialize(&mut bytes);
@@ -241,16 +245,16 @@ fn plain_text_body(notice: &Notification) -> String {
         text.push('\n');
     }
     for (name, value) in &notice.fields {
-        let label = notice.label(name);
+        let label = notice.label_with_colon(name);
         let value = visible_lines(&value.display());
         if value.contains('\n') || value.chars().count() > MAX_LINE_CHARS {
-            let _ = writeln!(text, "{label}:\n");
+            let _ = writeln!(text, "{label}\n");
             for line in value.lines() {
                 let _ = writeln!(text, "    {line}");
             }
             text.push('\n');
         } else {
-            let _ = writeln!(text, "{label}: {value}");
+            let _ = writeln!(text, "{label} {value}");
         }
     }
     if !notice.fields.is_empty() && !text.ends_with("\n\n") {
@@ -274,7 +278,7 @@ fn html_body(notice: &Notification) -> String {
             let value = escape_html(&visible_lines(&value.display())).replace('\n', "<br>");
             let _ = writeln!(
                 html,
-                "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",
+                "<dt>{}</dt>\n<dd dir=\"auto\" style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",
                 escape_html(&notice.label(name))
             );
         }

@@ -88,7 +88,7 @@ impl Notification {
             form: Some(form.clone()),
             definition: submission.definition,
             is_suspicious,
-            title: format!("{mark}{subject}: {sender}"),
+            title: format!("{mark}{subject}{}{sender}", if sender.is_empty() { "" } else { ": " }),
             words: context_sentences(submission),
             fields: submission.fields.clone(),
             lead: submission.lead.clone(),
@@ -119,6 +119,15 @@ impl Notification {
     /// characters are made visible.
     pub fn label(&self, name: &str) -> String {
         visible(self.definition.and_then(|form| form.field(name)).map_or(name, |field| field.label))
+    }
+
+    /// The label of a field and a colon, for a line with its value. A label that is a question or ends in
+    /// punctuation gets none.
+    pub fn label_with_colon(&self, name: &str) -> String {
+        let label = self.label(name);
+        let label = label.trim_end_matches([':', ' ']);
+        let has_end = label.ends_with(['?', '!', '.', '？', '！', '。', '：', ';', '…']);
+        format!("{label}{}", if has_end { "" } else { ":" })
     }
 
     /// The value of a text field. `None` if the submission does not have the field, or if the value is not

@@ -17,7 +17,7 @@ pub(super) fn details_text(notice: &Notification) -> String {
     let field = |(name, value): &(String, FieldValue)| {
         let value = visible_lines(&value.display());
         let gap = if value.contains('\n') { '\n' } else { ' ' };
-        format!("{}:{gap}{value}", notice.label(name))
+        format!("{}{gap}{value}", notice.label_with_colon(name))
     };
     let fields: Vec<String> = notice.fields.iter().map(field).collect();
     let mut parts = vec![words.join("\n"), fields.join("\n")];
