@@ -93,7 +93,11 @@ const KNOWN_SERVICES: [(&[&str], &str, &str); 9] = [
     (&["teams", "msteams", "microsoftteams"], "Teams", "`kind = \"webhook\"` and `body = \"teams\"`"),
     (&["telegram"], "Telegram", "`kind = \"webhook\"` and `body = \"telegram\"`, with `token` and `chat`"),
     (&["ntfy"], "ntfy", "`kind = \"webhook\"` and `body = \"ntfy\"`, with the topic's URL as `url`"),
-    (&["googlechat", "gchat"], "Google Chat", "`kind = \"webhook\"` and `body = '{ \"text\": {{ text }} }'`"),
+    (
+        &["googlechat", "gchat"],
+        "Google Chat",
+        "`kind = \"webhook\"` and `body = '{ \"text\": {{ text | inert }} }'`",
+    ),
     (&["email", "mail"], "e-mail", "`kind = \"smtp\"` and `host`, the name of your mail server"),
     (
         &["http", "https", "url", "zapier", "make", "n8n", "hubspot", "crm"],

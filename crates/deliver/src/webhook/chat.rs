@@ -17,6 +17,8 @@ const MAX_BACKTICKS: usize = 9;
 struct Position {
     /// Only white space precedes the character on its line.
     is_first: bool,
+    /// Only white space and then digits precede the character on its line.
+    is_after_number: bool,
     /// The character is part of a web address that chat services make a link.
     is_in_url: bool,
 }
@@ -43,6 +45,8 @@ pub fn markdown(text: &str, limit: usize) -> String {
         c if position.is_in_url => String::from(c).into(),
         '\\' | '`' | '*' | '_' | '~' | '|' | '[' | ']' | '<' | '>' | '#' => format!("\\{c}").into(),
         '-' | '+' | '=' if position.is_first => format!("\\{c}").into(),
+        // The services number the items of a list anew.
+        '.' | ')' if position.is_after_number => format!("\\{c}").into(),
         c => String::from(c).into(),
     })
 }
@@ -137,15 +141,17 @@ fn escape_characters(
     limit: usize,
     escape: impl Fn(char, Position) -> Cow<'static, str>,
 ) -> String {
-    let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
+    let (mut escaped, mut units) = (String::new(), 0);
+    let (mut is_first, mut is_after_number) = (true, false);
     let mut marked = url_marked(text);
     // Where to cut the text, in bytes, so that the ellipsis fits.
     let mut cut = 0;
     for cluster in text.graphemes(true) {
         for (_, c, is_in_url) in marked.by_ref().take(cluster.chars().count()) {
-            let piece = escape(c, Position { is_first, is_in_url });
+            let piece = escape(c, Position { is_first, is_after_number, is_in_url });
             escaped.push_str(&piece);
             units += piece.encode_utf16().count();
+            is_after_number = (is_first || is_after_number) && c.is_ascii_digit();
             is_first = c == '\n' || (is_first && c.is_whitespace());
         }
         if units > limit {
@@ -193,6 +199,7 @@ mod tests {
     fn markdown_is_shown_as_it_was_written() {
         assert_eq!(markdown("*a* _b_ `c` [d](e) \\", 100), r"\*a\* \_b\_ \`c\` \[d\](e) \\");
         assert_eq!(markdown("- a-b\n  + c\n# d\n==\n> e", 100), "\\- a-b\n  \\+ c\n\\# d\n\\==\n\\> e");
+        assert_eq!(markdown("5. Mai\n 12) x\n1.5 a 3. b\n. c", 100), "5\\. Mai\n 12\\) x\n1\\.5 a 3. b\n. c");
         assert_eq!(markdown("****", 5), r"\*\*…");
     }
 
