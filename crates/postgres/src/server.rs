@@ -76,6 +76,7 @@ impl Server {
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", "system")) => roots = Roots::Public,
                 Some(("sslrootcert", value)) => {
                     roots = Roots::File(decode(value).into());
                 }
@@ -94,8 +95,12 @@ impl Server {
         if config.get_hosts().is_empty() {
             return Err("names no host".to_owned());
         }
-        if config.get_dbname().is_none() {
+        let Some(database) = config.get_dbname() else {
             return Err("names no database, as in postgres://frontdesk@db.example.com/frontdesk".to_owned());
+        };
+        // The rest of a password would otherwise be shown in the log as the name of the host or the database.
+        if database.contains('@') || !config.get_hosts().iter().all(is_host_name) {
+            return Err("has a host or a database with characters that no name has. If the password has such characters, percent-encode them: `@` as `%40`, `#` as `%23`, `/` as `%2F`, `?` as `%3F`, `%` as `%25`".to_owned());
         }
         let is_secured = match mode {
             None => !config.get_hosts().iter().all(is_this_machine),
@@ -167,6 +172,15 @@ impl Server {
         .with_root_certificates(store)
         .with_no_client_auth();
         Ok(Some(Arc::new(config)))
+    }
+}
+
+/// Whether a host is a folder with a socket, an address, or consists of the characters of domain names.
+fn is_host_name(host: &Host) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');
+    match host {
+        Host::Tcp(name) => name.chars().all(is_part),
+        Host::Unix(_) => true,
     }
 }
 

@@ -78,7 +78,7 @@ pub enum StoreError {
     #[error("{server} is not available: {reason}")]
     Unreachable { server: Server, reason: String },
     /// Any other error of PostgreSQL. Contains the SQLSTATE code.
-    #[error("PostgreSQL reported an error (SQLSTATE {0}): see the log of the database server")]
+    #[error("PostgreSQL reported {}", describe_sqlstate(.0))]
     Postgres(String),
     /// Any other error of SQLite.
     #[error("SQLite reported an error: {reason} (code {code})")]
@@ -150,8 +150,14 @@ impl StoreError {
                 Some("put the inbox on a local file system, for example with `--data-dir`".to_owned())
             }
             StoreError::NotDurable { setting: setting @ ("fsync" | "synchronous_commit"), .. } => {
-                Some(format!("set `{setting} = on` in the server's `postgresql.conf`, and reload the server"))
+                Some(format!("set `{setting} = on` in the server's `postgresql.conf` and reload the server, or wherever it was changed: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"))
             }
+            // insufficient_privilege
+            StoreError::Postgres(code) if code == "42501" => Some(
+                "make the role of `store.url` the owner of the database, or let it create tables: \
+                 `GRANT CREATE ON SCHEMA public TO role`, which PostgreSQL 15 and later need"
+                    .to_owned(),
+            ),
             StoreError::TooOld { .. } => Some(
                 "export the submissions with that version (`frontdesk inbox export`), and begin with an empty inbox"
                     .to_owned(),
@@ -192,6 +198,13 @@ impl StoreError {
 
     pub(crate) fn io(path: &Path, error: io::Error) -> StoreError {
         StoreError::Io { path: path.to_owned(), error: Arc::new(error) }
+    }
+}
+
+fn describe_sqlstate(code: &str) -> String {
+    match code {
+        "42501" => format!("that the role lacks a right (SQLSTATE {code})"),
+        code => format!("an error (SQLSTATE {code}): see the log of the database server"),
     }
 }
 
