@@ -103,16 +103,25 @@ impl Raw {
         }
     }
 
-    /// The items of a list of strings, or of a comma-separated string. `None` for other values.
+    /// The items of a list of strings, or of a comma-separated string, which may be written as a list in
+    /// brackets, with quotation marks but without escapes. `None` for other values.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
             Self::Text(text) => {
-                Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect())
+                let list = text.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+                let items = list.unwrap_or(text).split(',').map(str::trim);
+                let items = items.map(|item| if list.is_some() { without_quotes(item) } else { item });
+                Some(items.filter(|item| !item.is_empty()).collect())
             }
             _ => None,
         }
     }
+}
+
+fn without_quotes(item: &str) -> &str {
+    let quoted = |mark: char| item.strip_prefix(mark)?.strip_suffix(mark);
+    quoted('"').or_else(|| quoted('\'')).unwrap_or(item)
 }
 
 /// Hides the passwords in a URL: `scheme://user:password@host`, and the parameters `pass` and those whose
