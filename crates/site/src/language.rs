@@ -23,6 +23,21 @@ pub struct Language {
     pub description: String,
 }
 
+/// The primary subtags of languages that are written from right to left.
+const RIGHT_TO_LEFT: [&str; 10] = ["ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"];
+
+/// Whether texts in the language with this tag are written from right to left, judging by its script or else
+/// by its primary subtag.
+pub(super) fn is_right_to_left(tag: &str) -> bool {
+    let tag = tag.to_ascii_lowercase();
+    let mut subtags = tag.split('-');
+    let language = subtags.next().unwrap_or_default();
+    match subtags.find(|subtag| subtag.len() == 4 && subtag.bytes().all(|byte| byte.is_ascii_alphabetic())) {
+        Some(script) => ["adlm", "arab", "hebr", "nkoo", "syrc", "thaa"].contains(&script),
+        None => RIGHT_TO_LEFT.contains(&language),
+    }
+}
+
 impl Language {
     /// Builds each language of the options. `words` holds their word lists in the same order.
     pub(super) fn list(options: &PagesOptions, words: Vec<WordList>) -> Vec<Self> {
@@ -81,6 +96,21 @@ impl Language {
             self.tag.replace('-', "_")
         } else {
             self.words.get("og_locale").to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_or_else_the_language_decides_the_direction() {
+        for tag in ["ar", "he-IL", "FA", "az-Arab", "ks-Arab-IN"] {
+            assert!(is_right_to_left(tag), "{tag}");
+        }
+        for tag in ["en", "de-AT", "ar-Latn", "az", "arn", ""] {
+            assert!(!is_right_to_left(tag), "{tag}");
         }
     }
 }

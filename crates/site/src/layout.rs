@@ -12,7 +12,7 @@ use super::document::{Document, PageKind, Tag};
 use super::form_answer::THANKS;
 use super::form_view::FormView;
 use super::html::json_for_script;
-use super::language::Language;
+use super::language::{Language, is_right_to_left};
 use super::page_bodies::Content;
 use super::path::{encode, twin_path};
 use super::related_pages::RelatedPages;
@@ -121,6 +121,7 @@ impl TemplateContext<'_> {
             previous => to_template_value(&view.previous),
             next => to_template_value(&view.next),
             language => language.as_str(),
+            is_rtl => is_right_to_left(language),
             locale => shared.language(document).language.open_graph_locale(),
             translations => to_template_value(&view.translations),
             default_url => default_url(&view.translations, &shared.data.options.language),

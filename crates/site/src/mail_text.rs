@@ -13,6 +13,7 @@ use comrak::options::Options;
 use serde_json::{Map, Value};
 
 use super::front_matter::{line_of_key, split};
+use super::language::is_right_to_left;
 use super::placeholder::{fill, placeholders};
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::email::Mailbox;
@@ -185,8 +186,13 @@ fn html_document(
             body = linked;
         }
     }
+    let mut direction = "";
+    if is_right_to_left(language) {
+        // Mail programs drop the attributes of the page.
+        (direction, body) = (" dir=\"rtl\"", format!("<div dir=\"rtl\">\n{body}</div>\n"));
+    }
     format!(
-        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n<title>{}</title>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"{}\"{direction}>\n<head>\n<meta charset=\"utf-8\">\n<title>{}</title>\n</head>\n<body>\n{body}</body>\n</html>\n",
         escape_html(language),
         escape_html(subject)
     )
@@ -217,7 +223,16 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
         NodeValue::Item(item) => {
             let marker = match item.list_type {
                 ListType::Bullet => "- ".to_owned(),
-                ListType::Ordered => format!("{}. ", item.start),
+                // Renderers number the items themselves, from the number of the first.
+                ListType::Ordered => {
+                    let before =
+                        std::iter::successors(node.previous_sibling(), |item| item.previous_sibling());
+                    let first = node.parent().and_then(|list| match list.data().value {
+                        NodeValue::List(list) => Some(list.start),
+                        _ => None,
+                    });
+                    format!("{}. ", first.unwrap_or(item.start) + before.count())
+                }
             };
             let mut words = String::new();
             all(&mut words);
@@ -262,7 +277,7 @@ mod tests {
         let mail = parse(
             "---\nsubject: \"Thanks: {site}\"\nfrom_name: Desk\nreply_to: desk@example.com\n---\n\
              # Hello\n\nWe *got* it on {date}.\nSee [our site]({link}) or <https://example.org>.\n\n- one\n- two\n  more\n\n\
-             1. first\n\n> quoted\n\n| Day | From |\n| --- | --- |\n| Monday | *9* |\n\n<b>raw</b> `code`\n",
+             3. first\n3. second\n\n> quoted\n\n| Day | From |\n| --- | --- |\n| Monday | *9* |\n\n<b>raw</b> `code`\n",
         )
         .expect("it is valid");
         assert_eq!(
@@ -272,7 +287,7 @@ mod tests {
         assert_eq!(
             mail.text,
             "Hello\n\nWe got it on {date}.\nSee our site <https://example.com/?a=1&b=2> or https://example.org.\n\n\
-             - one\n- two\n  more\n\n1. first\n\n> quoted\n\nDay | From\nMonday | 9\n\nraw code\n"
+             - one\n- two\n  more\n\n3. first\n4. second\n\n> quoted\n\nDay | From\nMonday | 9\n\nraw code\n"
         );
         assert!(mail.html.contains("<title>Thanks: A &amp; B</title>"), "{}", mail.html);
         assert!(
@@ -330,6 +345,14 @@ mod tests {
         check("---\nsubject: Dear {name}\n---\nThanks.\n", Some(2), "unknown placeholder {name}");
         let long = format!("---\nsubject: {}\n---\nThanks.", "a".repeat(101));
         check(&long, Some(2), "`subject` must have at most 100 characters");
+    }
+
+    #[test]
+    fn mails_in_arabic_are_written_from_right_to_left() {
+        let mail = parse_mail("mails/thanks.ar.md", "---\nsubject: شكرا\n---\nمرحبا.\n", "ar", &KNOWN);
+        let html = mail.expect("it is valid").html;
+        assert!(html.contains("<html lang=\"ar\" dir=\"rtl\">"), "{html}");
+        assert!(html.contains("<body>\n<div dir=\"rtl\">\n<p>مرحبا.</p>\n</div>\n</body>"), "{html}");
     }
 
     fn parse(text: &str) -> Result<ParsedMail, Vec<Fault>> {
