@@ -72,7 +72,7 @@ pub(super) fn check_records(
         Ok(texts) => check_dkim_key(selector, &texts),
         Err(error) => Some(CheckResult::Unknown(error)),
     };
-    let dkim = selectors.iter().find_map(find_key).unwrap_or(missing);
+    let dkim = choose_key(selectors.iter().filter_map(find_key)).unwrap_or(missing);
     [("MX", mx), ("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
@@ -155,6 +155,20 @@ fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     })
 }
 
+/// The result for the first selector with a key, or whose query fails; later ones are not asked. If there are
+/// only revoked keys, the result for the first of them: one name's revoked key does not matter if another
+/// name has a key.
+fn choose_key(found: impl Iterator<Item = CheckResult>) -> Option<CheckResult> {
+    let mut revoked = None;
+    for result in found {
+        if !matches!(result, CheckResult::Bad(_)) {
+            return Some(result);
+        }
+        revoked = revoked.or(Some(result));
+    }
+    revoked
+}
+
 /// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Any
 /// policy passes, even `p=none`. Does not query top-level domains. Fails if a query fails.
 fn check_dmarc(
@@ -182,6 +196,17 @@ fn check_dmarc(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_revoked_key_counts_only_without_another() {
+        let (revoked, good) = (|| CheckResult::Bad("revoked".into()), || CheckResult::Good("key".into()));
+        assert_eq!(choose_key([revoked(), good()].into_iter()), Some(good()));
+        assert_eq!(choose_key([revoked()].into_iter()), Some(revoked()));
+        assert_eq!(choose_key(std::iter::empty()), None);
+        let failed = CheckResult::Unknown("timeout".into());
+        let asked = [failed, good()].into_iter().inspect(|result| assert_ne!(*result, good()));
+        assert_eq!(choose_key(asked), Some(CheckResult::Unknown("timeout".into())));
+    }
 
     #[test]
     fn a_domain_that_accepts_no_mail_is_a_problem() {
