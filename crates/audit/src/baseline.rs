@@ -28,7 +28,7 @@ impl Baseline {
         Ok(Baseline(keys))
     }
 
-    /// Whether the earlier audit had a finding of the same rule at the same path.
+    /// Whether the earlier audit had a finding of the same rule at the same path and query.
     pub fn contains(&self, finding: &Finding) -> bool {
         self.0.contains(&finding.key())
     }

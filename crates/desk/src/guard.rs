@@ -63,7 +63,7 @@ impl GuardError {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Host => {
-                "The host name of this request is not one of the inbox. Use the inbox's own address, or add the name to `inbox.host`."
+                "The host name of this request is not one of the inbox's. Use the inbox's own address, or add the name to `inbox.host`."
             }
             Self::Misdirected => "This connection serves the inbox's own domain only.",
             Self::OtherSite => "The inbox accepts requests from its own pages only.",

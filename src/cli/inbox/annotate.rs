@@ -51,7 +51,7 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
     if note.trim().is_empty() {
         return Err(with_hint(
             anyhow!("the note is empty"),
-            "give its text, or `-` to read it from standard input; the web interface changes and removes notes",
+            "give the text, or `-` to read it from standard input",
         ));
     }
     change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, console| {

@@ -18,5 +18,6 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let css = "h1, [role=heading][aria-level=\"1\"]";
-    report_lacking(survey, findings, css, |_| true, "The page has no `<h1>`: mark its title as one");
+    let message = "The page has no `<h1>`: make its visible title the `<h1>`";
+    report_lacking(survey, findings, css, |_| true, message);
 }

@@ -13,8 +13,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Files,
     severity: Severity::Advice,
     checks: "The `servers` of the API description have the scheme and the domain of the site.",
-    matters: "Agents send their requests there (OpenAPI Specification, \"Server Object\"). A leftover URL of \
-              a test system or of another site gets them, possibly unencrypted.",
+    matters: "Agents send their requests to these servers (OpenAPI Specification, \"Server Object\"). If the \
+              URL of a test system or of another site was left there, that system gets them, possibly \
+              unencrypted.",
     hurts: "People, whose data goes to the wrong server.",
     fixes: &[Fix {
         platform: Platform::Any,

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Advice,
     checks: "A public site at the root of its host has `/.well-known/security.txt`.",
     matters: "People and agents that find a vulnerability look there for the contact (RFC 9116).",
-    hurts: "The operator, who does not learn of it.",
+    hurts: "The operator, who does not learn of the vulnerability.",
     fixes: &[
         Fix {
             platform: Platform::Any,

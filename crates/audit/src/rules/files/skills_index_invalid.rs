@@ -45,7 +45,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first fault of an entry (numbered from 1) and its severity: advice for an invalid name.
+/// The first fault of an entry, with its severity: `Advice` for an invalid name, otherwise `Broken`. The
+/// number of the entry starts at 1.
 fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
     let text = |key: &str| skill.get(key).and_then(Value::as_str).unwrap_or_default();
     let has_address = !text("url").is_empty() || skill.get("files").is_some();

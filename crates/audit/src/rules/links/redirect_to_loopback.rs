@@ -28,13 +28,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports only the first redirect to the loopback address. A site at that address may redirect to its
-/// other name.
+/// Reports only the first redirect to the loopback address. A site at that address may redirect to another
+/// loopback name or to another port.
 fn check(survey: &Survey, findings: &mut Findings) {
     let own = &survey.basis.url;
     for exchange in &survey.exchanges {
         let Some(target) = redirect_target(exchange).filter(is_loopback) else { continue };
-        // A site in development may use `localhost` and 127.0.0.1, and another port for HTTPS.
+        // A site in development may redirect to another port of its host, for HTTPS, or from one loopback
+        // name to another at the same port.
         let is_own = target.host_str() == own.host_str()
             || (is_loopback(own) && target.port_or_known_default() == own.port_or_known_default());
         if !is_own {
