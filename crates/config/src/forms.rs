@@ -48,8 +48,8 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
     let duplicate_window = r.get(
         requests("forms.duplicate_window"),
         "24h",
-        "A contact message with the same content as another one within this time is a repeat, and is not \
-         delivered again.",
+        "A submission with the same content as an earlier one to the same form within this time is a repeat, \
+         and is not delivered again. Does not apply to forms with `unique = \"FIELD\"`, such as the waitlist.",
         value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
     );
     web.forms = read_posts(r);
