@@ -22,7 +22,7 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 const MAX_BAR: usize = 40;
 
 /// Maximum number of pages, of referring hosts and of campaigns that are shown.
-const MAX_LEADS: usize = 20;
+const MAX_SOURCES: usize = 20;
 
 /// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as
 /// JSON, and nothing as text.
@@ -64,10 +64,11 @@ pub(in crate::cli) fn counts_object(
     Ok(object)
 }
 
-/// Counts where submissions come from, since the day `first` in the time zone of `now`.
+/// Counts the most frequent pages, referring hosts and campaigns, up to [`MAX_SOURCES`] of each, of
+/// submissions since the day `first` in the time zone of `now`.
 fn recent_leads(inbox: &InboxReader, now: &Zoned, first: Date) -> Result<LeadCounts, StoreError> {
     let first = first.to_zoned(now.time_zone().clone());
-    inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), Timestamp::MAX, MAX_LEADS)
+    inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), Timestamp::MAX, MAX_SOURCES)
 }
 
 /// Writes the counts by page, referring host and campaign. Writes nothing if there are none.
