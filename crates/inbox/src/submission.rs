@@ -40,8 +40,8 @@ pub struct Submission {
     pub agent: Option<String>,
     /// Why the submission cannot be processed, if it is set aside.
     pub error: Option<String>,
-    /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
-    /// sealed.
+    /// Names and checked values, in the order of the form's definition. The checks change some values; for
+    /// example, `1.0` becomes `1`. Empty if the submission is sealed.
     pub fields: Vec<(String, FieldValue)>,
     /// The fields and the source of the lead as a JSON object, encrypted to the operator's key, if the
     /// submission is sealed.
@@ -205,8 +205,9 @@ pub struct Screening {
     pub score: u32,
     /// The reasons, most points first. Sealing the submission removes their details.
     pub reasons: Vec<ScreeningReason>,
-    /// Whether screening or a flood held the submission when it was processed. The operator's hold of a
-    /// submission in a flood makes this false.
+    /// Whether screening or a flood held the submission when it was processed, or rspamd's opinion stopped it
+    /// before its visitor was asked for a confirmation. The operator's hold of a submission in a flood makes
+    /// this false.
     pub withheld: bool,
     pub suspicious: bool,
 }

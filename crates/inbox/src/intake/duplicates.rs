@@ -8,8 +8,8 @@
 //!
 //! A repeat must not be treated worse than a new submission:
 //!
-//! - If no channel delivers the original, the submission is new. If the original is not held but suspicious,
-//!   only suspicious and held submissions are repeats.
+//! - If a configured channel should get the original but will not deliver it soon, the submission is new. If
+//!   the original is not held but suspicious, only suspicious and held submissions are repeats.
 //! - A submission that screening holds repeats a held original only if both have the same source, because
 //!   the operator may discard everything from one source. The source of an unconfirmed original is ignored.
 //! - A submission that is not held is new if the operator holds the original. Otherwise it releases a held
@@ -254,11 +254,11 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
     decision.held_again.remove(&original.id);
 }
 
-/// Whether a submission counts as a repeat of a stored one with the same content. False if the original will
-/// not be delivered, or if screening judged the candidate better than an original that the candidate cannot
-/// release: one that is not held but suspicious, or one that the operator holds. A candidate that screening
-/// holds repeats a held original from the same source only, or an unconfirmed one. In a flood, `decide_one`
-/// makes some of these repeats new submissions.
+/// Whether a submission counts as a repeat of a stored one with the same content. False if the original is
+/// not deliverable ([`Original::is_deliverable`]), or if screening judged the candidate better than an
+/// original that the candidate cannot release: one that is not held but suspicious, or one that the operator
+/// holds. A candidate that screening holds repeats a held original from the same source only, or an
+/// unconfirmed one. In a flood, `decide_one` makes some of these repeats new submissions.
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {

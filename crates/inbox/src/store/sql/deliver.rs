@@ -98,9 +98,9 @@ impl Transaction<'_> {
     }
 
     /// Records the outcome of an attempt, and makes its delivery delivered, due for the next attempt, parked,
-    /// or held if the submission has been held in the meantime. A failure that is recorded after the lease
-    /// was taken over leaves the delivery unchanged; a success completes it. Returns whether the submission
-    /// is not held and no channel needs its text any more.
+    /// or held if the submission has been held in the meantime. If the lease was taken over, a failure
+    /// changes only the lists of reached and missing recipients; a success completes the delivery. Returns
+    /// whether the submission is not held and no channel needs its text any more.
     pub fn record(
         &self,
         lease: &Lease,
@@ -329,7 +329,7 @@ const REQUEUED: &str = "
                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
 /// See [`Transaction::record`]. An outcome that is reported after the lease was taken over is stored with its
-/// attempt, and changes the delivery's state only if the attempt succeeded.
+/// attempt. It changes the delivery's state only if the attempt succeeded.
 pub(super) fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,
@@ -400,7 +400,7 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
 /// younger than this, because a delivery that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// The attempts of a queued delivery take about three days, and a tenth longer at most.
+/// Longer than the attempts of a queued delivery take together: about three days, and a tenth longer at most.
 const LONGEST_SERIES: Duration = Duration::from_hours(96);
 
 /// The duration in milliseconds, capped at `i64::MAX`.

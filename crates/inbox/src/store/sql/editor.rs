@@ -147,10 +147,10 @@ impl Editor {
     }
 
     /// Holds a submission and its waiting and parked deliveries, and removes its lesson, such as that of an
-    /// earlier release. If a flood or a missing confirmation already holds it, only replaces that cause by
-    /// the operator's reason; the next release then asks for a missing confirmation again. Returns false if
-    /// the submission does not exist or is not processed yet, is held for any other reason, or has been
-    /// delivered by every channel.
+    /// earlier release. If a flood already holds it, only replaces that cause by the operator's reason. If a
+    /// missing confirmation holds it, replaces that cause and removes the lesson; the next release asks for
+    /// the confirmation again. Returns false if the submission does not exist or is not processed yet, is
+    /// held for any other reason, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.hold_for(id, because, false, now)
     }
@@ -214,9 +214,10 @@ impl Editor {
         })
     }
 
-    /// Releases a submission to `channels`, ahead of waiting ones, and stores the lesson that it is honest if
-    /// screening had held it. If a confirmation must be asked for first, asks for it instead, and the
-    /// submission stays held. Returns whether it exists and was held.
+    /// Releases a held submission to `channels`; its deliveries go before others that wait. If a confirmation
+    /// must be asked for first, queues the mail that asks, and the submission stays held. In both cases,
+    /// stores the lesson that the submission is honest if screening had held it, and returns true. Returns
+    /// false if it does not exist or is not held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Release).about(id);
         let teacher = self.teacher(now);

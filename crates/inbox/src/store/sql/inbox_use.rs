@@ -12,12 +12,13 @@ const SAMPLE: i64 = 20;
 /// Statistics that show whether operators read submissions in the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readership {
-    /// The number of open submissions received before the given time that no operator has opened.
+    /// The number of unread submissions that are not done, held or spam, and were received before the time
+    /// passed to [`InboxReader::readership`].
     pub unread: usize,
-    /// When an operator last opened a submission for the first time, used the web interface or changed
-    /// something. `None` if that never happened.
+    /// When an operator last read a new submission, used the web interface or changed something. `None` if
+    /// that never happened.
     pub last_use: Option<Timestamp>,
-    /// Whether operators have opened at least half of the latest submissions from before `last_use`. If not,
+    /// Whether operators have read at least half of the latest submissions from before `last_use`. If not,
     /// they read them elsewhere, such as in their mail.
     pub is_read_here: bool,
 }

@@ -46,8 +46,9 @@ impl Editor {
         })
     }
 
-    /// Undoes [`Editor::set_spam`] of a submission that had no mark: removes the mark and its lesson. Teaches
-    /// nothing in its place, because undoing a mistake is no decision.
+    /// Undoes [`Editor::set_spam`] of a submission that had no mark: removes the mark and its lesson. If the
+    /// submission is done or answered, its weak lesson returns. Teaches nothing else, because undoing a
+    /// mistake is no decision.
     pub fn undo_spam(&mut self, id: Uuid, now: Timestamp) -> Result<Annotated, StoreError> {
         let teacher = self.teacher(now);
         self.annotate(id, OperatorAction::NotSpam, |tx| {

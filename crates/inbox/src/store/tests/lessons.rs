@@ -77,7 +77,7 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
 }
 
 #[test]
-fn undoing_a_mark_removes_its_lesson_and_teaches_nothing() {
+fn undoing_a_mark_removes_its_lesson_and_restores_a_weak_one() {
     let fixture = Fixture::new();
     let reader = fixture.reader();
     let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
