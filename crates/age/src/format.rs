@@ -43,7 +43,7 @@ const TAG_BYTES: usize = 16;
 pub(super) const OVERHEAD_BYTES: usize = 168 + NONCE_BYTES + TAG_BYTES;
 
 /// Encrypts `plain` to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, plus 16 bytes for
-/// each 64 KiB beyond the first.
+/// each further chunk of up to 64 KiB.
 pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
     let mut file_key = FileKey::default();
     rand::fill(file_key.expose_secret_mut())?;

@@ -54,7 +54,7 @@ impl Recipient {
     }
 
     /// Encrypts up to [`MAX_PLAIN_BYTES`]; fails if `plain` is longer. The result is 200 bytes longer than
-    /// `plain`, plus 16 bytes for each 64 KiB beyond the first.
+    /// `plain`, plus 16 bytes for each further chunk of up to 64 KiB.
     pub fn encrypt(&self, plain: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         if plain.len() > MAX_PLAIN_BYTES {
             return Err(EncryptionError::TooLarge);

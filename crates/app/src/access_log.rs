@@ -25,7 +25,7 @@ pub(super) struct ServedRequest<'a> {
 
 /// Counts a request and, with `log.requests`, logs it. The log has no query, address, User-Agent or Referer,
 /// because these could contain anything that a visitor typed. For the same reason, an unknown method is
-/// logged as `other`, and a path without an entry in the site as `-`.
+/// logged as `other`, and a path that is neither in the site nor that of a form as `-`.
 pub(super) fn record(
     app: &AppState,
     snapshot: &Snapshot,
@@ -38,7 +38,8 @@ pub(super) fn record(
         return;
     }
     let path = path::decode(request.path).ok();
-    // Log only paths that exist; a request that was redirected to HTTPS may have an unknown path.
+    // Log only paths that exist. The class does not show that: each redirect to HTTPS has the class
+    // `redirect`.
     let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
         target: ACCESS_LOG_TARGET,

@@ -39,8 +39,8 @@ impl CanaryOptions {
     }
 }
 
-/// The time limits of the parts of a run. They are shorter if runs follow each other quickly, so that a run
-/// normally ends before the next one is due.
+/// The time limits of the parts of a run. They are shorter if runs follow each other quickly. Together they
+/// may exceed a short interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimits {
     /// The time limit for each phase of a request to a form, and for each check of this machine.

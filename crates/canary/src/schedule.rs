@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 /// The longest delay between the start of the server and its first run.
 const FIRST_DELAY: Duration = Duration::from_secs(30);
 
-/// The time until the next run. The first run begins soon after `started_at`, the start of the server, but no
-/// run begins less than `every` after the last one, so that a server that restarts again and again sends no
-/// more. A last run in the future is ignored: the clock was set back.
+/// The time until the next run. The first run begins soon after `started_at`, the start of the server, but a
+/// run begins no earlier than `every` after the last one, and up to a twentieth of `every` later. A server
+/// that restarts again and again thus sends no more. A last run in the future is ignored: the clock was set
+/// back.
 pub(crate) fn time_to_next_run(
     now: Timestamp,
     started_at: Timestamp,

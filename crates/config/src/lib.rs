@@ -3,7 +3,7 @@
 //! Each section is a module that declares its keys where it reads them: name, default, documentation, and the
 //! effect of a change. Environment variables, the check for unknown keys, `frontdesk config`, the starter
 //! file and reloads are all derived from the declarations. `sections` reads them in the order of the
-//! documentation, and combines them to the options of each part.
+//! documentation, and combines them into the options of each part.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

@@ -35,8 +35,10 @@ impl ChannelForms {
     }
 }
 
-/// Reads `when` of the channel whose keys are being read, and which takes these forms. Records faults, also
-/// if no submission can match. If a form's file has faults, the fields and values are not checked.
+/// Reads `when` of the channel whose keys are being read, and which takes these forms. Without it, returns
+/// [`Condition::Otherwise`]. Records an error for a field or value that no form accepts, and leaves out the
+/// field; if there is none, also if no submission can match. If a form's file has faults, checks no fields or
+/// values.
 pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condition {
     let condition = r.get_table(
         deliveries("when"),

@@ -62,8 +62,8 @@ impl VisitorMailer {
     }
 
     /// Sends the mail to the address in a submission, with the date `dated_at`. `token` completes the link
-    /// that confirms the address. Refuses to send if the rule excludes the address, if a mail that asks for a
-    /// confirmation has no token, or if the form has no text.
+    /// that confirms the address. Refuses to send if there is no address, if the rule excludes it, if a mail
+    /// that asks for a confirmation has no token, or if the form has no text.
     pub async fn send(&self, submission: &Submission, dated_at: Timestamp, token: Option<&str>) -> Outcome {
         // The rule may have changed since the mail was queued, so check the address again.
         let Some(email) = submission.email().filter(|email| self.rule.permits(email)) else {

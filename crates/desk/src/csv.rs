@@ -1,7 +1,7 @@
 //! Writes submissions as CSV (RFC 4180, UTF-8) that is safe to open in a spreadsheet.
 //!
-//! A text that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every field
-//! exactly as it was sent.
+//! A text that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every value
+//! as it is stored.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -141,8 +141,9 @@ fn write_record<'a>(
     out.write_all(b"\r\n")
 }
 
-/// Puts `'` before formulas inside of a value. A spreadsheet that splits at `;` or tabs finds no quotation
-/// mark at the beginning of a cell, so that separators and line breaks inside of a value begin new cells.
+/// Puts `'` before formulas inside of a value. If a spreadsheet splits at `;` or tabs, most quotation marks
+/// are not at the start of its cells, so it ignores them: each of these separators and line breaks in a value
+/// then begins a new cell.
 fn guard_cells(value: &str) -> Cow<'_, str> {
     let is_formula = |rest: &str| rest.trim_start_matches(' ').starts_with(FORMULA_SIGNS);
     let starts: Vec<usize> = value

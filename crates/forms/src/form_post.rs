@@ -33,7 +33,8 @@ pub struct PostedForm {
 type Pairs<'a> = Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>;
 
 impl PostedForm {
-    /// Decodes a body, like [`Self::decode_declared`]. Fails if its encoding is unknown.
+    /// Decodes a body, like [`Self::decode_declared`]. Fails if it is valid neither as UTF-8 nor in the
+    /// encoding that `_charset_` names.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
         let posted = Self::decode_declared(form, body, None);
         if posted.is_readable { Ok(posted) } else { Err(Rejection::FormNotUtf8) }
@@ -69,7 +70,7 @@ impl PostedForm {
         let label = named.map_or(charset.unwrap_or_default(), |(_, label)| label);
         // Browsers send UTF-8 in place of UTF-16.
         let declared = Encoding::for_label(label).map(Encoding::output_encoding);
-        // Text in ISO-2022-JP consists of ASCII bytes, so it can always be UTF-8.
+        // Text in ISO-2022-JP consists of ASCII bytes, so it is always valid UTF-8, too.
         let utf_8 = if declared == Some(ISO_2022_JP) { None } else { Some(UTF_8) };
         for encoding in [utf_8, declared].into_iter().flatten() {
             let posted = Self::decode_as(form, pairs, encoding);

@@ -270,7 +270,10 @@ fn poll_write_response<S: ResponseStream>(
 /// Markdown of pages, a few kilobytes each, and separators.
 const SLICES: usize = 32;
 
-/// Calls the stream's write once with `head`, followed by `body`. Returns the number of bytes, at least 1.
+/// Writes once: `head`, and as much of `body` as the stream takes. Of a joined body, that is at most
+/// [`SLICES`] - 1 parts; of a file, nothing until `head` is sent. Returns the number of bytes, at least 1.
+/// Fails with `WriteZero` if the stream takes none, and with `Unsupported` for a file if the stream has no
+/// socket.
 fn poll_write_once<S: ResponseStream>(
     cx: &mut Context<'_>,
     stream: &mut S,

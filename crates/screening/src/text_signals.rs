@@ -207,7 +207,7 @@ impl TextScan {
         scan
     }
 
-    /// The features that the code computes from the text instead of finding phrases.
+    /// The features that follow from the shape of the text, not from phrases of the lexicon.
     fn shapes(&self, text: &TokenizedText<'_>, site_words: &SiteWords, profile: &SiteProfile) -> Vec<Shape> {
         let entry = text.entry;
         let domains: Vec<&str> =

@@ -58,7 +58,7 @@ impl ConfirmPage {
         matches!(self, ConfirmPage::Ask | ConfirmPage::Failed)
     }
 
-    /// The page in English without a theme, for sites that have no theme.
+    /// The page in English, for sites without a theme.
     pub const fn plain_html(self) -> &'static str {
         match self {
             ConfirmPage::Ask => plain_page!(

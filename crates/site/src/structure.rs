@@ -415,8 +415,9 @@ fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Ve
         .for_each(|name| names.add_secondary(name));
 }
 
-/// Removes the operator's `pages/404.md` and its translations from the documents and returns them. Generates
-/// the 404 pages of other languages.
+/// Returns the 404 page of each language, in the order of `languages`: `pages/404.md` or its translation,
+/// which is removed from `documents`. A language without one, also the default language, gets a generated
+/// page.
 fn take_not_found_pages(documents: &mut Vec<Document>, languages: &[Language]) -> Vec<Document> {
     let mut take = |(index, language): (usize, &Language)| {
         let path = format!("{}/404/", language.prefix);

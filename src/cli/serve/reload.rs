@@ -198,8 +198,8 @@ impl Reloader {
     }
 
     /// Reloads the site and its configuration. Logs the result, records it in the metrics, notifies the
-    /// service manager, and shows it in open pages of authors. Returns whether site and configuration were
-    /// replaced.
+    /// service manager, and with `--watch` shows it in the pages that authors have open. A panic counts as a
+    /// failed reload, and also empties the cache. Returns whether site and configuration were replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.service.notify_reloading();

@@ -66,8 +66,8 @@ const PROGRAMS: [&str; 10] =
     [".cjs", ".css", ".js", ".js.map", ".jsx", ".map", ".mjs", ".scss", ".ts", ".tsx"];
 
 /// Determines from the content of the file `name` whether it is private; `None` if no mark is found. The
-/// extension decides which marks count: documents and programs may show keys, dumps or configurations as
-/// examples.
+/// extension decides which marks count: documents may show keys, dumps and configurations as examples, and
+/// programs may contain configurations and the keys that `contains_quoted_key` and `is_key_record` find.
 pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
     const DATABASE: &[u8] = b"SQLite format 3\0";
     const JOURNAL: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
