@@ -1,6 +1,5 @@
 //! Converts the tree of a page to Markdown blocks.
 
-use super::block::{Block, Item, List};
 use super::code;
 use super::document;
 use super::documentation_markup;
@@ -8,6 +7,7 @@ use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
 use super::inline_reader::{Kind, Parts};
 use super::main_content::leads_around;
+use super::markdown_block::{Block, Item, List};
 use super::math::{self, Formula};
 use super::media;
 use super::omission_rule::Rule;

@@ -1,9 +1,9 @@
 //! Shapes the blocks of a page as one document: a single first-level heading, no rules at the ends, and no
 //! blocks of links that repeat across the pages of a site.
 
-use super::block::Block;
 use super::inline::Inline;
 use super::inline_reader::{Kind, Parts, description};
+use super::markdown_block::Block;
 use super::writer::write_markdown;
 use std::collections::HashSet;
 

@@ -18,7 +18,6 @@
 mod answer_symbols;
 mod article;
 mod autolink;
-mod block;
 mod block_conversion;
 mod clean;
 mod code;
@@ -32,6 +31,7 @@ mod inline;
 mod inline_code;
 mod inline_reader;
 mod main_content;
+mod markdown_block;
 mod math;
 mod mathml;
 mod measure;

@@ -1,8 +1,8 @@
 //! Reads the TeX of formulas from the markup of KaTeX, MathJax and MathML.
 
-use super::block::Block;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, collapse};
 use super::inline::Inline;
+use super::markdown_block::Block;
 use super::mathml::mathml_to_tex;
 
 /// A formula in the page.

@@ -1,9 +1,9 @@
 //! Accounts for the text of a page: which elements the Markdown leaves out and by which rule, and whether all
 //! other text of the main region is in it.
 
-use super::block::Block;
 use super::dom::{Dom, NodeId, clip, collapse, count_letters};
 use super::inline_reader::{Kind, Parts};
+use super::markdown_block::Block;
 use super::omission_rule::Rule;
 use memchr::memmem;
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! Reads HTML tables: spans, alignment and header rows. Recognizes tables that only lay out the page.
 
-use super::block::{Alignment, MarkdownTable};
 use super::dom::{Dom, NodeId, Tag};
+use super::markdown_block::{Alignment, MarkdownTable};
 use super::omission_rule::Rule;
 
 /// Maximum number of columns that one `colspan` fills. A `rowspan` other than 0 fills up to 20 times as many

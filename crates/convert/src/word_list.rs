@@ -1,7 +1,7 @@
 //! Converts the lists of documents that Microsoft Word saved: paragraphs with a marker and a level.
 
-use super::block::{Block, Item, List};
 use super::dom::{NodeId, Tag};
+use super::markdown_block::{Block, Item, List};
 use super::omission_rule::Rule;
 use super::phrasing::Converter;
 use std::iter::Peekable;

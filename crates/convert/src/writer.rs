@@ -1,7 +1,7 @@
 //! Writes blocks as GitHub Flavored Markdown.
 
-use super::block::{Alignment, Block, List, MarkdownTable};
 use super::inline_reader::find_unescaped;
+use super::markdown_block::{Alignment, Block, List, MarkdownTable};
 
 /// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply
 /// the output.
@@ -306,7 +306,7 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Item;
+    use super::super::markdown_block::Item;
     use super::*;
 
     fn paragraph(text: &str) -> Block {
