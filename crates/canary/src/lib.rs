@@ -9,7 +9,7 @@ mod address;
 mod answer;
 mod certificate;
 mod certificate_check;
-mod clock;
+mod clock_check;
 mod form_comparison;
 mod local_checks;
 mod mailbox;

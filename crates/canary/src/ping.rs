@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::Method;
 use jiff::Timestamp;
 
-use crate::clock::ClockReading;
+use crate::clock_check::ClockReading;
 use crate::report::{Outcome, Step, StepResult};
 use frontdesk_deliver::webhook::answer::stated_time;
 use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url};

@@ -15,12 +15,12 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::answer::{self, Context, Judgment};
-use crate::clock::ClockReading;
+use crate::clock_check::ClockReading;
 use crate::options::{CanaryOptions, TimeLimits};
 use crate::page_check::{self, PageCheck};
 use crate::report::{Outcome, Report, Step, StepResult};
 use crate::site_forms::SiteForms;
-use crate::{address, certificate_check, clock, local_checks, mailbox, ping};
+use crate::{address, certificate_check, clock_check, local_checks, mailbox, ping};
 use frontdesk_deliver::canary::{CanaryLink, ChannelReport, ReceiverTime, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
@@ -188,8 +188,8 @@ impl Run<'_> {
     /// Adds the step of the clock. If no step has failed, first requests `canary.ping_url`, whose response
     /// also has a time to compare, and adds that step after the clock's.
     async fn check_clock_and_ping(&self, steps: &mut Vec<StepResult>, mut readings: Vec<ClockReading>) {
-        let is_synchronized = clock::is_synchronized();
-        let first = clock::judge(&readings, is_synchronized);
+        let is_synchronized = clock_check::is_synchronized();
+        let first = clock_check::judge(&readings, is_synchronized);
         let is_good = is_ok(steps) && first.outcome != Outcome::Failed;
         let mut pinged = None;
         if let (Some(url), true) = (&self.options.ping_url, is_good) {
@@ -197,7 +197,7 @@ impl Run<'_> {
             readings.extend(reading);
             pinged = Some(step);
         }
-        steps.push(clock::judge(&readings, is_synchronized));
+        steps.push(clock_check::judge(&readings, is_synchronized));
         steps.extend(pinged);
     }
 
