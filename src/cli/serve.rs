@@ -43,7 +43,7 @@ use frontdesk_http::{PrivateName, Server};
 use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::Store;
 use frontdesk_process::allocator;
-use frontdesk_process::disk::DiskMonitor;
+use frontdesk_process::disk_space::DiskMonitor;
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::{ConversionCache, Encodings, Site};
 

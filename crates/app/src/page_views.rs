@@ -24,7 +24,7 @@ use super::parse_cache::ParseCache;
 use frontdesk_inbox::store::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts,
 };
-use frontdesk_process::disk::DiskMonitor;
+use frontdesk_process::disk_space::DiskMonitor;
 
 pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 

@@ -34,7 +34,7 @@ use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::store::StoreError;
 use frontdesk_limits::{Admission, QuotaStatuses, Source};
-use frontdesk_process::disk::SMALL_BODY_BYTES;
+use frontdesk_process::disk_space::SMALL_BODY_BYTES;
 use frontdesk_screening::{Evidence, Origin, Rate, RequestFacts};
 
 /// How long counts of refused requests stay in memory before they are stored.

@@ -22,7 +22,7 @@ use frontdesk_inbox::store::{Store, StoreError};
 use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_limits::refusals::RefusalCounter;
 use frontdesk_limits::{self as limits, ByteLimiter, ByteOptions};
-use frontdesk_process::disk::DiskMonitor;
+use frontdesk_process::disk_space::DiskMonitor;
 use frontdesk_site::Site;
 
 #[derive(Clone)]

@@ -62,7 +62,7 @@ use frontdesk_app::agent;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::store::DatabaseUrl;
-use frontdesk_process::disk::Space;
+use frontdesk_process::disk_space::Space;
 use frontdesk_site::fault::Fault;
 use frontdesk_site::{self as pages};
 

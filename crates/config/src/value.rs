@@ -12,7 +12,7 @@ use frontdesk_forms::email::{Mailbox, with_ascii_domain};
 use frontdesk_http::{Address, Network, default_memory_limit};
 use frontdesk_inbox::store::{DatabaseUrl, Server};
 use frontdesk_limits::rate_limiter;
-use frontdesk_process::disk::MinFree;
+use frontdesk_process::disk_space::MinFree;
 
 /// A value from a TOML file, or text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,7 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{CanaryStatus, ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::{MailLimit, VisitorMail, is_visitor_channel};
-use frontdesk_process::disk::{MinFree, Shortage};
+use frontdesk_process::disk_space::{MinFree, Shortage};
 
 /// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -378,7 +378,7 @@ mod tests {
     use uuid::Uuid;
 
     use frontdesk_inbox::submission::delivery::Obstacle;
-    use frontdesk_process::disk::Space;
+    use frontdesk_process::disk_space::Space;
 
     #[test]
     fn the_canary_is_mentioned_only_if_it_failed_or_is_overdue() {

@@ -25,7 +25,7 @@ use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
-use frontdesk_process::disk::MinFree;
+use frontdesk_process::disk_space::MinFree;
 use frontdesk_process::panics::{self, Part};
 
 /// Time between two runs of maintenance, unless a digest is due earlier.

@@ -5,7 +5,7 @@
 
 pub mod allocator;
 pub mod cache_folder;
-pub mod disk;
+pub mod disk_space;
 pub mod maps;
 pub mod memo;
 pub mod output_file;

@@ -15,7 +15,7 @@ use frontdesk_config::Config;
 use frontdesk_desk::User;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 use frontdesk_inbox::submission::delivery::Route;
-use frontdesk_process::disk::MinFree;
+use frontdesk_process::disk_space::MinFree;
 use frontdesk_screening::Lexicon;
 
 /// Width of tables, in columns, if standard output is not a terminal or its width is unknown.

@@ -356,7 +356,7 @@ mod tests {
             url: &url,
             user: "ada".to_owned(),
             inbox: None,
-            min_free: frontdesk_process::disk::MinFree::Off,
+            min_free: frontdesk_process::disk_space::MinFree::Off,
             channels: &[],
             lexicon: frontdesk_screening::Lexicon::built_in(),
             users: &[],

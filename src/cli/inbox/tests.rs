@@ -405,7 +405,7 @@ impl Inbox {
             user: "ada".to_owned(),
             inbox: None,
             now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),
-            min_free: frontdesk_process::disk::MinFree::Off,
+            min_free: frontdesk_process::disk_space::MinFree::Off,
             channels: &self.channels,
             lexicon: frontdesk_screening::Lexicon::built_in(),
             users: &self.users,

@@ -16,7 +16,7 @@ use frontdesk_config::Config;
 use frontdesk_deliver::{TransportOptions, maintenance};
 use frontdesk_http::tls::{CertificateFiles, CertificateSource};
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Readership};
-use frontdesk_process::disk::{Inodes, MinFree, Shortage};
+use frontdesk_process::disk_space::{Inodes, MinFree, Shortage};
 use frontdesk_site::{Site, SiteEntry};
 
 /// Number of days after which unread submissions are a problem if no operator uses the inbox.

@@ -29,7 +29,7 @@ use frontdesk_desk::{DeskOptions, ViewCounting};
 use frontdesk_limits::ByteLimiter;
 use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_process::allocator;
-use frontdesk_process::disk::MinFree;
+use frontdesk_process::disk_space::MinFree;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::{ConversionCache, Encodings, Site};

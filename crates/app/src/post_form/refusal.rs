@@ -8,7 +8,7 @@ use crate::response::{HttpResponse, error};
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_forms::parse::Rejection;
 use frontdesk_http::{ReadError, RequestId, X_REQUEST_ID};
-use frontdesk_process::disk::SMALL_BODY_BYTES;
+use frontdesk_process::disk_space::SMALL_BODY_BYTES;
 
 /// `Retry-After` in seconds for large submissions while disk space is low. The value is an estimate.
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
