@@ -20,12 +20,13 @@ use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
 use super::reminder::{self, Reminder, ReminderOptions};
 use frontdesk_age::Recipient;
-use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Outage, Store, StoreError};
+use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Store, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_process::disk_space::MinFree;
+use frontdesk_process::failure_log::FailureLog;
 use frontdesk_process::panics::{self, Part};
 
 /// Time between two runs of maintenance, unless a digest is due earlier.
@@ -121,25 +122,25 @@ impl Maintenance {
         let mut flood_at = Some(Instant::now());
         let (mut mail_limit_at, mut mail_limit_from) = (None, Instant::now());
         let mut clock = ClockCheck::default();
-        let (mut outage, mut flood_outage) = (Outage::default(), Outage::default());
+        let (mut failure_log, mut flood_failure_log) = (FailureLog::default(), FailureLog::default());
         loop {
             let now = Timestamp::now();
             let is_time = Instant::now() >= run_at;
             let removes = is_time && clock.runs_evenly(Instant::now(), now);
             match self.run_tasks(now, is_time, removes, &mut log_is_stale).await {
-                Ok(()) if outage.end() => tracing::info!("inbox maintenance succeeds again"),
-                Err(error) if outage.begin() => {
+                Ok(()) if failure_log.record_success() => tracing::info!("inbox maintenance succeeds again"),
+                Err(error) if failure_log.record_failure() => {
                     tracing::warn!(%error, "inbox maintenance failed; will retry within 15 minutes");
                 }
                 _ => {}
             }
             if flood_at.is_some_and(|at| Instant::now() >= at) {
                 let sent =
-                    contain("flood notification", self.send_flood_notification(now, &mut flood_outage));
+                    contain("flood notification", self.send_flood_notification(now, &mut flood_failure_log));
                 let retry = match sent.await {
                     Ok(retry) => retry,
                     Err(error) => {
-                        if flood_outage.begin() {
+                        if flood_failure_log.record_failure() {
                             tracing::warn!(%error, "could not read or record in the inbox whether forms are being flooded; the notification may be late or repeated; will retry every minute");
                         }
                         Some(NOTIFICATION_RETRY)
@@ -427,11 +428,11 @@ impl Maintenance {
     async fn send_flood_notification(
         &self,
         now: Timestamp,
-        outage: &mut Outage,
+        failure_log: &mut FailureLog,
     ) -> Result<Option<Duration>, StoreError> {
         let floods = self.query_inbox(InboxReader::floods).await?;
         if floods.is_empty() {
-            outage.end();
+            failure_log.record_success();
             return Ok(None);
         }
         // Ignore a time in the future: the clock has been set back since then.
@@ -444,7 +445,7 @@ impl Maintenance {
         }
         let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
         let held: usize = floods.iter().map(|flood| flood.held).sum();
-        if !outage.is_ongoing() {
+        if !failure_log.is_failing() {
             tracing::warn!(
                 forms = forms.join(", "),
                 held,
@@ -462,10 +463,10 @@ impl Maintenance {
         }
         if channel.is_some() || self.channels.is_empty() {
             self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
-            outage.end();
+            failure_log.record_success();
             return Ok(Some(FLOOD_INTERVAL));
         }
-        if outage.begin() {
+        if failure_log.record_failure() {
             tracing::warn!(
                 forms = forms.join(", "),
                 "no channel accepted the notification that forms are being flooded; will retry every minute"

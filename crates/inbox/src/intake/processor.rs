@@ -19,9 +19,10 @@ use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
 use super::lessons::LessonReader;
 use super::opinions;
-use crate::store::{Outage, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_opinion::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptions};
+use frontdesk_process::failure_log::FailureLog;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_process::priority::lower_priority;
 use frontdesk_screening::Repeats;
@@ -110,7 +111,7 @@ impl Processor {
             counts: counts.clone(),
             announced_at: None,
             limits_logged_at: [None; MailLimit::ALL.len()],
-            outage: Outage::default(),
+            failure_log: FailureLog::default(),
             lessons: LessonReader::default(),
             opinions: OpinionQueue::new(record, counts.opinions.clone()),
             // Mails that an earlier process has delayed may still be waiting.
@@ -150,7 +151,7 @@ struct ProcessorThread {
     announced_at: Option<Instant>,
     /// For each limit on mails to visitors: when its exhaustion was last logged.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
-    outage: Outage,
+    failure_log: FailureLog,
     lessons: LessonReader,
     opinions: OpinionQueue,
     /// The time until which mails that ask for a confirmation may be waiting for rspamd.
@@ -181,11 +182,13 @@ impl ProcessorThread {
             });
             match done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string()))) {
                 _ if is_last => return,
-                Ok(()) if self.outage.end() => tracing::info!("the intake is being processed again"),
+                Ok(()) if self.failure_log.record_success() => {
+                    tracing::info!("the intake is being processed again");
+                }
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
                 Err(error) => {
-                    if self.outage.begin() {
+                    if self.failure_log.record_failure() {
                         tracing::warn!(%error, "could not process the intake, so accepted submissions are neither screened nor delivered; will retry every second");
                     }
                     thread::sleep(RETRY_DELAY);
