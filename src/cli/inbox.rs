@@ -7,6 +7,7 @@ pub(super) mod change;
 mod console;
 mod count_table;
 mod list;
+mod log;
 mod login;
 pub(super) mod page_views;
 pub(super) mod removal;
@@ -371,7 +372,7 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
             annotate::follow_up(id, day.map_err(anyhow::Error::msg)?, console)
         }
         InboxCommand::Replied { ids, undo } => annotate::set_replied(ids, !undo, console),
-        InboxCommand::Log { json, limit, folder: _ } => annotate::print_log(*json, *limit, console),
+        InboxCommand::Log { json, limit, folder: _ } => log::print(*json, *limit, console),
         InboxCommand::Open { .. } => unreachable!("`run` handles it, because it needs the configuration"),
         InboxCommand::Sessions { revoke, all, folder: _ } => {
             login::sessions(revoke.as_deref(), *all, console)
