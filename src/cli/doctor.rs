@@ -219,7 +219,7 @@ fn check_rspamd(config: &Config, report: &mut DoctorReport<impl Write>) -> anyho
     let Some(rspamd) = &config.intake.rspamd else { return Ok(()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (began, server) = (Instant::now(), rspamd.url.authority());
-    let answer = match runtime.block_on(frontdesk_opinion::ping(rspamd)) {
+    let answer = match runtime.block_on(frontdesk_rspamd::ping(rspamd)) {
         Ok(()) => {
             Ok(format!("rspamd at {server} answers in {:.1} ms", began.elapsed().as_secs_f64() * 1000.0))
         }

@@ -7,7 +7,7 @@ use super::lexicon_files;
 use super::named_file;
 use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
-use frontdesk_opinion::{Password, RspamdOptions};
+use frontdesk_rspamd::{Password, RspamdOptions};
 use frontdesk_screening::verdict::Signal;
 use frontdesk_screening::{Domains, ScreeningOptions};
 

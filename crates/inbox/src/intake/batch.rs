@@ -22,8 +22,8 @@ use crate::submission::first_email;
 use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
 use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
-use frontdesk_opinion::OpinionRequest;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_rspamd::OpinionRequest;
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Learned, Repeats};
 

@@ -9,7 +9,7 @@ use super::IntakeOptions;
 use crate::store::{HoldCause, NewSubmission, OpinionEffect, Store, StoreError};
 use crate::submission::first_email;
 use frontdesk_forms::FieldValue;
-use frontdesk_opinion::{Content, Opinion, OpinionRequest, Record, RspamdOptions};
+use frontdesk_rspamd::{Content, Opinion, OpinionRequest, Record, RspamdOptions};
 
 /// Collects the submissions of a batch for which rspamd is to be queried.
 pub(super) struct Opinions<'a> {

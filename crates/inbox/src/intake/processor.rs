@@ -21,10 +21,10 @@ use super::lessons::LessonReader;
 use super::opinions;
 use crate::store::{Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
-use frontdesk_opinion::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptions};
 use frontdesk_process::failure_log::FailureLog;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_process::priority::lower_priority;
+use frontdesk_rspamd::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptions};
 use frontdesk_screening::Repeats;
 
 /// The maximum number of rows in one transaction.

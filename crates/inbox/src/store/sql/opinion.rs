@@ -1,6 +1,6 @@
 //! Stores an opinion from outside on a submission, and lets the deliveries that waited for it be sent.
 
-use frontdesk_opinion::{Opinion, OpinionRequest};
+use frontdesk_rspamd::{Opinion, OpinionRequest};
 use serde_json::json;
 use uuid::Uuid;
 

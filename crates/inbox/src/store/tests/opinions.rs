@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::*;
 use crate::submission::delivery::SUSPICIOUS_RANK;
 use crate::submission::visitor_mail::{ConfirmationRule, HourlyLimits, VisitorMail, VisitorRule};
-use frontdesk_opinion::{Content, Opinion, OpinionRequest, RspamdOptions};
+use frontdesk_rspamd::{Content, Opinion, OpinionRequest, RspamdOptions};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 const DETAIL: &str = "rspamd: 9 of 15 points, RULE";
