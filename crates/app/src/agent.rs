@@ -109,8 +109,8 @@ impl Agents {
     }
 
     /// Verifies one signature and records it as used. Returns the host (and port) of the directory that has
-    /// its key. If no directory has it, returns the error of the last one that may have it. An
-    /// invalid or used signature is an error at once, without asking further directories.
+    /// its key. If no directory has it, returns the error of the last one that may have it. An invalid or
+    /// used signature is an error at once, without asking further directories.
     async fn verify_claim(
         &self,
         claim: &Claim,

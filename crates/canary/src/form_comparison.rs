@@ -9,7 +9,7 @@ use frontdesk_forms::Form;
 use frontdesk_forms::parse::HONEYPOT;
 use frontdesk_forms::text::{cut, visible};
 
-/// Maximum length of a quoted address or title.
+/// Maximum length of a quoted address, title or name.
 const MAX_QUOTED_CHARS: usize = 120;
 
 /// The ways in which this site sends forms.
@@ -120,9 +120,10 @@ fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
     ))
 }
 
-/// Judges the address and the method. A difference that the page on this server has as well is a decision
-/// of its author, and only fails if no script sends the form. A missing address is no fault if a script
-/// sends the form, and a warning if an unknown script of the page may send it.
+/// Judges the address and the method. A difference that the page on this server has as well is a decision of
+/// its author, and only fails if no script sends the form. A missing address is a failure if this server's
+/// page has one. If not, it is no fault if a known script of either page sends the form, a warning if another
+/// script of this server's page may send it, and otherwise a failure.
 fn judge_address(
     own: OwnForm<'_>,
     shown: &ShownForm,
@@ -174,7 +175,7 @@ fn judge_address(
 }
 
 /// Judges the names of the controls. Fails if a required field is missing. Warns of controls that only this
-/// server's page has, and else of required controls that the definition of the form lacks.
+/// server's page has, otherwise of required controls that the definition of the form lacks.
 fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)> {
     let form = own.form;
     let required = form.fields.iter().filter(|field| field.required).map(|field| field.name);
@@ -230,8 +231,9 @@ pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, St
     }
 }
 
-/// Looks for a form that no run has seen before: one with all required fields of `form` and no other fields,
-/// but without an attribute and an address. Only a warning, because a script of another service may send it.
+/// Looks for a form that no run has seen before: one with all required fields of `form`, no fields that
+/// `form` lacks, and neither an attribute nor an address. Only a warning, because a script of another service
+/// may send it.
 pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let is_unmarked = |shown: &&ShownForm| {
         shown.attribute.is_none()

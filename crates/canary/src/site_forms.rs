@@ -49,8 +49,8 @@ pub(crate) struct SiteForms {
     pub senders: FormSenders,
     /// Faults in the pages of this server itself.
     pub faults: Vec<StepResult>,
-    /// The subjects of pages with a form, for the next run: those that show it now, and those that have lost
-    /// it.
+    /// The subjects of pages with a form, for the next run: those that show it now, and those that fail
+    /// because they have lost it.
     pub known: Vec<String>,
 }
 

@@ -8,9 +8,9 @@ use memchr::memmem;
 /// The byte that switches between the character sets of ISO-2022-JP.
 const ESCAPE: u8 = 0x1b;
 
-/// The text of an HTML file, and its media type. A file that is not UTF-8, or declares ISO-2022-JP, has the
-/// encoding that it declares, or else Windows-1252. Its media type has no `charset`, so that browsers choose
-/// the same encoding. Invalid bytes become U+FFFD.
+/// The text of an HTML file, and its media type. A file that is not UTF-8, or that declares ISO-2022-JP and
+/// has escape sequences, has the encoding that it declares, or else Windows-1252. Its media type has no
+/// `charset`, so that browsers choose the same encoding. Invalid bytes become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     // The declaration of a UTF-8 file matters only if its escape sequences may be those of ISO-2022-JP.
     let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);

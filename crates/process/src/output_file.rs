@@ -51,7 +51,7 @@ struct PartialFile {
 }
 
 impl PartialFile {
-    /// Creates the file, or empties one that an interrupted export has left. Fails if another export writes
+    /// Creates the file, or empties one that an interrupted process has left. Fails if another process writes
     /// it.
     fn create(target: &Path) -> io::Result<PartialFile> {
         let mut path = target.as_os_str().to_owned();

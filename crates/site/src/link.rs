@@ -47,15 +47,16 @@ pub struct LinkTarget {
     pub path: Box<str>,
     /// The anchor, without `#`.
     pub fragment: Option<Box<str>>,
-    /// The link as the author wrote it, for error messages. `None` if its decoded path equals `path`.
+    /// The link as the author wrote it, for error messages. `None` if its decoded path equals `path`, and for
+    /// a link without a path, such as `#anchor`.
     pub written: Option<Box<str>>,
 }
 
 impl LinkCatalog {
     /// Resolves a link relative to the source file (`../posts/x.md`, an image in the same folder) or, if
     /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola. Links
-    /// with a scheme or a host have no target and, apart from a missing scheme, stay unchanged. Does not
-    /// check that the target exists.
+    /// with a scheme or a host have no target and stay unchanged, except that `//host` gets the site's scheme
+    /// in `absolute`. Does not check that the target exists.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
@@ -85,11 +86,12 @@ impl LinkCatalog {
     }
 
     /// The decoded path to which a link's decoded path leads: that of the source file or asset that it names,
-    /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`.
+    /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`, and an unknown
+    /// `@/x/_index.md` to the folder `/x/`.
     fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to
-            // `index.md`.
+            // `index.md`. A page in a folder, such as `blog/x.md`, may be the post `posts/x.md`.
             let whole = [
                 format!("pages/{file}"),
                 format!("posts/{file}"),

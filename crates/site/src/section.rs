@@ -145,8 +145,8 @@ impl Node {
         self.children[at].insert(page);
     }
 
-    /// Sorts the descendants: by weight, then by title. The pages of a group follow its first one, and pages
-    /// without a group follow the first of these.
+    /// Sorts the descendants: by weight, then by title. Then moves the other pages of each group behind its
+    /// first page, and the other pages without a group behind the first page without one.
     fn sort(&mut self) {
         self.children.sort_by_cached_key(|child| {
             (child.weight.unwrap_or(i64::MAX), child.title.to_lowercase(), child.path.clone())

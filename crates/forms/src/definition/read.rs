@@ -506,8 +506,8 @@ impl<'a> Reader<'a> {
         intern(written)
     }
 
-    /// The text of a key without white space at both ends. `None` if the key is missing or, after recording a
-    /// fault, if its value is not text, is too long, or has control characters.
+    /// The text of a key, without the white space at its ends. `None` if the key is missing or, after
+    /// recording a fault, if its value is not text, is too long, or has control characters.
     pub(super) fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
         let value = table.get(key)?;
         let message = match value.get_ref() {
@@ -573,7 +573,7 @@ pub(super) fn span(table: &Table<'_>, key: &str) -> Range<usize> {
 }
 
 /// Whether a text can be an option: one line of at most 200 characters with a visible one, and without white
-/// space at both ends, so that lists, mails and HTML show it unchanged.
+/// space at either end, so that lists, mails and HTML show it unchanged.
 fn is_option(text: &str) -> bool {
     text.chars().count() <= 200
         && !text.contains(char::is_control)

@@ -23,8 +23,8 @@ macro_rules! base {
 /// site may embed.
 const FILE: &str = base!();
 
-/// The policy of a file of scripts. It applies to the worker that the file starts, which may do what pages
-/// may do.
+/// The policy of a file with a script, and the beginning of a page's policy. It applies to a worker that runs
+/// the file, because a worker may do what pages may do.
 const SCRIPT: &str = concat!(base!(), " https: blob: 'wasm-unsafe-eval'");
 
 /// The policy of a file that is not HTML.

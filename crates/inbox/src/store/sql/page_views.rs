@@ -14,7 +14,7 @@ use super::transaction::Transaction;
 use super::{Bind, FromRow as _, Row, Value, from_row, values};
 use crate::store::error::StoreError;
 
-/// The maximum number of rows per day, one per page, representation and client. Beyond that, all new pages
+/// The maximum number of rows per day, one per page, representation and client. Beyond that, new combinations
 /// share one row per representation and client, whose path is empty.
 pub const MAX_VIEW_ROWS: usize = 20_000;
 /// The maximum number of referring hosts per day. Beyond that, all new hosts share one row.
@@ -77,9 +77,9 @@ const REFERRER: CountTable = CountTable {
 };
 
 impl Transaction<'_> {
-    /// Adds views to the counts of a day. Pages with a path longer than `MAX_PATH`, and new ones beyond
-    /// `MAX_VIEW_ROWS` rows, are counted under the empty path. `rows` is the number of the day's rows, or
-    /// `None` to count them. Returns their number afterwards, for the next call.
+    /// Adds views to the counts of a day. Pages with a path longer than `MAX_PATH`, and new combinations
+    /// beyond `MAX_VIEW_ROWS` rows, are counted under the empty path. `rows` is the number of the day's rows,
+    /// or `None` to count them. Returns their number afterwards, for the next call.
     pub(crate) fn record_page_views(
         &self,
         views: &[ViewCount],

@@ -14,9 +14,9 @@ pub const UNDO_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 const MAX_CHANGES: usize = 20;
 
 impl Editor {
-    /// Stores what undoes a change of the editor's user, as JSON, and returns its id. It must contain nothing
-    /// that a visitor wrote, because erasing does not remove it. Also removes expired changes, and the user's
-    /// oldest beyond `MAX_CHANGES`.
+    /// Stores what undoes a change of the editor's user, as JSON, and returns its id. The JSON must contain
+    /// nothing that a visitor wrote, because erasing a person does not remove it. Also removes expired
+    /// changes, and the user's oldest beyond `MAX_CHANGES`.
     pub fn remember_undo(&mut self, change: &str, now: Timestamp) -> Result<Uuid, StoreError> {
         let (id, user) = (Uuid::now_v7(), self.user().to_owned());
         self.commit_and_notify(|tx| {
@@ -44,8 +44,9 @@ impl Editor {
 }
 
 impl InboxReader {
-    /// The submissions among `ids` that were held, released, delivered, assigned, or marked as done or spam
-    /// after the change with the id `undo`, so that undoing that change would undo the later one.
+    /// The submissions among `ids` that were held, released, delivered or assigned, or got or lost the mark
+    /// of done or spam, after the change with the id `undo`, so that undoing that change would undo the later
+    /// one.
     pub fn changed_since(&self, undo: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
         let later = "SELECT DISTINCT submission FROM operator_log WHERE id > ?1 AND submission IS NOT NULL
              AND action IN ('hold', 'release', 'deliver', 'assign', 'done', 'reopen', 'spam', 'not-spam')";
