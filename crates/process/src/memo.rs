@@ -42,8 +42,8 @@ impl<I, O> Default for MemoMap<I, O> {
 
 impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
     /// The results for all items, in their order, counted as pages by [`progress`]. A known result is reused
-    /// if its inputs are equal; the others are computed in parallel. `inputs` and `compute` also receive the
-    /// last result for the key of the item, with its inputs.
+    /// if its inputs are equal; the others are computed in parallel. `inputs` also receives the last result
+    /// for the key of the item, with its inputs; `compute` receives it without them.
     ///
     /// Keeps the results. An error removes the last result for its key. If items have the same key, keeps the
     /// last one's result.

@@ -39,7 +39,8 @@ pub enum LinkState {
     /// The address is confirmed, now or earlier.
     Confirmed,
     Expired,
-    /// The server did not issue the link, or the entry was removed.
+    /// The server did not issue the link, the entry was removed, or the operator held it while its
+    /// confirmation was open.
     Unknown,
 }
 
