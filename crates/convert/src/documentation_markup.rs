@@ -216,14 +216,21 @@ const PERMALINKS: &[&str] = &[
     "anchor", "headerlink", "header-anchor", "hash-link", "permalink", "heading-anchor", "anchorjs-link", "heading-link",
 ];
 
-/// The beginnings of the texts of permalinks, in lower case.
+/// The texts of permalinks, in lower case. A description of the target may follow.
 #[rustfmt::skip]
 const PERMALINK_LABELS: [&str; 7] = [
     "link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link",
 ];
 
+/// Words that say no more about the target of a permalink.
+#[rustfmt::skip]
+const PERMALINK_WORDS: [&str; 11] = [
+    "to", "for", "of", "the", "link", "anchor", "section", "heading", "header", "title", "clipboard",
+];
+
 /// Whether an element is a permalink: a link to a heading or another place from that place, whose text is
-/// empty, a symbol or a phrase such as "Link to this section". Links in code are none.
+/// empty, a symbol or a phrase such as "Link to this section". Links in code are none, nor are links with the
+/// whole text of a heading or a term.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
@@ -233,23 +240,56 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let is_symbol =
         text.chars().all(|c| PERMALINK_SYMBOLS.contains(&c) || matches!(c, '\u{e000}'..='\u{f8ff}'));
     let is_named = dom.has_class_in(link, PERMALINKS);
-    let says_so = PERMALINK_LABELS.iter().any(|start| text.starts_with(start));
+    let says_so = || is_permalink_label(&text, &text_beside(dom, link));
     match text.as_str() {
         "" => {
             let is_inline = |image| dom.attribute(image, "src").is_some_and(|src| src.starts_with("data:"));
             is_named && dom.find(link, Tag::Img).is_none_or(is_inline)
         }
-        _ if is_named => is_symbol || says_so && href.starts_with('#'),
+        _ if is_named => is_symbol || href.starts_with('#') && says_so(),
         // Without a class for permalinks, a link may be about the symbol, so its place decides; `↩` needs no
         // place.
         _ if is_symbol => {
             let is_title = |id| dom.tag(id) == Tag::Dt || dom.is_heading(id);
+            let title = dom.ancestors(link).take(4).any(is_title);
             text.contains('↩')
-                || dom.ancestors(link).take(4).any(is_title)
-                || leads_to_own_place(dom, link, href)
+                || title && !text_beside(dom, link).is_empty()
+                || !title && leads_to_own_place(dom, link, href)
         }
-        _ => says_so && leads_to_own_place(dom, link, href),
+        _ => leads_to_own_place(dom, link, href) && says_so(),
     }
+}
+
+/// Whether the text of a link is a label of a permalink, alone or before "this", words such as "section", or
+/// the letters of the text `beside` the link. Never without these, because the text is then content.
+fn is_permalink_label(text: &str, beside: &str) -> bool {
+    let beside: String = beside.chars().filter(|c| c.is_alphanumeric()).collect();
+    let describes = |rest: &str| {
+        let words = rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let mut words = words.skip_while(|word| PERMALINK_WORDS.contains(word)).peekable();
+        words.peek() == Some(&"this") || beside.contains(&words.collect::<String>())
+    };
+    let rests = PERMALINK_LABELS.iter().filter_map(|label| text.strip_prefix(label));
+    let mut rests = rests.filter(|rest| !rest.starts_with(char::is_alphanumeric));
+    !beside.is_empty() && rests.any(describes)
+}
+
+/// The text beside a link in the block around it, or around a `<div>` with only the link, in lower case and
+/// without white space. Reads at most 100 nodes of each block, and counts an image as the letter `i`.
+fn text_beside(dom: &Dom, link: NodeId) -> String {
+    let blocks = dom.ancestors(link).skip(1).take(6).filter(|&id| dom.tag(id).is_block());
+    for block in blocks {
+        let mut beside = String::new();
+        for id in dom.walk(block, |id| id == link).take(100) {
+            let text = if dom.tag(id) == Tag::Img { "i" } else { dom.text(id).unwrap_or_default() };
+            let lower = clip(text, MAX_LABEL).to_lowercase();
+            beside.extend(lower.split_whitespace());
+        }
+        if !beside.is_empty() || dom.tag(block) != Tag::Div {
+            return beside;
+        }
+    }
+    String::new()
 }
 
 /// Whether the target of a link is one of the nearest elements around it, or the element before it.
@@ -398,5 +438,33 @@ mod tests {
         );
         let term = "<dl><dt>f()<a class=headerlink href=#f>¶</a><dd>x</dl>";
         assert_eq!(markdown(term), "f()\n\nx\n");
+    }
+
+    #[test]
+    fn a_link_with_the_whole_title_is_no_permalink() {
+        for (html, expected) in [
+            ("<h2 id=anchors><a class=header href=#anchors>Anchors</a></h2>", "## Anchors\n"),
+            ("<h2 id=a><a class=header-anchor href=#a><span>Anchor text</span></a></h2>", "## Anchor text\n"),
+            ("<h2 id=a><a href=#a>Permalink</a> <a class=hash-link href=#a>#</a></h2>", "## Permalink\n"),
+            (
+                "<h2 id=a><a href=#a>Link to a page</a><a class=anchor href=#a>Anchor</a></h2>",
+                "## Link to a page\n",
+            ),
+            ("<dl><dt id=i>∞ <a href=#i>¶</a><dd>Infinity</dl>", "∞\n\nInfinity\n"),
+            ("<dl><dt id=hash><a href=#hash>#</a><dd>Comment</dl>", "[#](#hash)\n\nComment\n"),
+            ("<p>See <a class=anchor href=#a>Anchor text</a>.", "See [Anchor text](#a).\n"),
+            ("<ul><li><a class=anchor href=#b>Anchor bolts</a></ul>", "- [Anchor bolts](#b)\n"),
+            ("<p id=p1><a href=#p1>Anchor chains</a> hold.", "[Anchor chains](#p1) hold.\n"),
+            ("<h2 id=a>Oak <a class=anchor href=#a>Anchor link to “Oak”</a></h2>", "## Oak\n"),
+            ("<h2 id=a>Oak<a href=#a>Direct link to this heading</a></h2>", "## Oak\n"),
+            ("<div><h2 id=a>Oak</h2></div><div><a class=anchor href=#a>Permalink</a></div>", "## Oak\n"),
+            (
+                "<section><div><h2 id=a>Oak</h2><a class=b href=#a><i>Section titled “Oak”</i></a></div><p>x</section>",
+                "## Oak\n\nx\n",
+            ),
+            ("<h2><img src=i alt=Oak><a href=#a>#</a></h2>", "## ![Oak](i)\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
     }
 }

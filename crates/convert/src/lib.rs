@@ -459,6 +459,7 @@ mod tests {
             ("<pre><span class=line>", "<br>", ""),
             ("<pre><span class=line>", "<i>x</i><br>", ""),
             ("<h2>", "<a href=#x>y</a>", ""),
+            ("<h2 id=x>", "<a href=#x>anchor</a>", ""),
             ("<h2 id=x>", "<i>x</i>", ""),
             ("<picture>", "<img>", ""),
             ("<picture>", "<source><img>", ""),
