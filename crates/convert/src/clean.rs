@@ -300,8 +300,16 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
         let next = dom.next_element(id).filter(|next| !marked.contains(next));
         // Siblings with the same classes appear at the same widths, so neither is a copy for other widths.
         let is_other = |o: &NodeId| dom.attribute(*o, "class") != dom.attribute(id, "class");
+        let has_width = |id| dom.classes(id).any(names_width);
+        let is_enough = dom.has_class_in(id, FOR_SCREEN_READERS)
+            || dom.has_class_in(id, HIDDEN) && !has_width(id)
+            || !is_item(dom, id) && !is_value(dom, id);
         let mut beside = dom.previous_element(id).into_iter().chain(next).filter(is_other);
-        beside.any(|other| comparable_content(dom, other) == content)
+        beside.any(|other| {
+            (is_enough || has_width(other))
+                && comparable_content(dom, other) == content
+                && !links_differ(dom, id, other)
+        })
     };
     let repeated: Vec<_> = copies.into_iter().filter(is_repeated).collect();
     for (id, _) in repeated {
@@ -309,14 +317,47 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// The letters and digits of the texts and of the addresses of images in a node.
-fn comparable_content(dom: &Dom, id: NodeId) -> String {
-    let texts = dom.subtree(id).filter_map(|d| match dom.tag(d) {
-        Tag::Img => dom.attribute(d, "src"),
-        _ => dom.text(d),
-    });
-    texts.flat_map(str::chars).filter(|c| c.is_alphanumeric()).collect()
+/// Whether an element is an item of a list or a cell: others may have the same text.
+fn is_item(dom: &Dom, id: NodeId) -> bool {
+    let role = dom.attribute(id, "role");
+    dom.tag(id) == Tag::Li || matches!(role, Some("cell" | "gridcell" | "listitem" | "row"))
 }
+
+/// Whether an element has at most two words and no image, as values have that may be equal by chance.
+fn is_value(dom: &Dom, id: NodeId) -> bool {
+    let is_image = |d| dom.tag(d) == Tag::Img;
+    !dom.subtree(id).any(is_image) && dom.text_content(id).split_whitespace().nth(2).is_none()
+}
+
+/// The letters and digits of the texts and of the addresses of images in a node. Of an address, the
+/// parameters for the size of the image are left out.
+fn comparable_content(dom: &Dom, id: NodeId) -> String {
+    let is_size = |part: &&str| part.split_once('=').is_some_and(|(name, _)| IMAGE_SIZES.contains(&name));
+    let mut content = String::new();
+    for node in dom.subtree(id) {
+        let text = match dom.tag(node) {
+            Tag::Img => dom.attribute(node, "src"),
+            _ => dom.text(node),
+        };
+        for part in text.unwrap_or_default().split(['?', '&']).filter(|part| !is_size(part)) {
+            content.extend(part.chars().filter(|c| c.is_alphanumeric()));
+        }
+    }
+    content
+}
+
+/// Whether two nodes have links, and their links lead to different pages.
+fn links_differ(dom: &Dom, id: NodeId, other: NodeId) -> bool {
+    let links = |root| {
+        let addresses = dom.subtree(root).filter(|&d| dom.tag(d) == Tag::A);
+        let addresses = addresses.filter_map(|link| dom.attribute(link, "href")?.split(['#', '?']).next());
+        addresses.filter(|address| !address.is_empty())
+    };
+    links(id).next().is_some() && links(other).next().is_some() && !links(id).eq(links(other))
+}
+
+/// Parameters of addresses for the size and quality of an image.
+const IMAGE_SIZES: [&str; 8] = ["scale-down-to", "width", "height", "w", "h", "dpr", "q", "quality"];
 
 /// Why an element may be a copy of a sibling.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -339,23 +380,50 @@ fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     dom.classes(id).filter_map(copy_mark_of_class).max()
 }
 
-/// The mark that any part of a class name gives; [`CopyMark::Slide`] takes precedence. `overflow-hidden` and
-/// the like give no mark for widths.
+/// The mark that a class gives: `clone` or `duplicate` in any part of it, or a name for what is shown or
+/// hidden at some widths of the screen.
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
-    let marks = (0..class.len()).filter_map(|at| {
-        let rest = &class.as_bytes()[at..];
-        let is = |name: &str| rest.starts_with(name.as_bytes());
-        match rest[0] {
-            b'c' if is("clone") => Some(CopyMark::Slide),
-            b'd' if is("duplicate") => Some(CopyMark::Slide),
-            b'd' if is("d-none") => Some(CopyMark::Width),
-            b'h' if is("hidden") || is("hide") => Some(CopyMark::Width),
-            b'v' if is("visible-") => Some(CopyMark::Width),
-            b'-' if is("-only") => Some(CopyMark::Width),
-            _ => None,
-        }
-    });
-    marks.max().filter(|&mark| mark == CopyMark::Slide || !class.starts_with("overflow"))
+    if class.contains("clone") || class.contains("duplicate") {
+        return Some(CopyMark::Slide);
+    }
+    let is_mark = || {
+        HIDDEN.contains(&class)
+            || FOR_SCREEN_READERS.contains(&class)
+            || names_width(class) && has_word(class, &VISIBILITY)
+    };
+    is_mark().then_some(CopyMark::Width)
+}
+
+/// Classes that hide an element, unless another one shows it at some widths.
+const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
+
+/// Words of class names that show or hide an element.
+const VISIBILITY: [&str; 7] = ["hidden", "hide", "none", "only", "show", "visible", "invisible"];
+
+/// Words of class names for widths of the screen, as in `md:hidden` and `hideOnMobile`, print and scripts.
+#[rustfmt::skip]
+const WIDTHS: [&str; 16] = [
+    "xs", "sm", "md", "lg", "xl", "xxl", "2xl", "small", "medium", "large", "mobile", "phone", "tablet", "desktop",
+    "print", "js",
+];
+
+/// Whether a class stands for a width. Framer uses names such as `hidden-72rtr7`.
+fn names_width(class: &str) -> bool {
+    class.starts_with("hidden-") || has_word(class, &WIDTHS)
+}
+
+/// Whether one of `words` is a word of a class name, which signs and capitals divide.
+fn has_word(class: &str, words: &[&str]) -> bool {
+    let mut parts = class.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    parts.any(|part| {
+        let mut starts = (1..part.len()).filter(|&at| part.as_bytes()[at].is_ascii_uppercase());
+        let mut start = 0;
+        let mut is_word = |end| {
+            let word = &part[std::mem::replace(&mut start, end)..end];
+            words.iter().any(|other| word.eq_ignore_ascii_case(other))
+        };
+        starts.any(&mut is_word) || is_word(part.len())
+    })
 }
 
 /// Whether the element is a formula's MathML, or has it as a child. Pages hide the MathML if they show the
@@ -517,8 +585,29 @@ mod tests {
             ("<div><p class=hidden-x>a</p><p class=hidden-y>b</p></div>", "ab"),
             ("<p>a</p><p>a</p>", "aa"),
             (
-                "<p class='hidden md:block'>a</p><p class='hidden md:block'>a</p><p class=read-only>a</p>",
+                "<p class='hidden md:block'>a</p><p class='hidden md:block'>a</p><p class=md:hidden>a</p>",
                 "aa",
+            ),
+            ("<p class='title hideOnMobile'>a b c</p><p class=title>a b c</p>", "a b c"),
+            ("<p class=sr-only>a</p><p>a</p>", "a"),
+            ("<div class=no-js-hidden>a b c</div><div>a b c</div>", "a b c"),
+            (
+                "<div class=hidden-xs><img src=i?width=9>a b</div><div class=visible-xs><img src=i>a b</div>",
+                "a b",
+            ),
+            ("<b>a</b><b class='tip hide'>a</b>", "a"),
+            (
+                "<p class='v hidden-1a hidden-2b'>a</p><p class='v hidden-3c'>a</p><p class='v hidden-2b'>a</p>",
+                "a",
+            ),
+            // Equal values of columns, items and cards.
+            ("<p class='hidden md:block'>9 m</p><p class=cell>9 m</p>", "9 m9 m"),
+            ("<ol><li class=read-only>a<li>a<li class=hide-sm>a b c</li><li>a b c</ol>", "aaa b ca b c"),
+            ("<p class=members-only>a b c</p><p>a b c</p>", "a b ca b c"),
+            ("<div class='card hide-border'>a b c</div><div class=card>a b c</div>", "a b ca b c"),
+            (
+                "<p class=hide-sm><a href=/a>a</a> b c</p><p class=show-sm><a href=/b>a</a> b c</p>",
+                "a b ca b c",
             ),
             ("<h3>b</h3><p class=desktop-only>a</p><h3>c</h3><p class=mobile-only>a</p>", "baca"),
             ("<table><tr><td class=hide-s>a<td>a</table><p class=overflow-hidden>b</p><p>b</p>", "aabb"),
@@ -536,6 +625,8 @@ mod tests {
             dom("<noscript><img src=a></noscript><img data-src=a><noscript><img src=b></noscript>"),
             2
         );
+        assert_eq!(dom("<p class=hide-sm><img src='i?u=a&w=9'></p><p><img src='i?u=b&w=9'></p>"), 2);
+        assert_eq!(dom("<p class=hide-sm><img src='i?u=a&w=9'></p><p><img src='i?u=a&w=5'></p>"), 1);
         assert_eq!(dom("<div class=clone><img src=a></div><div><img src=a></div><div><img src=b></div>"), 2);
     }
 
