@@ -1,6 +1,7 @@
 //! Recognizes admonitions, tab panels, permalinks and copy buttons in the markup of documentation generators.
 
 use super::dom::{Dom, NodeId, Tag, clip};
+use super::spacing::shown_text;
 use std::collections::{HashMap, HashSet};
 
 /// Common names of classes for text that only screen readers read.
@@ -179,7 +180,7 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
         };
         let named = |tab: NodeId| name.is_some() && dom.attribute(tab, "id") == name || opens(tab);
         let Some(&tab) = tabs.iter().find(|&&tab| named(tab)).or_else(|| tabs.get(before)) else { continue };
-        let text = texts.entry(tab).or_insert_with(|| clip(&dom.collapsed_text(tab), MAX_LABEL).to_owned());
+        let text = texts.entry(tab).or_insert_with(|| clip(&shown_text(dom, tab), MAX_LABEL).to_owned());
         if !text.is_empty() {
             found.labels.insert(id, text.clone());
             found.tabs.insert(tab);
@@ -407,6 +408,8 @@ mod tests {
         let html = "<div><ul role=tablist><li role=tab>npm</li><li role=tab>pnpm</li></ul>\
             <div><div role=tabpanel><p>a</div><div role=tabpanel hidden><p>b</div></div></div>";
         assert_eq!(markdown(html), "**npm**\n\na\n\n**pnpm**\n\nb\n");
+        let html = html.replace("pnpm<", "<b class=n>Oak</b><span class=l>9 m</span><br>old<");
+        assert_eq!(markdown(&html), "**npm**\n\na\n\n**Oak 9 m old**\n\nb\n");
     }
 
     #[test]

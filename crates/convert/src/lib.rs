@@ -11,7 +11,8 @@
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
-//!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`.
+//!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`. `spacing`
+//!    decides where the layout of a page separates words.
 //! 6. `omitted_text` compares the text of the blocks with that of the region.
 //! 7. `document` gives the blocks one title, and `writer` writes them.
 
@@ -43,6 +44,7 @@ mod panels;
 mod parse;
 mod phrasing;
 mod select;
+mod spacing;
 mod table;
 mod templates;
 mod visible_text;
@@ -465,6 +467,8 @@ mod tests {
             ("<picture>", "<source><img>", ""),
             ("<div>", "<span class=lang>x</span>", ""),
             ("<div>", "<span class=x>y</span>", ""),
+            ("<div class=flex>", "<b>y</b>z<input>", ""),
+            ("<p>", "<span class=badge>y</span><code>Y</code>", ""),
             ("<table>", "<tr><td>x<td>y", ""),
             ("<ul><li>x", "<li hidden>y", ""),
             ("<h3>", "<i>x</i>", "</h3><div hidden>y</div>"),

@@ -9,6 +9,7 @@ use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
 use super::omission_rule::Rule;
 use super::panels::Panels;
+use super::spacing::shown_text;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -52,7 +53,7 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
         find_lone_article(dom, body).unwrap_or(body)
     });
     let first = dom.descendants(root).find(|&id| dom.is_heading(id) && !dom.is_blank(id));
-    let own = first.map(|id| dom.collapsed_text(id)).filter(|_| root != body);
+    let own = first.map(|id| shown_text(dom, id)).filter(|_| root != body);
     let is_site = |heading: &str| own.as_deref().is_some_and(|own| titles.joins(own, heading));
     move_heading_into(dom, body, root, |heading| titles.is_site_name(heading) || is_site(heading));
     root
@@ -348,7 +349,7 @@ pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId, is_lo
         return;
     }
     let before = dom.descendants(body).take_while(|&id| id != root);
-    let heading = before.filter(|&id| dom.tag(id) == Tag::H1 && !is_logo(&dom.collapsed_text(id))).last();
+    let heading = before.filter(|&id| dom.tag(id) == Tag::H1 && !is_logo(&shown_text(dom, id))).last();
     let heading = heading.filter(|&h| !dom.ancestors(root).any(|a| a == h));
     if let (Some(heading), Some(first)) = (heading, dom.node(root).first) {
         dom.insert_before(first, heading);

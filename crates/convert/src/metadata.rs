@@ -2,6 +2,7 @@
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
+use super::spacing::shown_text;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -113,14 +114,14 @@ impl Titles {
         dom.tag(id) == Tag::H1
             && dom.find(id, Tag::A).is_some()
             && dom.children(id).all(is_link)
-            && self.is_site_name(&dom.collapsed_text(id))
+            && self.is_site_name(&shown_text(dom, id))
     }
 
     /// Whether a heading below `root`, other than the logo, is the title that the page declares.
     pub(super) fn has_title_heading(&self, dom: &Dom, root: NodeId) -> bool {
         let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);
         let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
-        let headings: Vec<String> = headings.map(|id| clip_value(&dom.collapsed_text(id))).collect();
+        let headings: Vec<String> = headings.map(|id| clip_value(&shown_text(dom, id))).collect();
         let titles = self.declared.iter().map(|title| self.remove_site_name(title, &headings));
         titles.filter(|title| !self.is_site_name(title)).any(|title| headings.contains(&title))
     }
@@ -131,7 +132,7 @@ impl Titles {
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
         let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
-            let text = clip_value(&dom.collapsed_text(id));
+            let text = clip_value(&shown_text(dom, id));
             (!text.is_empty()).then(|| (dom.tag(id), text))
         });
         let mut headings: Vec<String> = Vec::new();
@@ -298,7 +299,7 @@ impl Head {
                     if head.logos.len() < MAX_LOGOS
                         && is_home_link(dom, id, base, head.canonical.as_deref()) =>
                 {
-                    head.logos.push(clip_value(&dom.collapsed_text(id)));
+                    head.logos.push(clip_value(&shown_text(dom, id)));
                 }
                 Tag::Meta => {
                     let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();

@@ -10,6 +10,7 @@ use super::main_content::leads_around;
 use super::math;
 use super::media;
 use super::omission_rule::Rule;
+use super::spacing::{is_laid_out_as_block, needs_space_before};
 use std::cell::Cell;
 use url::Url;
 
@@ -132,6 +133,9 @@ impl<'a> Converter<'a> {
     pub(super) fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         if let Some(text) = dom.text(id) {
+            if needs_space_before(dom, id) {
+                out.add_space();
+            }
             return if self.mode.has_math {
                 math::add_text_with_formulas(text, out);
             } else {
@@ -149,8 +153,18 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::Formula);
             return formula.write(out);
         }
-        if !self.write_symbol(id, out) {
-            self.write_element(id, out);
+        if self.write_symbol(id, out) {
+            return;
+        }
+        let is_block = is_laid_out_as_block(dom, id);
+        if is_block {
+            out.add_block_boundary();
+        } else if needs_space_before(dom, id) {
+            out.add_space();
+        }
+        self.write_element(id, out);
+        if is_block {
+            out.add_block_boundary();
         }
     }
 
@@ -201,9 +215,6 @@ impl<'a> Converter<'a> {
             }
             Tag::Code | Tag::Samp | Tag::Tt => self.write_code_span(id, out),
             tag if let Some(emphasis) = Emphasis::of(tag) => {
-                if needs_space_before(dom, id) {
-                    out.add_space();
-                }
                 self.write_emphasis(id, emphasis, out);
             }
             tag if let Some(name) = html_tag(tag) => {
@@ -250,17 +261,12 @@ impl<'a> Converter<'a> {
                     out.add_markdown(&line);
                 }
             }
-            tag if tag.is_block() || tag == Tag::Span && dom.is_styled_as_block(id) => {
+            tag if tag.is_block() => {
                 out.add_block_boundary();
                 self.write_inline_children(id, out);
                 out.add_block_boundary();
             }
-            _ => {
-                if needs_space_before(dom, id) {
-                    out.add_space();
-                }
-                self.write_inline_children(id, out);
-            }
+            _ => self.write_inline_children(id, out),
         }
     }
 
@@ -344,9 +350,6 @@ impl<'a> Converter<'a> {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
         let is_in_heading = || dom.ancestors(id).take(8).any(|a| dom.is_heading(a));
-        if needs_space_before(dom, id) {
-            out.add_space();
-        }
         let destination = self.address(id, "href").or_else(empty);
         let Some(destination) = destination.filter(|to| !to.starts_with('#') || !is_in_heading()) else {
             return self.write_inline_children(id, out);
@@ -532,75 +535,4 @@ pub(super) fn is_without_text(tag: Tag) -> bool {
 
 pub(super) fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
     dom.attribute(id, name)?.trim().parse().ok()
-}
-
-/// Whether the page's layout separates the element from the one before it, although the HTML has no white
-/// space between them. Parts of a price, a signature or a word are not separate.
-fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
-    let is_cell = |id: NodeId| {
-        let role = dom.attribute(id, "role");
-        matches!(role, Some("cell" | "gridcell" | "columnheader" | "rowheader" | "listitem"))
-    };
-    let is_item = |id: NodeId| {
-        use Tag::{A, B, Em, Label, Small, Span, Strong, Time};
-        matches!(dom.tag(id), A | B | Em | Label | Small | Span | Strong | Time)
-            && dom.has_attribute(id, "class")
-    };
-    let is_link = |id: NodeId| dom.tag(id) == Tag::A && dom.has_attribute(id, "href");
-    let is_layout = |p| {
-        use Tag::{A, Article, Button, Div, Figcaption, Footer, Header, Label, Li, Section};
-        matches!(dom.tag(p), Article | Button | Div | Figcaption | Footer | Header | Label | Li | Section)
-            || dom.tag(p) == A && dom.has_attribute(p, "class")
-    };
-    dom.node(id).previous.is_some_and(|before| {
-        is_cell(id) && is_cell(before)
-            || (is_item(id) && is_item(before) || is_link(id) && is_link(before))
-                && dom.parent(id).is_some_and(is_layout)
-                && !is_one_word(dom, before, id)
-                && !is_in_address(dom, before, id)
-    })
-}
-
-/// Whether two adjacent elements in a link together show a part of its address, as in posts of Mastodon.
-fn is_in_address(dom: &Dom, before: NodeId, id: NodeId) -> bool {
-    let href = dom.parent(id).filter(|&p| dom.tag(p) == Tag::A).and_then(|p| dom.attribute(p, "href"));
-    href.is_some_and(|href| href.contains(&(dom.collapsed_text(before) + &dom.collapsed_text(id))))
-}
-
-/// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
-/// they meet. A single letter that is not a capital continues the letter before it.
-fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
-    let edge = |id: NodeId, is_start: bool| {
-        let inner = |&id: &NodeId| if is_start { dom.node(id).first } else { dom.node(id).last };
-        let text = dom.text(std::iter::successors(Some(id), inner).last()?)?;
-        if is_start { text.chars().next() } else { text.chars().next_back() }
-    };
-    let (Some(end), Some(start)) = (edge(before, false), edge(id, true)) else { return false };
-    let is_fraction = || {
-        let text = dom.collapsed_text(id);
-        text.chars().nth(1).is_none_or(|c| c.is_ascii_digit())
-    };
-    let is_single = |id: NodeId| {
-        let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
-        only.and_then(|only| dom.text(only)).is_some_and(|text| text.chars().count() == 1)
-    };
-    let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
-    let is_opened = || dom.nodes_before(id).take(5).any(|other| edge(other, true) == Some('<'));
-    match (end, start) {
-        ('(' | '[' | '<', _)
-        | (_, ')' | ']' | ',' | ';' | ':' | '!' | '?' | '%' | '°')
-        | ('$' | '€' | '£' | '¥', '0'..='9') => true,
-        ('0'..='9', '.') => is_fraction(),
-        ('.' | '@' | '#', _) if is_single(before) => true,
-        (_, '(' | '[' | '<' | '.') | ('0'..='9', '+') => is_single(id),
-        (_, '>') => is_opened(),
-        _ => {
-            end.is_alphabetic()
-                && start.is_alphabetic()
-                && !start.is_uppercase()
-                && is_letter(before)
-                && is_letter(id)
-                && dom.attribute(before, "class") == dom.attribute(id, "class")
-        }
-    }
 }

@@ -1,0 +1,354 @@
+//! Decides where the layout of a page separates inline content that has no white space between it in the HTML.
+
+use super::dom::{Dom, NodeId, Tag, collapse};
+
+/// The displays of boxes whose children are laid out one by one.
+const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
+
+/// Whether a style or a utility class of Tailwind or Bootstrap makes an inline element a block, at any width
+/// of the screen. An element that floats is none, because a drop cap continues the word after it.
+pub(super) fn is_laid_out_as_block(dom: &Dom, id: NodeId) -> bool {
+    let is_block = |display: &str| matches!(display, "block" | "flex" | "grid");
+    let is_floating = || dom.style(id, "float").is_some() || dom.classes(id).any(|c| c.starts_with("float-"));
+    displays(dom, id).any(is_block) && !is_floating()
+}
+
+/// Whether an element lays out its children one by one, each text between elements being one of them.
+fn is_container(dom: &Dom, id: NodeId) -> bool {
+    displays(dom, id).any(|display| CONTAINERS.contains(&display))
+}
+
+/// The displays that the style and the classes of an element name, such as `flex` for `md:flex` and `d-flex`.
+fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
+    let classes = dom.classes(id).map(|class| {
+        let class = class.rsplit(':').next().unwrap_or_default();
+        class.strip_prefix("d-").unwrap_or(class)
+    });
+    dom.style(id, "display").into_iter().chain(classes)
+}
+
+/// Whether the page's layout separates a node from the one before it, although the HTML has no white space
+/// between them. Parts of a price, a signature or a word are not separate.
+pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
+    let Some(before) = before_without_fields(dom, id) else { return false };
+    let Some(parent) = dom.parent(id) else { return false };
+    let is_space = |c: Option<char>| c.is_some_and(char::is_whitespace);
+    if is_space(edge(dom, before, false)) || is_space(edge(dom, id, true)) {
+        return false;
+    }
+    if dom.text(id).is_some() {
+        // A single letter may be the initial of the text.
+        let is_initial = || dom.text_content(before).trim().chars().nth(1).is_none();
+        return dom.element(before).is_some()
+            && is_container(dom, parent)
+            && joins_words(dom, before, id)
+            && !is_initial();
+    }
+    if dom.text(before).is_some() {
+        return is_container(dom, parent) && !is_one_word(dom, before, id);
+    }
+    if is_cell(dom, id) && is_cell(dom, before) {
+        return true;
+    }
+    let is_link = |id| dom.tag(id) == Tag::A && dom.has_attribute(id, "href");
+    let has_class = |id| dom.has_attribute(id, "class");
+    let are_items = is_item(dom, id) && is_item(dom, before);
+    let are_parts = are_items && has_class(id) && has_class(before) || is_link(id) && is_link(before);
+    if (dom.tag(before), dom.tag(id)) == (Tag::Code, Tag::Code) {
+        return are_separate_codes(dom, parent, before, id);
+    }
+    let are_labels = dom.tag(id) == Tag::Label && dom.tag(before) == Tag::Label;
+    let are_words = || {
+        are_parts && holds_items(dom, parent)
+            || is_custom(dom, before) && is_custom(dom, id)
+            || are_items && (are_named_apart(dom, before, id) || has_unlike_ends(dom, parent, before, id))
+    };
+    let is_separate = is_container(dom, parent)
+        || are_labels
+        || are_parts && is_layout(dom, parent)
+        || joins_words(dom, before, id) && are_words();
+    is_separate && !is_one_word(dom, before, id) && !is_in_address(dom, before, id)
+}
+
+/// Whether two adjacent code spans are separate: they have different classes, or words meet in them, of which
+/// the second one begins with a capital if they are in prose.
+fn are_separate_codes(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
+    let classes = [before, id].map(|id| dom.attribute(id, "class"));
+    let is_upper = || edge(dom, id, true).is_some_and(char::is_uppercase);
+    let is_prose = || !is_container(dom, parent) && !is_layout(dom, parent) && !holds_items(dom, parent);
+    classes[0] != classes[1] && classes.iter().all(Option::is_some)
+        || joins_words(dom, before, id) && (is_upper() || !is_prose())
+}
+
+/// The text or element before another one and before the form fields between them, which are not written.
+/// `None` if the node is neither a text nor an element.
+fn before_without_fields(dom: &Dom, id: NodeId) -> Option<NodeId> {
+    let is_field = |node| matches!(dom.tag(node), Tag::Input | Tag::Select | Tag::Textarea);
+    let is_content = |node| dom.text(node).is_some() || dom.element(node).is_some();
+    dom.nodes_before(id).take(4).find(|&node| is_content(node) && !is_field(node)).filter(|_| is_content(id))
+}
+
+/// Whether a role or a class names an element as a row or a cell of a table, or as an item of a list.
+fn is_cell(dom: &Dom, id: NodeId) -> bool {
+    const CLASSES: [&str; 5] = ["td", "th", "tr", "cell", "row"];
+    let role = dom.attribute(id, "role");
+    matches!(role, Some("cell" | "gridcell" | "columnheader" | "rowheader" | "listitem" | "row"))
+        || dom.classes(id).any(|class| class.split(['-', '_']).any(|part| CLASSES.contains(&part)))
+}
+
+/// Whether an element may be a value, a label or a link beside others.
+fn is_item(dom: &Dom, id: NodeId) -> bool {
+    use Tag::{A, B, Em, I, Label, Small, Span, Strong, Time};
+    matches!(dom.tag(id), A | B | Em | I | Label | Small | Span | Strong | Time)
+}
+
+/// Whether an element rarely contains prose, so that adjacent elements in it are separate.
+fn is_layout(dom: &Dom, id: NodeId) -> bool {
+    use Tag::{A, Article, Button, Div, Figcaption, Footer, Header, Label, Li, Section};
+    matches!(dom.tag(id), Article | Button | Div | Figcaption | Footer | Header | Label | Li | Section)
+        || dom.tag(id) == A && dom.has_attribute(id, "class")
+}
+
+/// Whether adjacent words in an element are separate if each has a class of its own: in a cell, an
+/// explanation or another block without prose.
+fn holds_items(dom: &Dom, id: NodeId) -> bool {
+    use Tag::{Address, Aside, Caption, Dd, Fieldset, Form, Legend, Main, Nav, Summary, Td, Th};
+    matches!(
+        dom.tag(id),
+        Address | Aside | Caption | Dd | Fieldset | Form | Legend | Main | Nav | Summary | Td | Th
+    )
+}
+
+/// Whether an element is a web component.
+fn is_custom(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Other && dom.name(id).contains('-')
+}
+
+/// Whether the classes of two adjacent elements say that they are separate, in a paragraph, a heading or
+/// another element with prose: both are marks of one kind, or they have different classes, and one of them is
+/// a mark or has several words.
+fn are_named_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    const MARKS: [&str; 7] = ["label", "badge", "tag", "chip", "pill", "status", "type"];
+    let ends = |class: &str| class.split(['-', '_']).any(|part| MARKS.iter().any(|m| part.ends_with(m)));
+    let is_mark = |id| dom.classes(id).any(ends);
+    let (class, other) = (dom.attribute(id, "class"), dom.attribute(before, "class"));
+    if class.is_none() || other.is_none() {
+        return false;
+    }
+    if class == other {
+        return is_mark(id);
+    }
+    let has_words = |id| short_text(dom, id).contains(' ');
+    let is_start = edge(dom, id, true).is_some_and(|c| c.is_uppercase() || c.is_ascii_digit());
+    is_mark(id) || is_mark(before) || is_start && (has_words(id) || has_words(before))
+}
+
+/// Whether two adjacent elements of different kinds in a layout meet like two words: a number before a word
+/// of at least three letters, or two words of which the second begins with a capital.
+fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
+    let is_text = |node: Option<NodeId>| {
+        node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())
+    };
+    // Text beside them says that the parent is prose.
+    let in_prose = || {
+        is_text(dom.node(before).previous)
+            || is_text(dom.node(id).next)
+            || is_text(dom.node(parent).first)
+            || is_text(dom.node(parent).last)
+    };
+    if !is_layout(dom, parent) && !holds_items(dom, parent) || dom.tag(id) == dom.tag(before) || in_prose() {
+        return false;
+    }
+    let (Some(end), Some(start)) = (edge(dom, before, false), edge(dom, id, true)) else { return false };
+    let letters = |id| short_text(dom, id).chars().take_while(|c| c.is_alphabetic()).count();
+    match (end.is_ascii_digit(), start.is_uppercase()) {
+        (true, is_upper) => is_upper || letters(id) > 2,
+        (false, true) => !end.is_uppercase(),
+        (false, false) => start.is_ascii_digit() && dom.tag(id) == Tag::Time,
+    }
+}
+
+/// The text of the first 20 nodes of an element, with white space collapsed.
+fn short_text(dom: &Dom, id: NodeId) -> String {
+    collapse(&dom.subtree(id).take(20).filter_map(|d| dom.text(d)).collect::<String>())
+}
+
+/// Whether letters or digits meet where two nodes are adjacent. Never for Chinese and Japanese, which have no
+/// spaces between words.
+fn joins_words(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let is_spaceless = |c: char| ('\u{2e80}'..='\u{9fff}').contains(&c);
+    let (Some(end), Some(start)) = (edge(dom, before, false), edge(dom, id, true)) else { return false };
+    end.is_alphanumeric() && start.is_alphanumeric() && !(is_spaceless(end) && is_spaceless(start))
+}
+
+/// The first or last character of a node; `None` if its first or last inner node is not a text.
+fn edge(dom: &Dom, id: NodeId, is_start: bool) -> Option<char> {
+    let inner = |&id: &NodeId| if is_start { dom.node(id).first } else { dom.node(id).last };
+    let text = dom.text(std::iter::successors(Some(id), inner).last()?)?;
+    if is_start { text.chars().next() } else { text.chars().next_back() }
+}
+
+/// The text of a node as the page lays it out, with white space collapsed: words are separate at line breaks,
+/// blocks and where [`needs_space_before`] says so.
+pub(super) fn shown_text(dom: &Dom, id: NodeId) -> String {
+    let mut text = String::new();
+    push_shown_text(dom, id, &mut text);
+    collapse(&text)
+}
+
+fn push_shown_text(dom: &Dom, parent: NodeId, out: &mut String) {
+    for id in dom.children(parent) {
+        let is_block = dom.tag(id) == Tag::Br || dom.tag(id).is_block() || is_laid_out_as_block(dom, id);
+        if is_block || needs_space_before(dom, id) {
+            out.push(' ');
+        }
+        out.push_str(dom.text(id).unwrap_or_default());
+        push_shown_text(dom, id, out);
+        if is_block {
+            out.push(' ');
+        }
+    }
+}
+
+/// Whether two adjacent elements in a link together show a part of its address, as in posts of Mastodon.
+fn is_in_address(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let href = dom.parent(id).filter(|&p| dom.tag(p) == Tag::A).and_then(|p| dom.attribute(p, "href"));
+    href.is_some_and(|href| href.contains(&(dom.collapsed_text(before) + &dom.collapsed_text(id))))
+}
+
+/// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
+/// they meet. A single letter that is not a capital continues the letter before it.
+fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let (Some(end), Some(start)) = (edge(dom, before, false), edge(dom, id, true)) else { return false };
+    let is_fraction = || {
+        let text = dom.collapsed_text(id);
+        text.chars().nth(1).is_none_or(|c| c.is_ascii_digit())
+    };
+    let is_single = |id: NodeId| {
+        let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
+        only.and_then(|only| dom.text(only)).is_some_and(|text| text.chars().count() == 1)
+    };
+    let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
+    let is_opened = || dom.nodes_before(id).take(5).any(|other| edge(dom, other, true) == Some('<'));
+    match (end, start) {
+        ('(' | '[' | '<', _)
+        | (_, ')' | ']' | ',' | ';' | ':' | '!' | '?' | '%' | '°')
+        | ('$' | '€' | '£' | '¥', '0'..='9') => true,
+        ('0'..='9', '.') => is_fraction(),
+        ('.' | '@' | '#', _) if is_single(before) => true,
+        (_, '(' | '[' | '<' | '.') | ('0'..='9', '+') => is_single(id),
+        (_, '>') => is_opened(),
+        _ => {
+            end.is_alphabetic()
+                && start.is_alphabetic()
+                && !start.is_uppercase()
+                && is_letter(before)
+                && is_letter(id)
+                && dom.attribute(before, "class") == dom.attribute(id, "class")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn parts_that_the_layout_separates_get_a_space() {
+        for (html, expected) in [
+            (
+                "<h1><span class='name clip'>Oak</span><span class=text>Boats and more</span></h1>",
+                "# Oak Boats and more",
+            ),
+            (
+                "<h2><span class=block>Cut your</span><span class=block>own oak</span></h2>",
+                "## Cut your own oak",
+            ),
+            ("<p>Name<span class='d-block small'>Use</span>", "Name Use"),
+            (
+                "<p><a class='text-sm md:block' href=/a>Oak</a><b style=display:block>Elm</b>",
+                "[Oak](/a) **Elm**",
+            ),
+            ("<div class='flex justify-between'><span>Width</span><span>2 m</span></div>", "Width 2 m"),
+            (
+                "<ul><li class='grid grid-cols-2'><b>Mon</b><i>9–17</i><li style=display:flex>a<b>b</b></ul>",
+                "- **Mon** *9–17*\n- a **b**",
+            ),
+            ("<p><a class=inline-flex href=/a><span>Oak</span>boats</a>", "[Oak boats](/a)"),
+            ("<div><strong>250</strong><span>boats</span></div>", "**250** boats"),
+            ("<div><time>2 May</time><span>Bergen</span></div>", "2 May Bergen"),
+            ("<div><b>Key</b><i>Value</i></div>", "**Key** *Value*"),
+            (
+                "<table><tr><th>a<tr><td><span class=badge>New</span><span class=badge>Beta</span></table>",
+                "| a |\n| --- |\n| New Beta |",
+            ),
+            ("<dl><dt><span class=name>timeout</span><span class=type>number</span></dl>", "timeout number"),
+            (
+                "<p><a class=a href=/a>Ann</a><time class=b>2 Jan 2026</time><span class=c>5 min read</span>",
+                "[Ann](/a) 2 Jan 2026 5 min read",
+            ),
+            (
+                "<p>f <span class=mlabels><span class=mlabel>inline</span><span class=mlabel>static</span></span>",
+                "f inline static",
+            ),
+            ("<label>Name</label><input><label>Mail</label>", "Name Mail"),
+            ("<div><label><input type=radio>S</label><label><input type=radio>M</label></div>", "S M"),
+            ("<div><code class=m>GET</code><code class=p>/a</code></div>", "`GET` `/a`"),
+            ("<p><code>Ctrl</code><code>C</code>", "`Ctrl` `C`"),
+            ("<div><x-tag>Oak</x-tag><x-tag>Elm</x-tag></div>", "Oak Elm"),
+            (
+                "<p><span class=t_tr><span class=t_td>a</span><span class=t_td>b</span></span><span class=t_tr><span class=t_td>c</span></span>",
+                "a b c",
+            ),
+        ] {
+            assert_eq!(markdown(html), format!("{expected}\n"), "{html}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_word_stay_together() {
+        for (html, expected) in [
+            (
+                "<p><span>H</span><span>ello</span> <b>bold</b>ed, <b>in</b><i>side</i>",
+                "Hello **bold**ed, <strong>in</strong>*side*",
+            ),
+            (
+                "<div><span>H</span><span>ello</span></div><div><b>Bold</b><i>er</i></div>",
+                "Hello\n\n<strong>Bold</strong>*er*",
+            ),
+            (
+                "<p><span class='block float-left'>H</span>ello <span class=cap>O</span><span class=rest>ak</span>",
+                "Hello Oak",
+            ),
+            ("<p><i class=typewriter>O</i><i class=typewriter>ak</i>", "*Oak*"),
+            ("<p class=flex><b>O</b>ak", "**O**ak"),
+            (
+                "<div class=flex><i>O</i><i>a</i></div><h2><span class=c>O</span><span class=c>A</span></h2>",
+                "*O* *a*\n\n## OA",
+            ),
+            ("<p>5<span class=unit>m</span>, <span class=n>5</span><span class=unit>m</span>", "5m, 5m"),
+            (
+                "<div>5<b>m</b>, <b>2</b><i>x</i> <b>3</b><span>rd</span></div>",
+                "5**m**, <strong>2</strong>*x* **3**rd",
+            ),
+            (
+                "<p><span class=el>H</span><span class=n>2</span><span class=el>O</span> H<sub>2</sub>O",
+                "H2O H<sub>2</sub>O",
+            ),
+            ("<div class=flex><span>$</span><span>49</span><span>.99</span></div>", "$49.99"),
+            (
+                "<p><code><span class=k>let</span><span class=v>X</span></code> <code>a</code><code>.b()</code>",
+                "`letX` `a.b()`",
+            ),
+            ("<p class=flex>a (<!-- -->34<!-- -->)<!-- -->.", "a (34)."),
+            ("<div class=flex>27<span>&nbsp;boats</span></div>", "27\u{a0}boats"),
+            ("<td><span class=a>\u{6728}</span><span class=b>\u{6728}</span>", "\u{6728}\u{6728}"),
+            (
+                "<dl><dt><span class=p>os.</span><span class=n>path</span><span class=q>(</span><em class=a>x</em>",
+                "os.path(*x*",
+            ),
+        ] {
+            assert_eq!(markdown(html), format!("{expected}\n"), "{html}");
+        }
+    }
+}
