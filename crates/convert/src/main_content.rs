@@ -61,8 +61,9 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
 
 /// Finds the region that the page marks as its content: with `data-pagefind-body`, else with `<main>` or its
 /// role, else with the class or `itemprop` of a known generator. A generator's mark must occur once; if the
-/// page's only `<article>` contains the marked element, that article is the region. `None` if no region is
-/// marked. Blank regions do not count.
+/// page's only `<article>` contains the marked element, that article is the region, or else the nearest
+/// element around it that is marked as an entry ([`is_entry`]). `None` if no region is marked. Blank regions
+/// do not count.
 ///
 /// Changes the tree: moves several regions into one new element, and removes links beside a generator's
 /// content.
@@ -94,13 +95,24 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
             return Some(match *articles {
                 // Prefer the `<article>`: besides the known element, it contains the date and the tags.
                 [article] if dom.ancestors(*known).any(|a| a == article) => article,
-                _ => *known,
+                _ => {
+                    let mut above = dom.ancestors(*known).take_while(|&a| a != body);
+                    above.find(|&a| is_entry(dom, a)).unwrap_or(*known)
+                }
             });
         }
         ([known], [region]) => remove_links_beside(dom, *region, *known),
         _ => {}
     }
     (!regions.is_empty()).then(|| move_to_one_element(dom, &regions))
+}
+
+/// Whether an element is an entry in a vocabulary: microdata of an article, or a class of microformats. It has
+/// the date, the summary and the author of the content in it.
+fn is_entry(dom: &Dom, id: NodeId) -> bool {
+    let kind = dom.attribute(id, "itemtype").filter(|_| dom.has_attribute(id, "itemscope"));
+    kind.is_some_and(|kind| ["Article", "Posting", "Recipe", "Review"].iter().any(|end| kind.ends_with(end)))
+        || dom.has_class_in(id, &["hentry", "h-entry"])
 }
 
 /// The classes of the elements in which known generators put the content, and nothing else.
@@ -497,6 +509,21 @@ mod tests {
         ] {
             assert_eq!(body(&format!("<main>{html}</main>")), expected, "{html}");
         }
+        for (html, expected) in [
+            (
+                "<div itemscope itemtype=https://schema.org/BlogPosting><p>a<div itemprop=articleBody>b</div><p>c</div>d",
+                "a\n\nb\n\nc\n",
+            ),
+            ("<div class='post hentry'><p>a<div><p class=entry-content>b</div></div><p>c", "a\n\nb\n"),
+            (
+                "<div itemscope itemtype=https://schema.org/Blog><p>a<div class=entry-content>b</div></div>",
+                "b\n",
+            ),
+        ] {
+            assert_eq!(body(html), expected, "{html}");
+        }
+        let page = "<!doctype html><body class=hentry><p>a</p><div class=entry-content>b</div>";
+        assert_eq!(convert(page, &Options::default()).markdown, "b\n");
         let article = "<article><p>a</p><div itemprop=articleBody>b</div><footer><a href=/t>t</a></footer></article><p>no";
         assert_eq!(body(article), "a\n\nb\n\n[t](/t)\n");
         assert_eq!(
