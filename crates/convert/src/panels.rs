@@ -29,6 +29,9 @@ const PANELS: [&str; 10] = [
 /// Parts of the class names of slides and tabs. A page shows only one slide or tab at a time.
 const SLIDES: [&str; 6] = ["carousel", "pane", "slide", "step", "tab", "testimonial"];
 
+/// The ends of the first class names of cards and prices, of which a filter or a switch shows some at a time.
+const CARDS: [&str; 5] = ["card", "grid-item", "plan", "price", "pricing"];
+
 /// Parts of the names of hidden elements that are not panels: states, templates, menus, overlays and copies.
 #[rustfmt::skip]
 const OTHERS: [&str; 30] = [
@@ -160,7 +163,11 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
     };
     // Fields belong to a form, and double braces to a template.
     let is_unfit = |d: NodeId| is_form_part(dom, d) || dom.text(d).is_some_and(|text| text.contains("{{"));
-    (is_rest_of_text(dom, id) || is_answer(dom, id) || is_text_block(dom, id) && is_panel(dom, id))
+    let is_price = || dom.tag(id) == Tag::Span && is_beside_shown(dom, id);
+    (is_rest_of_text(dom, id)
+        || is_answer(dom, id)
+        || is_price()
+        || is_text_block(dom, id) && is_panel(dom, id))
         && !has_other_name(dom, id)
         && !dom.ancestors(id).any(is_enclosed)
         && !dom.subtree(id).any(is_unfit)
@@ -241,15 +248,23 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// Whether an element is an item beside one that is shown, or a slide or tab beside one with its classes.
+/// Whether an element is an item or a row beside one that is shown, a slide or tab beside one with its
+/// classes, or a card or a price beside one with its first class.
 fn is_beside_shown(dom: &Dom, id: NodeId) -> bool {
-    let is_item = dom.tag(id) == Tag::Li;
-    let is_slide = || dom.classes(id).take(8).any(|class| contains_any(class, &SLIDES));
+    let is_item = matches!(dom.tag(id), Tag::Li | Tag::Tr);
+    let is_slide = dom.classes(id).take(8).any(|class| contains_any(class, &SLIDES));
+    let first = dom.classes(id).next();
+    let is_card = first.is_some_and(|class| CARDS.iter().any(|end| class.ends_with(end)));
     let is_shown = |other: NodeId| {
         let is_hidden = dom.has_attribute(other, "hidden") || dom.style(other, "display") == Some("none");
-        dom.tag(other) == dom.tag(id) && !is_hidden && (is_item || is_alike(dom, id, other))
+        dom.tag(other) == dom.tag(id)
+            && !is_hidden
+            && (is_item
+                || is_slide && is_alike(dom, id, other)
+                || is_card && dom.classes(other).next() == first)
     };
-    (is_item || is_slide()) && dom.parent(id).is_some_and(|p| dom.child_elements(p).take(20).any(is_shown))
+    let others = || dom.child_elements(dom.parent(id)?).take(20).find(|&other| is_shown(other));
+    (is_item || is_slide || is_card) && others().is_some()
 }
 
 /// Whether the second element has all classes of the first one.
