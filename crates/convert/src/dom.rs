@@ -2,7 +2,7 @@
 
 use super::omission_rule::Rule;
 use html5ever::tendril::StrTendril;
-use html5ever::{Attribute, QualName};
+use html5ever::{Attribute, LocalName, QualName, ns};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
@@ -141,6 +141,35 @@ impl Dom {
             NodeId(u32::try_from(self.nodes.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX));
         self.note_attributes(id);
         id
+    }
+
+    /// Adds an HTML element without a parent.
+    pub(super) fn push_element(&mut self, name: &str, attributes: &[(&str, &str)]) -> NodeId {
+        let name_of = |name| QualName::new(None, ns!(html), LocalName::from(name));
+        let element = Element { name: name_of(name), attributes: Vec::new() };
+        let id = self.push(Tag::from_name(name), Data::Element(Box::new(element)));
+        for (name, value) in attributes {
+            self.set_attribute(id, name, value);
+        }
+        id
+    }
+
+    /// Sets the value of an element's attribute. Does nothing for other nodes.
+    pub(super) fn set_attribute(&mut self, id: NodeId, name: &str, value: &str) {
+        let Data::Element(element) = &mut self.node_mut(id).data else { return };
+        match element.attributes.iter_mut().find(|attribute| &*attribute.name.local == name) {
+            Some(attribute) => attribute.value = value.into(),
+            None => element.attributes.push(Attribute {
+                name: QualName::new(None, ns!(), LocalName::from(name)),
+                value: value.into(),
+            }),
+        }
+        self.note_attributes(id);
+    }
+
+    /// Adds text without a parent.
+    pub(super) fn push_text(&mut self, text: &str) -> NodeId {
+        self.push(Tag::Text, Data::Text(text.into()))
     }
 
     /// Updates the bits of an element's attributes. Call this after adding attributes, because otherwise

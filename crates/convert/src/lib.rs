@@ -7,7 +7,7 @@
 //!
 //! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
 //!    page.
-//! 2. `templates`, `clean` and `visible_text` reduce the tree to what visitors see.
+//! 2. `templates`, `embeds`, `clean` and `visible_text` change the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
@@ -26,6 +26,7 @@ mod decode;
 mod document;
 mod documentation_markup;
 mod dom;
+mod embeds;
 mod footnotes;
 mod html_tree;
 mod inline;
@@ -183,6 +184,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     templates::show_templates(&mut dom);
+    embeds::show_embeds(&mut dom);
 
     let is_fragment = document::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;

@@ -27,8 +27,20 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     if matches!(link, "" | "#") || scheme.is_some_and(|s| HARMFUL_SCHEMES.contains(&&*s)) {
         return None;
     }
+    let link = &*redirect_target(link).map_or(Cow::Borrowed(link), Cow::Owned);
     let resolved = base.filter(|_| !link.starts_with('#')).and_then(|base| base.join(link).ok());
     Some(escape_destination(resolved.as_ref().map_or(link, Url::as_str)))
+}
+
+/// The target of a link that leads through the redirects of Google, as in documents exported from Google
+/// Docs. Readers of those see a notice instead of the target.
+fn redirect_target(link: &str) -> Option<String> {
+    let (_, query) = link.split_once("://www.google.com/url?")?;
+    let target = |(name, value): (Cow<str>, Cow<str>)| {
+        let is_page = value.starts_with("https://") || value.starts_with("http://");
+        (is_page && matches!(&*name, "q" | "url")).then(|| value.into_owned())
+    };
+    url::form_urlencoded::parse(query.as_bytes()).find_map(target)
 }
 
 /// Schemes of addresses that run a script or embed data.
@@ -251,7 +263,8 @@ fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
 /// Ignores placeholders; a `src` that may be one comes last.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
-    let lazy = dom.first_attribute(id, LAZY_SOURCES).filter(|s| !s.starts_with('{'));
+    let mut lazy = LAZY_SOURCES.iter().filter_map(|name| dom.first_attribute(id, &[name]));
+    let lazy = lazy.find(|value| is_image_address(value));
     let set = || {
         let own = dom.first_attribute(id, &["srcset", "data-srcset", "data-lazy-srcset", "srcSet"]);
         let in_picture = || {
@@ -276,12 +289,17 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
 /// The address in the first attribute, other than `src`, whose name ends with `src`. Each lazy-loading script
 /// has its own, such as `nitro-lazy-src`.
 fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
-    let is_address = |value: &str| {
-        value.contains(['/', '.']) && !value.contains(char::is_whitespace) && !is_placeholder_image(value)
-    };
     let attributes = dom.element(id)?.attributes.iter();
     let mut named = attributes.filter(|attribute| attribute.name.local.ends_with("src"));
-    named.find(|a| &*a.name.local != "src" && is_address(a.value.trim())).map(|a| a.value.trim().to_owned())
+    named
+        .find(|a| &*a.name.local != "src" && !a.value.contains(' ') && is_image_address(a.value.trim()))
+        .map(|a| a.value.trim().to_owned())
+}
+
+/// Whether the value of an attribute for lazy loading is an address, and neither a switch such as `true`, a
+/// template such as `{src}`, nor a placeholder.
+fn is_image_address(value: &str) -> bool {
+    value.contains(['/', '.']) && !value.starts_with('{') && !is_placeholder_image(value)
 }
 
 /// Whether an image's address is that of a placeholder: a `data:` URL, or a file such as `blank.gif`.
@@ -361,7 +379,10 @@ pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
     let names = ["src", "data-src", "data-lazy-src", "data-litespeed-src", "data"];
     let is_address = |source: &&str| !is_placeholder_image(source);
     let mut own = names.iter().filter_map(|name| dom.first_attribute(id, &[name]));
-    own.find(is_address).or_else(|| dom.first_attribute(dom.find(id, Tag::Source)?, &["src"]))
+    own.find(is_address).or_else(|| {
+        let source = dom.find(id, Tag::Source)?;
+        names.iter().filter_map(|name| dom.first_attribute(source, &[name])).find(is_address)
+    })
 }
 
 /// Adds a link to a video, an audio file or a framed page. Adds nothing and returns `false` if the address is
@@ -374,7 +395,7 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
     let name = match dom.tag(id) {
         Tag::Video => "Video",
         Tag::Audio => "Audio",
-        _ if address.contains("youtube.com") || address.contains("vimeo.com") => "Video",
+        _ if ["youtube.com", "youtu.be/", "vimeo.com"].iter().any(|host| address.contains(host)) => "Video",
         Tag::Iframe | Tag::Frame => "Embedded page",
         _ => "Embedded content",
     };
@@ -385,15 +406,51 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
     true
 }
 
-/// Converts the address of an embedded YouTube player to that of the video's page.
+/// Converts the address of an embedded YouTube player to that of the page of its video, playlist or live
+/// stream. Keeps the playlist and the start of a video. `None` for other addresses.
 fn video_page_url(address: &str) -> Option<String> {
     let (_, rest) = address
-        .split_once("youtube.com/embed/")
-        .or_else(|| address.split_once("youtube-nocookie.com/embed/"))?;
-    let id: String =
-        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
-    (!id.is_empty()).then(|| format!("https://www.youtube.com/watch?v={id}"))
+        .split_once("youtube.com/embed")
+        .or_else(|| address.split_once("youtube-nocookie.com/embed"))?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let id = |text: &str| -> Option<String> {
+        let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        Some(text.chars().take_while(is_part).collect()).filter(|id: &String| !id.is_empty())
+    };
+    let parameter = |name: &str| {
+        let mut pairs = query.split('&').map(|pair| pair.strip_prefix("amp;").unwrap_or(pair));
+        pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).and_then(id)
+    };
+    let page = match path.strip_prefix('/').and_then(id).as_deref() {
+        Some("live_stream") => format!("channel/{}/live", parameter("channel")?),
+        None | Some("videoseries") => format!("playlist?list={}", parameter("list")?),
+        Some(video) => {
+            let list = parameter("list").map(|list| format!("&list={list}"));
+            let start = parameter("start").map(|start| format!("&t={start}"));
+            format!("watch?v={video}{}{}", list.unwrap_or_default(), start.unwrap_or_default())
+        }
+    };
+    Some(format!("https://www.youtube.com/{page}"))
 }
+
+/// Whether an address is that of a video or a playlist on YouTube or Vimeo, or of its player.
+pub(super) fn is_video_page(address: &str) -> bool {
+    let address = address.trim();
+    let rest = ["https://", "http://", "//"].iter().find_map(|scheme| address.strip_prefix(scheme));
+    rest.filter(|rest| !rest.contains(char::is_whitespace)).is_some_and(|rest| {
+        let rest = rest.strip_prefix("www.").or_else(|| rest.strip_prefix("m.")).unwrap_or(rest);
+        let is_vimeo = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        VIDEO_PAGES.iter().any(|page| rest.len() > page.len() && rest.starts_with(page))
+            || rest.strip_prefix("vimeo.com/").is_some_and(is_vimeo)
+    })
+}
+
+/// The beginnings of the addresses of videos and their players, without `www.`.
+#[rustfmt::skip]
+const VIDEO_PAGES: [&str; 7] = [
+    "youtube.com/watch?", "youtube.com/embed/", "youtube.com/shorts/", "youtube.com/playlist?",
+    "youtube-nocookie.com/embed/", "youtu.be/", "player.vimeo.com/video/",
+];
 
 #[cfg(test)]
 mod tests {
@@ -410,6 +467,8 @@ mod tests {
             "<img alt=x nitro-lazy-src=/a.png>",
             "<img src=/blank.gif data-wpfc-original-src=/a.png alt=x>",
             "<img src=/a.png data-hover-src=/b.png class=lazyload alt=x>",
+            "<img src=/a.png data-lazy=true alt=x>",
+            "<img src=/b.png data-original=1 data-lazy-src=/a.png alt=x>",
         ] {
             assert_eq!(markdown(html), "![x](/a.png)\n", "{html}");
         }
@@ -540,6 +599,7 @@ mod tests {
         assert_eq!(markdown(html), "[Talk](https://www.youtube.com/watch?v=abc)\n");
         for (html, expected) in [
             ("<video><source src=/a.mp4></video>", "[Video](/a.mp4)\n"),
+            ("<video aria-label=b><source data-src=/a.mp4></video>", "[b](/a.mp4)\n"),
             ("<iframe src=about:blank data-lazy-src=/a></iframe>", "[Embedded page](/a)\n"),
             (
                 "<iframe data-litespeed-src=/a src=about:blank></iframe><noscript><iframe src=/a></iframe></noscript>",
@@ -565,6 +625,43 @@ mod tests {
             ),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn players_become_the_pages_of_their_videos() {
+        let page = |rest: &str| format!("https://www.youtube.com/{rest}");
+        for (player, expected) in [
+            ("//www.youtube-nocookie.com/embed/a-b_c", Some(page("watch?v=a-b_c"))),
+            ("https://www.youtube.com/embed/a?start=90&list=PL2&x=1", Some(page("watch?v=a&list=PL2&t=90"))),
+            ("https://www.youtube.com/embed/videoseries?list=PL1", Some(page("playlist?list=PL1"))),
+            ("https://www.youtube.com/embed?listType=playlist&amp;list=PL1", Some(page("playlist?list=PL1"))),
+            ("https://www.youtube.com/embed/live_stream?channel=UC1", Some(page("channel/UC1/live"))),
+            ("https://www.youtube.com/embed/live_stream", None),
+            ("https://www.youtube.com/embed/?list=", None),
+            ("https://a.example/embed/b", None),
+        ] {
+            assert_eq!(video_page_url(player), expected, "{player}");
+        }
+    }
+
+    #[test]
+    fn links_through_a_redirect_lead_to_its_target() {
+        for (link, expected) in [
+            (
+                "https://www.google.com/url?q=https://a.example/b?c%3D1&sa=D&source=editors",
+                "https://a.example/b?c=1",
+            ),
+            (
+                "https://www.google.com/url?q=javascript:alert(1)",
+                "https://www.google.com/url?q=javascript:alert(1)",
+            ),
+            (
+                "https://www.google.com/search?q=https://a.example",
+                "https://www.google.com/search?q=https://a.example",
+            ),
+        ] {
+            assert_eq!(resolve_link(None, link).as_deref(), Some(expected));
         }
     }
 

@@ -227,11 +227,13 @@ impl<'a> Converter<'a> {
             Tag::A => self.write_link(id, out),
             Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
             tag if media::is_embedded(tag) => {
+                out.add_space();
                 if media::add_embedded(dom, self.base.as_ref(), id, out) || tag != Tag::Object {
                     dom.skip(id, Rule::Fallback);
                 } else {
                     self.write_inline_children(id, out);
                 }
+                out.add_space();
             }
             Tag::Button => {
                 // The text of a button inside a heading or paragraph belongs to the heading or paragraph.

@@ -2,7 +2,7 @@
 //! page has twice, for the screen and for screen readers.
 
 use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{Data, Dom, NodeId, Tag, collapse};
+use super::dom::{Data, Dom, NodeId, collapse};
 use super::omission_rule::Rule;
 
 /// Attributes with the number that a counter shows in the end.
@@ -64,7 +64,7 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
         }
     }
     for id in joined {
-        let space = dom.push(Tag::Text, Data::Text(" ".into()));
+        let space = dom.push_text(" ");
         dom.insert_before(id, space);
     }
     for id in copies {

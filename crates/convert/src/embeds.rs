@@ -1,0 +1,274 @@
+//! Finds the videos and pages that scripts embed where the HTML has no `<iframe>`, and adds the element that
+//! the script would add.
+
+use super::dom::{DOCUMENT, Dom, NodeId, Tag};
+use super::media::{embedded_source, is_embedded, is_video_page};
+use super::parse::parse;
+use serde_json::Value;
+
+/// Maximum length in bytes of an attribute that is searched for an address.
+const MAX_SETTINGS: usize = 20_000;
+
+/// Number of nodes in an element that are searched for media and links that it has already.
+const SEARCHED_NODES: usize = 60;
+
+/// Attributes with the id of a video, on an element whose name, class or provider says which player it is.
+#[rustfmt::skip]
+const VIDEO_IDS: [&str; 9] = [
+    "videoid", "video-id", "data-videoid", "data-video-id", "data-youtube-id", "data-vimeo-id", "data-plyr-embed-id",
+    "data-embed", "data-id",
+];
+
+/// Attributes with the title of a video or a page.
+const TITLES: [&str; 6] = ["title", "aria-label", "playlabel", "data-title", "data-iframe-title", "alt"];
+
+/// Hosts of scripts that write an embedded page, whose address is that of the script without `.js`.
+const PAGE_SCRIPTS: [&str; 3] = ["gist.github.com/", "asciinema.org/a/", "gitlab.com/-/snippets/"];
+
+/// What a script embeds: the name of the HTML element for it, its address, and its title, if it has one.
+struct Embed {
+    element: &'static str,
+    address: String,
+    title: Option<String>,
+}
+
+/// Adds an `<iframe>`, `<video>` or `<audio>` for each video or page that a script embeds: as the last child
+/// of the element that names its address, or before the script. Leaves out those beside a `<noscript>`, which
+/// has the same content, and those in elements with embedded content or a link.
+pub(super) fn show_embeds(dom: &mut Dom) {
+    let found: Vec<(NodeId, Embed)> =
+        dom.descendants(dom.body()).filter_map(|id| Some((id, find_embed(dom, id)?))).collect();
+    for (id, embed) in found {
+        let added = dom.push_element(embed.element, &[("src", &embed.address)]);
+        if let Some(title) = embed.title {
+            dom.set_attribute(added, "title", &title);
+        }
+        if dom.tag(id) == Tag::Script {
+            dom.insert_before(id, added);
+        } else {
+            dom.append(id, added);
+        }
+    }
+}
+
+fn find_embed(dom: &Dom, id: NodeId) -> Option<Embed> {
+    let element = dom.element(id)?;
+    if element.attributes.is_empty() || is_embedded(dom.tag(id)) {
+        return None;
+    }
+    if dom.tag(id) == Tag::Script {
+        return page_of_script(dom.attribute(id, "src")?);
+    }
+    let title = dom.first_attribute(id, &TITLES);
+    let embed = |element, address| Embed { element, address, title: title.map(str::to_owned) };
+    let found = video_by_id(dom, id)
+        .map(|address| embed("iframe", address))
+        .or_else(|| own_address(dom, id).map(|(element, address)| embed(element, address)))
+        .or_else(|| embedded_html(dom, id))
+        .or_else(|| video_in_settings(dom, id).map(|address| embed("iframe", address)))?;
+    let has_fallback = dom.next_element(id).is_some_and(|next| dom.tag(next) == Tag::Noscript);
+    let is_shown = |d: NodeId| {
+        is_embedded(dom.tag(d))
+            || dom.tag(d) == Tag::Noscript
+            || dom.tag(d) == Tag::A && dom.first_attribute(d, &["href"]).is_some_and(|href| href != "#")
+    };
+    (!has_fallback && !dom.descendants(id).take(SEARCHED_NODES).any(is_shown)).then_some(found)
+}
+
+/// The page that a script embeds, by the address of the script. Its title is the name of a file, if the
+/// address selects one.
+fn page_of_script(source: &str) -> Option<Embed> {
+    let (scheme, rest) = source.trim().split_once("//")?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let page = path.strip_suffix(".js")?;
+    let is_page = PAGE_SCRIPTS.iter().any(|host| page.len() > host.len() && page.starts_with(host));
+    let title = query.split('&').find_map(|pair| pair.strip_prefix("file=")).map(str::to_owned);
+    let scheme = if scheme.is_empty() { "https:" } else { scheme };
+    is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
+}
+
+/// The address of a video on YouTube or Vimeo whose id is in an attribute.
+fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
+    let value = dom.first_attribute(id, &VIDEO_IDS)?;
+    let provider = dom.first_attribute(id, &["data-plyr-provider", "data-provider", "provider"]);
+    let names = dom.classes(id).take(20).chain([dom.name(id)]).chain(provider);
+    let player = names
+        .map(str::to_ascii_lowercase)
+        .find_map(|name| ["youtube", "vimeo"].into_iter().find(|player| name.contains(player)));
+    let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if is_video_page(value) {
+        return Some(value.to_owned());
+    }
+    match player? {
+        "youtube" if (6..=20).contains(&value.len()) && value.chars().all(is_id) => {
+            Some(format!("https://www.youtube.com/watch?v={value}"))
+        }
+        "vimeo" if value.len() <= 20 && value.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(format!("https://vimeo.com/{value}"))
+        }
+        _ => None,
+    }
+}
+
+/// The address in an attribute of an element that has no text: `src` of a custom element such as
+/// `<amp-video>`, and the address of a `<div>` whose class says that it becomes a player or a widget. An
+/// animation without a title is decoration.
+fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
+    let is_empty = dom.subtree(id).take(SEARCHED_NODES).all(|d| match dom.tag(d) {
+        Tag::Text => dom.text(d).is_none_or(|text| text.trim().is_empty()),
+        tag => tag != Tag::Img,
+    });
+    let is_animation = |address: &str| address.ends_with(".json") || address.ends_with(".lottie");
+    let is_titled = || dom.first_attribute(id, &TITLES).is_some();
+    let is_address = |address: &str| {
+        address.contains(['/', '.'])
+            && !address.contains(char::is_whitespace)
+            && (!is_animation(address) || is_titled())
+    };
+    let address_in = |names: &[&str]| {
+        dom.first_attribute(id, names).filter(|a| is_empty && is_address(a)).map(str::to_owned)
+    };
+    match (dom.tag(id), dom.name(id)) {
+        (_, "oembed") => Some(("iframe", address_in(&["url"])?)),
+        // A link without text, which a script replaces by the page.
+        (Tag::A, _) => {
+            let href = address_in(&["href"]).filter(|_| dom.has_attribute(id, "data-iframely-url"))?;
+            Some(("iframe", href))
+        }
+        (Tag::Other, name) => {
+            let element = match name.rsplit_once('-')?.1 {
+                "video" => "video",
+                "audio" => "audio",
+                "iframe" | "player" | "viewer" | "md" => "iframe",
+                _ => return None,
+            };
+            Some((element, address_in(&["src"])?))
+        }
+        (Tag::Div, _) => {
+            let words: Vec<&str> =
+                dom.classes(id).take(20).flat_map(|class| class.split(['-', '_'])).collect();
+            let is_widget = words.iter().any(|w| matches!(*w, "embed" | "widget" | "player" | "video"));
+            let is_tool =
+                words.iter().any(|w| matches!(*w, "share" | "sharing" | "social" | "like" | "comments"));
+            let address =
+                address_in(&["data-url", "data-src", "data-href"]).filter(|_| is_widget && !is_tool)?;
+            let is_page = address.starts_with("http://") || address.starts_with("https://");
+            is_page.then_some(("iframe", address))
+        }
+        _ => None,
+    }
+}
+
+/// The first embedded page or media file in the HTML that an attribute has for a script.
+fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
+    let html =
+        dom.attribute(id, "data-html").filter(|html| html.contains('<') && html.len() <= MAX_SETTINGS)?;
+    let part = parse(html);
+    let frame = part.descendants(DOCUMENT).find(|&d| is_embedded(part.tag(d)))?;
+    let title = part.first_attribute(frame, &["title"]).or_else(|| dom.first_attribute(id, &TITLES));
+    let address = embedded_source(&part, frame)?.to_owned();
+    Some(Embed { element: "iframe", address, title: title.map(str::to_owned) })
+}
+
+/// The address of a video on YouTube or Vimeo in an attribute with JSON, unless it is a background.
+fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
+    let attributes = dom.element(id)?.attributes.iter();
+    let is_settings = |value: &str| {
+        value.starts_with('{')
+            && value.len() <= MAX_SETTINGS
+            && ["youtube", "youtu.be", "vimeo"].iter().any(|host| value.contains(host))
+    };
+    let mut settings =
+        attributes.filter(|a| a.name.local.starts_with("data-") && is_settings(a.value.trim()));
+    let found = settings.find_map(|a| find_video(&serde_json::from_str(a.value.trim()).ok()?));
+    found.filter(|_| dom.tag(id) != Tag::A)
+}
+
+/// The first address of a video in a JSON value. The parser limits the depth of JSON.
+fn find_video(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => is_video_page(text).then(|| text.trim().to_owned()),
+        Value::Array(values) => values.iter().find_map(find_video),
+        Value::Object(map) => {
+            map.iter().filter(|(key, _)| !key.contains("background")).find_map(|(_, value)| find_video(value))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn videos_and_pages_that_scripts_embed_become_links() {
+        let video = |title: &str| format!("[{title}](https://www.youtube.com/watch?v=abcdefghijk)\n");
+        for (html, title) in [
+            ("<lite-youtube videoid=abcdefghijk playlabel=Talk></lite-youtube>", "Talk"),
+            ("<lite-youtube videoid=abcdefghijk><button>x</button></lite-youtube>", "x [Video]"),
+            ("<amp-youtube data-videoid=abcdefghijk></amp-youtube>", "Video"),
+            ("<div data-plyr-provider=youtube data-plyr-embed-id=abcdefghijk></div>", "Video"),
+            ("<div class=youtube data-embed=abcdefghijk><div class=play></div></div>", "Video"),
+            ("<figure><oembed url='https://www.youtube.com/watch?v=abcdefghijk'></oembed></figure>", "Video"),
+            ("<youtube-video src='https://www.youtube.com/watch?v=abcdefghijk'></youtube-video>", "Video"),
+            (
+                "<div data-html='&lt;iframe title=Talk src=\"//www.youtube.com/embed/abcdefghijk\"&gt;'></div>",
+                "Talk",
+            ),
+            (
+                r#"<div data-settings='{"a":[1],"youtube_url":"https:\/\/www.youtube.com\/watch?v=abcdefghijk"}'></div>"#,
+                "Video",
+            ),
+            ("<a data-iframely-url href='https://www.youtube.com/watch?v=abcdefghijk'></a>", "Video"),
+        ] {
+            let expected = match title.strip_suffix(" [Video]") {
+                Some(before) => format!("{before} {}", video("Video")),
+                None => video(title),
+            };
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        for (html, expected) in [
+            ("<amp-vimeo data-videoid=27246366></amp-vimeo>", "[Video](https://vimeo.com/27246366)\n"),
+            (
+                "<amp-video src=/a.mp4></amp-video><hls-video src=/b.m3u8 title=c></hls-video>",
+                "[Video](/a.mp4) [c](/b.m3u8)\n",
+            ),
+            ("<model-viewer src=/a.glb alt='A chair'></model-viewer>", "[A chair](/a.glb)\n"),
+            ("<lottie-player src=/a.json aria-label=b></lottie-player>", "[b](/a.json)\n"),
+            (
+                "<p>a</p><div class=x-widget data-url=https://a.example/b></div>",
+                "a\n\n[Embedded page](https://a.example/b)\n",
+            ),
+            (
+                "<p>a</p><script src=https://gist.github.com/a/1.js?file=b.rs></script><p>c",
+                "a\n\n[b.rs](https://gist.github.com/a/1)\n\nc\n",
+            ),
+            (
+                "<p>a <script src=//asciinema.org/a/14.js></script>",
+                "a [Embedded page](https://asciinema.org/a/14)\n",
+            ),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_embedded_page_adds_no_link() {
+        for html in [
+            // The link or the frame is there, or in a fallback.
+            "<lite-youtube videoid=abcdefghijk><a href=/b>a</a></lite-youtube>",
+            "<div class=youtube data-id=abcdefghijk></div><noscript><a href=/b>a</a></noscript>",
+            "<div data-settings='{\"background_video\":\"https://youtu.be/abcdefghijk\"}'><a href=/b>a</a></div>",
+            // Decoration, tools, widgets with content, ids of something else, and scripts.
+            "<a href=/b>a</a><lottie-player src=/a.json></lottie-player>",
+            "<a href=/b>a</a><div class='share-widget' data-url=https://a.example/b></div>",
+            "<a href=/b>a</a><div class=widget data-url=/b></div><x-icon src=/a.svg></x-icon>",
+            "<a href=/b>a</a><div data-id=abcdefghijk></div><div class=youtube data-id='a b c d'></div>",
+            "<a href=/b>a</a><div data-settings='{\"youtube\":'></div><div data-html='a<b'></div>",
+            "<a href=/b>a</a><script src=https://a.example/1.js></script><script src=https://gist.github.com/.js></script>",
+        ] {
+            assert_eq!(markdown(html), "[a](/b)\n", "{html}");
+        }
+        assert_eq!(markdown("<div class=widget data-url=https://a.example/b>c</div>"), "c\n");
+    }
+}
