@@ -1,38 +1,135 @@
-//! Corrects texts that differ from what visitors see: counters that a script counts up, and values that a
-//! page has twice, for the screen and for screen readers.
+//! Corrects texts that differ from what visitors see: counters that a script counts up, dates that a script
+//! writes, and values that a page has twice, for the screen and for screen readers.
 
 use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{Data, Dom, NodeId, collapse};
+use super::dom::{Data, Dom, NodeId, Tag, collapse};
 use super::omission_rule::Rule;
 
-/// Attributes with the number that a counter shows in the end.
+/// Words in the names of `data-` attributes with the number that a counter shows in the end.
 #[rustfmt::skip]
-const FINAL_NUMBERS: [&str; 9] = [
-    "data-to-value", "data-count", "data-target", "data-to", "data-end", "data-number", "data-count-to", "data-end-value",
-    "data-purecounter-end",
+const FINAL_NUMBERS: [&str; 14] = [
+    "count", "counter", "countup", "end", "final", "num", "number", "percent", "purecounter", "stop", "target", "to", "val",
+    "value",
+];
+
+/// Words in the names of `data-` attributes with another number, such as how long a counter counts.
+#[rustfmt::skip]
+const OTHER_NUMBERS: [&str; 14] = [
+    "begin", "decimals", "delay", "digits", "duration", "from", "id", "index", "order", "slide", "sort", "speed", "start",
+    "step",
 ];
 
 /// Attributes with the number from which a counter counts.
 const FIRST_NUMBERS: [&str; 5] =
     ["data-from-value", "data-from", "data-start", "data-start-value", "data-purecounter-start"];
 
-/// Replaces the text of each counter, which is zero or the number at which it starts, by its final number.
+/// Number of nodes in a counter that are searched for the element that shows its number.
+const COUNTER_NODES: usize = 20;
+
+/// Replaces the text of each counter, which is empty, zero or the number at which it starts, by its final
+/// number. Keeps the signs around it, such as `$` and `+`.
 pub(super) fn show_final_numbers(dom: &mut Dom, root: NodeId) {
-    let counters: Vec<(NodeId, String)> = dom
-        .descendants(root)
-        .filter_map(|id| {
-            let value = FINAL_NUMBERS.iter().find_map(|name| dom.attribute(id, name))?.trim();
-            let text = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only))?;
-            let shown = dom.text(text)?.trim();
-            let is_first =
-                || FIRST_NUMBERS.iter().any(|name| dom.attribute(id, name).map(str::trim) == Some(shown));
-            let is_start = is_number(shown) && (!shown.contains(|c| matches!(c, '1'..='9')) || is_first());
-            (is_start && is_number(value)).then(|| (text, value.to_owned()))
-        })
-        .collect();
-    for (text, value) in counters {
-        dom.node_mut(text).data = Data::Text(value.into());
+    let counters: Vec<(NodeId, String)> =
+        dom.descendants(root).filter_map(|id| find_counter(dom, id, final_number(dom, id)?)).collect();
+    for (id, text) in counters {
+        if let Some(only) = dom.node(id).first {
+            dom.node_mut(only).data = Data::Text(text.into());
+        } else {
+            let text = dom.push_text(&text);
+            dom.append(id, text);
+        }
     }
+}
+
+/// The number in an attribute of an element that it shows in the end, if it is a counter.
+fn final_number(dom: &Dom, id: NodeId) -> Option<&str> {
+    if matches!(dom.tag(id), Tag::A | Tag::Button | Tag::Td | Tag::Th) {
+        return None;
+    }
+    let mut attributes = dom.element(id)?.attributes.iter();
+    let is_final = |name: &str| {
+        let Some(name) = name.strip_prefix("data-") else { return false };
+        let has = |words: &[&str]| name.split('-').any(|word| words.contains(&word));
+        has(&FINAL_NUMBERS) && !has(&OTHER_NUMBERS)
+    };
+    attributes.find(|a| is_final(&a.name.local) && is_number(a.value.trim())).map(|a| a.value.trim())
+}
+
+/// The element that shows the number of a counter, and its text with the final number: the counter itself, or
+/// an element in it without children that is named for a value. `None` if the element shows something else.
+/// An empty element is a counter only if its class says so.
+fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> {
+    let first = FIRST_NUMBERS.iter().find_map(|name| dom.attribute(id, name)).map(str::trim);
+    let shown = |place: NodeId| -> Option<&str> {
+        let only = dom.node(place).first;
+        let is_only = dom.node(place).last == only;
+        only.map_or(Some(""), |only| dom.text(only).map(str::trim)).filter(|_| is_only)
+    };
+    let has_name = |place: NodeId, names: &[&str]| {
+        dom.classes(place).take(20).any(|class| names.iter().any(|name| class.contains(name)))
+    };
+    let with_value = |place: NodeId| {
+        let shown = shown(place)?;
+        let Some(start) = shown.find(|c: char| c.is_ascii_digit()) else {
+            return (shown.is_empty() && value.contains(|c| c != '0')).then(|| value.to_owned());
+        };
+        let end = shown.rfind(|c: char| c.is_ascii_digit())? + 1;
+        let (before, number, after) = (&shown[..start], &shown[start..end], &shown[end..]);
+        let is_start = !number.contains(|c| matches!(c, '1'..='9')) || Some(shown) == first;
+        let is_sign = before.chars().count() <= 3 && after.chars().count() <= 3;
+        (is_number(number) && is_start && is_sign).then(|| format!("{before}{value}{after}"))
+    };
+    let is_counter = has_name(id, &["count", "odometer", "chart"]);
+    if shown(id).is_some() {
+        let is_shown = is_counter || shown(id) != Some("");
+        return with_value(id).filter(|_| is_shown).map(|text| (id, text));
+    }
+    let is_value = |d: &NodeId| has_name(*d, &["count", "value", "number", "percent"]);
+    let mut places = dom.descendants(id).take(COUNTER_NODES).filter(|_| is_counter).filter(is_value);
+    places.find_map(|place| Some((place, with_value(place)?)))
+}
+
+/// Writes the date of each `<time>` without content, and of custom elements such as `<relative-time>`, whose
+/// text a script writes in the reader's language.
+pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
+    let is_date = |name: &str| name == "time" || name.ends_with("-time") || name.ends_with("-date");
+    let empty = dom.descendants(root).filter(|&id| {
+        is_date(dom.name(id))
+            && dom
+                .children(id)
+                .take(2)
+                .all(|child| dom.text(child).is_some_and(|text| text.trim().is_empty()))
+    });
+    let read = |id| Some((id, written_date(dom.first_attribute(id, &["datetime", "date"])?)?));
+    let dates: Vec<(NodeId, String)> = empty.filter_map(read).collect();
+    for (id, date) in dates {
+        let text = dom.push_text(&date);
+        dom.append(id, text);
+    }
+}
+
+/// A date and time of the form `2024-02-12T06:20:00.000Z`, as `2024-02-12 06:20 UTC`. Without a time, and with
+/// midnight in UTC, only the date. `None` for other forms.
+fn written_date(datetime: &str) -> Option<String> {
+    let is_like = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text
+                .bytes()
+                .zip(form.bytes())
+                .all(|(b, f)| if f == b'0' { b.is_ascii_digit() } else { b == f })
+    };
+    let date = datetime.get(..10).filter(|date| is_like(date, "0000-00-00"))?;
+    let rest = datetime[10..].trim_start_matches(['T', ' ']);
+    let time = rest.get(..5).filter(|time| is_like(time, "00:00"));
+    let zone = match rest.find(['+', '-']).and_then(|at| rest.get(at..)) {
+        Some(offset) if is_like(offset, "+00:00") || is_like(offset, "-00:00") => format!(" {offset}"),
+        None if rest.ends_with('Z') => " UTC".to_owned(),
+        _ => String::new(),
+    };
+    Some(match time {
+        Some(time) if time != "00:00" || zone != " UTC" => format!("{date} {time}{zone}"),
+        _ => date.to_owned(),
+    })
 }
 
 /// Whether a text is a number of at most 30 characters.
@@ -117,6 +214,44 @@ mod tests {
             ("<p><span data-count=3>7</span> likes", "7 likes\n"),
             ("<p><span data-target='#menu'>0</span>", "0\n"),
             ("<p><span data-count=5><b>0</b> of 5</span>", "**0** of 5\n"),
+            ("<p><b data-countup-number=120>0+</b> <b data-val=9.9>$0</b>", "**120+** **$9.9**\n"),
+            ("<p><span class=odometer data-count=350></span> boats", "350 boats\n"),
+            (
+                "<div class=number-counter data-number-value=85><p><b class=percent-value></b><b class=sign>%</b></p></div>",
+                "**85%**\n",
+            ),
+            (
+                "<div class=pie-chart data-pie-value=75><b class=chart-value></b><h3>a</h3></div>",
+                "**75**\n\n### a\n",
+            ),
+            // Numbers of something else.
+            ("<div data-slide-to=2></div><p data-to=9></p>b", "b\n"),
+            (
+                "<p><b data-count-speed=20>0</b> <b data-max=9>0</b> <b data-count=5>0 of 9</b>",
+                "**0** **0** **0 of 9**\n",
+            ),
+            ("<p><span class=cart-count data-count=0></span>a", "a\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn dates_that_a_script_writes_are_in_the_text() {
+        for (html, expected) in [
+            (
+                "<p>Updated: <time datetime=2024-02-12T06:20:00.000Z></time>",
+                "Updated: 2024-02-12 06:20 UTC\n",
+            ),
+            ("<p>On <relative-time datetime=2024-05-01T00:00:00Z> </relative-time>", "On 2024-05-01\n"),
+            (
+                "<p><x-format-date date=2020-07-15T09:17:00-04:00></x-format-date>",
+                "2020-07-15 09:17 -04:00\n",
+            ),
+            ("<p><time datetime='2024-05-01 18:00'></time>", "2024-05-01 18:00\n"),
+            ("<p><time datetime=2024-05-01></time>", "2024-05-01\n"),
+            ("<p><time datetime=2024-05-01>May</time>", "May\n"),
+            ("<p>a<time datetime=PT2H></time><time></time><time datetime=2024-05-0é></time>", "a\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
