@@ -7,7 +7,7 @@
 //!
 //! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
 //!    page.
-//! 2. `templates`, `embeds`, `clean` and `visible_text` change the tree to what visitors see.
+//! 2. `templates`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
@@ -32,6 +32,7 @@ mod html_tree;
 mod inline;
 mod inline_code;
 mod inline_reader;
+mod mail_addresses;
 mod main_content;
 mod markdown_block;
 mod math;
@@ -185,6 +186,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     templates::show_templates(&mut dom);
     embeds::show_embeds(&mut dom);
+    mail_addresses::show_mail_addresses(&mut dom);
 
     let is_fragment = document::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;

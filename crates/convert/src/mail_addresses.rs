@@ -1,0 +1,183 @@
+//! Restores the e-mail addresses that a page hides from programs and that a script or a style shows to every
+//! visitor.
+
+use super::dom::{DOCUMENT, Dom, NodeId, Tag};
+
+/// Maximum length in bytes of an encoded address. Longer ones stay as they are.
+const MAX_ENCODED: usize = 2000;
+
+/// What replaces a hidden address.
+enum Change {
+    /// The text of the element, and the address in its link, if there is one.
+    Content { text: String, link: Option<String> },
+    /// The target of the link.
+    Target(String),
+    /// The element itself, which becomes text.
+    Text(String),
+}
+
+/// Decodes the addresses that Cloudflare and Joomla encode, and those written backwards with a style that
+/// reverses them. Addresses that cannot be decoded stay as they are.
+pub(super) fn show_mail_addresses(dom: &mut Dom) {
+    let changes: Vec<(NodeId, Change)> =
+        dom.descendants(DOCUMENT).filter_map(|id| Some((id, find_change(dom, id)?))).collect();
+    for (id, change) in changes {
+        match change {
+            Change::Target(target) => dom.set_attribute(id, "href", &target),
+            Change::Text(text) => {
+                let text = dom.push_text(&text);
+                dom.insert_before(id, text);
+                dom.detach(id);
+            }
+            Change::Content { text, link } => {
+                dom.detach_children(id);
+                let text = dom.push_text(&text);
+                match link {
+                    Some(link) => {
+                        let link = dom.push_element("a", &[("href", &link)]);
+                        dom.append(link, text);
+                        dom.append(id, link);
+                    }
+                    None => dom.append(id, text),
+                }
+            }
+        }
+    }
+}
+
+fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
+    dom.element(id)?;
+    if let Some(encoded) = dom.attribute(id, "data-cfemail") {
+        return decode_xor(encoded).map(Change::Text);
+    }
+    if dom.tag(id) == Tag::A
+        && let Some((_, encoded)) = dom.attribute(id, "href")?.split_once("/cdn-cgi/l/email-protection#")
+    {
+        return decode_xor(encoded).map(|address| Change::Target(format!("mailto:{address}")));
+    }
+    if dom.name(id) == "joomla-hidden-mail" {
+        return decode_parts(dom, id);
+    }
+    let is_backwards = || {
+        dom.style(id, "unicode-bidi").is_some_and(|value| value.ends_with("bidi-override"))
+            && (dom.style(id, "direction") == Some("rtl") || dom.attribute(id, "dir") == Some("rtl"))
+    };
+    let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only))?;
+    // The style does not change the order of letters of scripts that are written from the right.
+    let text = dom.text(only).filter(|text| text.is_ascii() && text.contains('@') && is_backwards())?;
+    let text = text.trim().chars().rev().collect();
+    Some(Change::Content { text, link: None })
+}
+
+/// Decodes an address in hexadecimal bytes, of which the first is combined with each other one by XOR.
+fn decode_xor(encoded: &str) -> Option<String> {
+    let encoded = encoded.trim().as_bytes();
+    if encoded.len() > MAX_ENCODED || !encoded.len().is_multiple_of(2) {
+        return None;
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let bytes: Option<Vec<u8>> =
+        encoded.chunks_exact(2).map(|pair| Some(digit(&pair[0])? << 4 | digit(&pair[1])?)).collect();
+    let bytes = bytes?;
+    let (key, rest) = bytes.split_first()?;
+    as_address(rest.iter().map(|byte| byte ^ key).collect())
+}
+
+/// The address whose two halves are attributes in Base64, as a link with the text of the page.
+fn decode_parts(dom: &Dom, id: NodeId) -> Option<Change> {
+    let part = |name| String::from_utf8(decode_base64(dom.attribute(id, name)?)?).ok();
+    let address = as_address(format!("{}@{}", part("first")?, part("last")?).into_bytes())?;
+    let text = part("text").filter(|text| !text.trim().is_empty() && !text.contains('<'));
+    let link = (dom.attribute(id, "is-link") != Some("0")).then(|| format!("mailto:{address}"));
+    Some(Change::Content { text: text.unwrap_or(address), link })
+}
+
+/// The decoded bytes as text; `None` unless they are an address with printable characters.
+fn as_address(bytes: Vec<u8>) -> Option<String> {
+    let is_address = |text: &String| text.contains('@') && !text.contains(|c: char| c.is_control());
+    String::from_utf8(bytes).ok().filter(is_address)
+}
+
+/// Decodes Base64 (RFC 4648 §4) with or without padding.
+fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
+    let encoded = encoded.trim().trim_end_matches('=');
+    if encoded.len() > MAX_ENCODED {
+        return None;
+    }
+    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for byte in encoded.bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        (bits, count) = (bits << 6 | u32::from(value), count + 6);
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count & 0xff) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn hidden_addresses_are_shown() {
+        let hex = "543931142127213931273b7a363d2e";
+        let address = "me@usumeso.biz";
+        for (html, expected) in [
+            (
+                format!("<p>Mail <a href=/cdn-cgi/l/email-protection class=__cf_email__ data-cfemail={hex}>[email&#160;protected]</a>."),
+                format!("Mail {address}.\n"),
+            ),
+            (
+                format!("<p><a href='/cdn-cgi/l/email-protection#{hex}'>Write</a>"),
+                format!("[Write](mailto:{address})\n"),
+            ),
+            (
+                format!("<p><a href='/cdn-cgi/l/email-protection#{hex}'><b data-cfemail={hex}>x</b></a>"),
+                format!("{address}\n"),
+            ),
+            (
+                format!("<pre><code>git clone <a data-cfemail={hex}>x</a>:a</code></pre>"),
+                format!("```\ngit clone {address}:a\n```\n"),
+            ),
+            (
+                "<p><joomla-hidden-mail is-link=1 first='aW5mbw==' last='ZXhhbXBsZS5jb20=' text='V3JpdGU='>x</joomla-hidden-mail>".to_owned(),
+                "[Write](mailto:info@example.com)\n".to_owned(),
+            ),
+            (
+                "<p><joomla-hidden-mail is-link=0 first=aW5mbw last=ZXhhbXBsZS5jb20>x</joomla-hidden-mail>".to_owned(),
+                "info@example.com\n".to_owned(),
+            ),
+            (
+                "<p><b style='unicode-bidi:bidi-override; direction: rtl'>moc.elpmaxe@ofni</b>".to_owned(),
+                "**info@example.com**\n".to_owned(),
+            ),
+        ] {
+            assert_eq!(markdown(&html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hidden_address_stays() {
+        for value in ["", "5", "54", "zz", "5439311", "5400", "00ff40", "\u{e9}\u{e9}", "0061"] {
+            let html = format!("<p><b data-cfemail='{value}'>x</b>");
+            assert_eq!(markdown(&html), "**x**\n", "{value}");
+            let html = format!("<p><a href='/cdn-cgi/l/email-protection#{value}'>x</a>");
+            assert!(markdown(&html).starts_with("[x](/cdn-cgi/"), "{value}");
+            let html = format!("<p><joomla-hidden-mail first='{value}' last='\u{e9}'>x</joomla-hidden-mail>");
+            assert_eq!(markdown(&html), "x\n", "{value}");
+        }
+        for html in ["<b style='unicode-bidi:bidi-override'>a@b</b>", "<b style='direction:rtl'>a@b</b>"] {
+            assert_eq!(markdown(html), "**a@b**\n", "{html}");
+        }
+    }
+}
