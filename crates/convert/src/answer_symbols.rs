@@ -2,31 +2,40 @@
 //! opposite.
 
 use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag, clip};
 
-/// The beginnings of the classes and ids of symbols in common icon fonts.
+/// The beginnings of the classes and ids of symbols in common icon fonts. A prefix comes after longer ones that
+/// begin with it.
 #[rustfmt::skip]
-const PREFIXES: [&str; 13] = [
-    "fa-", "bi-", "lucide-", "icon-", "ti-", "tabler-icon-", "glyphicon-", "mdi-", "ri-", "la-", "feather-", "dashicons-",
-    "octicon-",
+const PREFIXES: [&str; 21] = [
+    "fa-", "bi-", "lucide-", "icon--", "icon-tabler-", "icon-", "ti-", "tabler-icon-", "glyphicon-", "mdi-", "ri-", "la-",
+    "feather-", "dashicons-", "octicon-", "ph-", "pi-", "icofont-", "lni-", "uil-", "anticon-",
 ];
 
+/// Attributes with the name of a symbol, which may have the name of its collection and a colon before it.
+const NAMES: [&str; 4] = ["data-icon", "icon", "data-lucide", "data-feather"];
+
+/// Words for a check mark in the names of symbols.
+const CHECK_MARKS: [&str; 6] = ["check", "checkmark", "done", "tick", "yes", "checked"];
+
+/// Words for a cross in the names of symbols.
+const CROSSES: [&str; 7] = ["cancel", "clear", "close", "cross", "times", "x", "xmark"];
+
+/// Words in the names of symbols that only change how the symbol is drawn.
 #[rustfmt::skip]
-const CHECK_MARKS: [&str; 12] = [
-    "check", "tick", "checkmark", "check-mark", "check-circle", "circle-check", "check-lg", "check-bold", "check-circle-fill",
-    "check-circle-o", "check-line", "yes",
+const SHAPES: [&str; 17] = [
+    "alt", "bold", "circle", "circled", "duotone", "fill", "filled", "lg", "light", "line", "mark", "o", "outline", "outlined",
+    "round", "solid", "thin",
 ];
 
-#[rustfmt::skip]
-const CROSSES: [&str; 14] = [
-    "times", "xmark", "x", "cross", "x-mark", "times-circle", "circle-times", "x-circle", "circle-x", "circle-xmark", "x-lg",
-    "x-circle-fill", "close", "close-line",
-];
-
-/// The character for an empty element whose class is that of a check mark or a cross; `None` for others.
+/// The character for an element whose name is that of a check mark or a cross, and which has no text other
+/// than the name of a symbol in a font that shows the symbol instead; `None` for others.
 pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Other) {
         return None;
+    }
+    if is_ligature(dom, id) {
+        return answer_to(dom.text_content(id).trim());
     }
     // A drawing may refer to a symbol of a sprite.
     let uses = || {
@@ -35,18 +44,41 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
         target.rsplit_once('#').map(|(_, name)| name)
     };
     let sprite = if dom.tag(id) == Tag::Svg { uses() } else { None };
-    let mut names = dom.classes(id).take(20).chain(sprite).filter_map(symbol_name);
-    let answer = names.find_map(|name| {
-        if CHECK_MARKS.contains(&name) { Some("✓") } else { CROSSES.contains(&name).then_some("✗") }
-    })?;
+    let classes = dom.classes(id).take(20).chain(sprite).filter_map(symbol_name);
+    let attribute = dom.first_attribute(id, &NAMES).map(|name| name.rsplit(':').next().unwrap_or(name));
+    let answer = classes.chain(attribute).find_map(answer_to)?;
     let is_empty =
         || dom.descendants(id).take(20).all(|d| dom.text(d).is_none_or(|text| text.trim().is_empty()));
     (dom.tag(id) == Tag::Svg || is_empty()).then_some(answer)
 }
 
-/// The name of a symbol, without the prefix of its icon font.
+/// The character for the name of a symbol, such as `check_circle`.
+fn answer_to(name: &str) -> Option<&'static str> {
+    let mut words = clip(name, 40).split(['-', '_']).filter(|word| !SHAPES.contains(word));
+    match (words.next()?, words.next()) {
+        (word, None) if CHECK_MARKS.contains(&word) => Some("✓"),
+        (word, None) if CROSSES.contains(&word) => Some("✗"),
+        _ => None,
+    }
+}
+
+/// The name of a symbol, without the prefix of its icon font. A class such as `i-lucide-check` also has the
+/// name of its collection.
 fn symbol_name(token: &str) -> Option<&str> {
-    PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix))
+    let known = PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix));
+    known.or_else(|| Some(token.strip_prefix("i-")?.split_once('-')?.1))
+}
+
+/// Whether the text of an element is the name of a symbol in the Material fonts, which show the symbol instead
+/// of the text.
+pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
+    let is_font = |class: &str| class.starts_with("material-icons") || class.starts_with("material-symbols");
+    let is_name = |text: &str| {
+        let text = text.trim();
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
+    dom.classes(id).any(is_font) && only.and_then(|only| dom.text(only)).is_some_and(is_name)
 }
 
 /// Whether an element is the first content of a list item, an explanation or a table cell, and other content
@@ -91,6 +123,24 @@ mod tests {
             ("<i class='bi bi-check-lg'></i> 5 GB", "<i class='bi bi-gear'></i> x", ("✓ 5 GB", "x")),
             ("<i class='fa-check' aria-hidden=true></i><b class=sr-only>Yes</b>", "e", ("**Yes**", "e")),
             ("<input type=checkbox checked disabled>", "<input type=checkbox disabled>", ("[x]", "[ ]")),
+            (
+                "<i class=material-icons>check_circle</i>",
+                "<div><span class=material-symbols-outlined aria-hidden=true>close</span></div>",
+                ("✓", "✗"),
+            ),
+            (
+                "<svg role=img><title>Included</title><path/></svg>",
+                "<svg><title>Not *here*</title></svg>",
+                ("Included", "Not \\*here\\*"),
+            ),
+            (
+                "<i class='ph-bold ph-check'></i>",
+                "<iconify-icon icon=mdi:close-circle></iconify-icon>",
+                ("✓", "✗"),
+            ),
+            ("<i class=i-lucide-check></i>", "<svg data-icon=xmark></svg>", ("✓", "✗")),
+            ("<i class='icon icon--check'></i>", "<svg class=icon-tabler-x></svg>", ("✓", "✗")),
+            ("<i class=form-check></i>y", "<i class='fa-spell-check'></i>n", ("y", "n")),
         ] {
             assert_eq!(cells(yes, no), table(marks.0, marks.1), "{yes} {no}");
         }
@@ -98,6 +148,11 @@ mod tests {
             ("<li><i class='fa fa-times' aria-hidden=true></i> Support", "- ✗ Support\n"),
             ("<li><svg class='lucide lucide-check'><path/></svg><span>5 boats</span>", "- ✓ 5 boats\n"),
             ("<li>Press <i class='fa fa-times'></i> to close", "- Press to close\n"),
+            ("<li><span class=material-icons aria-hidden=true>close</span> Support", "- ✗ Support\n"),
+            (
+                "<li><i class=material-icons>arrow_forward</i> Go <b class=material-icons>A b</b>",
+                "- Go **A b**\n",
+            ),
             ("<li><button><i class='fa fa-times'></i></button>a", "- a\n"),
             ("<li data-inline-task-id=1 class=checked>a<li data-inline-task-id=2>b", "- [x] a\n- [ ] b\n"),
             ("<li><div class='checkbox checkbox-on'></div> <span>a</span>", "- [x] a\n"),

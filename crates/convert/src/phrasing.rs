@@ -1,6 +1,6 @@
 //! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
 
-use super::answer_symbols::{answer_of, begins_item};
+use super::answer_symbols::{answer_of, begins_item, is_ligature};
 use super::code;
 use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse};
@@ -114,11 +114,14 @@ impl<'a> Converter<'a> {
         let is_symbol = |&d: &NodeId| {
             dom.attribute(d, "role") == Some("img") || matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Span)
         };
-        let label =
-            symbols().filter(is_symbol).find_map(|d| dom.first_attribute(d, &["aria-label", "title"]));
-        let label = label.or_else(|| symbols().find_map(|d| answer_of(dom, d)));
+        let title = |d| dom.child_elements(d).find(|&child| dom.name(child) == "title");
+        let label = symbols().filter(is_symbol).find_map(|d| {
+            let label = dom.first_attribute(d, &["aria-label", "title"]).map(str::to_owned);
+            label.or_else(|| title(d).map(|title| dom.collapsed_text(title)).filter(|text| !text.is_empty()))
+        });
+        let label = label.or_else(|| symbols().find_map(|d| answer_of(dom, d)).map(str::to_owned));
         let mut inline = Inline::for_cell();
-        inline.add_text(label.unwrap_or_default());
+        inline.add_text(&label.unwrap_or_default());
         inline.finish_line()
     }
 
@@ -169,7 +172,8 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes an element without text that means something: a check mark or a cross at the start of an item,
-    /// an image by its role or in AMP, or a checkbox in a cell. Returns `false` for other elements.
+    /// an image by its role or in AMP, or a checkbox in a cell. Leaves out the names of symbols in fonts.
+    /// Returns `false` for other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
         let is_checkbox = || {
@@ -178,9 +182,15 @@ impl<'a> Converter<'a> {
                 && dom.attribute(id, "type") == Some("checkbox")
                 && !dom.is_in(id, &[Tag::Form])
         };
+        let is_ligature = is_ligature(dom, id);
+        if is_ligature {
+            dom.skip(id, Rule::Control);
+        }
         if let Some(answer) = answer_of(dom, id).filter(|_| begins_item(dom, id, |d| self.is_block(d))) {
             out.add_text(answer);
             out.add_space();
+        } else if is_ligature {
+            // The font shows a symbol instead of this text.
         } else if self.is_image(id) {
             media::add_description(dom, id, &self.image_label(id), out);
             dom.skip(id, Rule::Control);
@@ -454,7 +464,7 @@ impl<'a> Converter<'a> {
             return escape_html(&format!("${}$", formula.tex));
         }
         let tag = dom.tag(id);
-        if is_without_text(tag) {
+        if is_without_text(tag) || is_ligature(dom, id) {
             dom.skip(id, Rule::Control);
             return String::new();
         }
