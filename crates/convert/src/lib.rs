@@ -307,6 +307,18 @@ mod tests {
                 "<div role=heading aria-level=3>a</div><div role=heading><p>b</div><p>c",
                 "### a\n\n## b\n\nc\n",
             ),
+            (
+                "<p><span style='text-decoration: line-through red'>$99</span> <span style=font-weight:700>not</span> <font style='font-style:italic'>a</font>",
+                "~~$99~~ **not** *a*\n",
+            ),
+            (
+                "<p>10<span style=vertical-align:super>2</span> x<span style=vertical-align:sub>1</span> <span style='font-weight:bold;font-style:italic'>b</span>",
+                "10<sup>2</sup> x<sub>1</sub> ***b***\n",
+            ),
+            (
+                "<h2><span style=font-weight:bold>a</span></h2><b>b <span style=font-weight:bold>c</span></b> <span style=font-weight:400>d</span><span style=font-weight:bold> </span>",
+                "## a\n\n**b c** d\n",
+            ),
             ("<p><span style='display: block'>a</span><span style=display:block>b</span>", "a b\n"),
             (
                 "<del><p>a</p><p>b<br>c</p></del><s><h2>d</h2><ul><li>e <del>f</del></li></ul><pre>g</pre></s><p>h",

@@ -278,8 +278,41 @@ impl<'a> Converter<'a> {
                 self.write_inline_children(id, out);
                 out.add_block_boundary();
             }
-            _ => self.write_inline_children(id, out),
+            _ => self.write_styled(id, out),
         }
+    }
+
+    /// Writes the content of an element with the emphasis that its style gives it: bold and italic text (not
+    /// in headings and header cells, which are bold by themselves), text with a line through it, and
+    /// superscripts and subscripts. Only reads the style of `<span>`, `<font>` and `<u>`.
+    fn write_styled(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        let is_styled = matches!(dom.tag(id), Tag::Span | Tag::U) || dom.name(id) == "font";
+        if !is_styled || !dom.has_attribute(id, "style") {
+            return self.write_inline_children(id, out);
+        }
+        let is = |name, values: &[&str]| dom.style(id, name).is_some_and(|value| values.contains(&value));
+        let is_bold = is("font-weight", &["bold", "bolder", "600", "700", "800", "900"]);
+        let is_italic = is("font-style", &["italic", "oblique"]);
+        let is_title = || dom.ancestors(id).any(|a| dom.is_heading(a) || dom.tag(a) == Tag::Th);
+        let is_emphasized = (is_bold || is_italic) && !is_title();
+        let is_deleted =
+            ["text-decoration", "text-decoration-line"].iter().any(|name| is(name, &["line-through"]));
+        let kinds = [
+            (Emphasis::Strong, is_bold && is_emphasized),
+            (Emphasis::Regular, is_italic && is_emphasized),
+            (Emphasis::Deleted, is_deleted),
+        ];
+        let open = kinds.into_iter().filter(|(_, is_open)| *is_open);
+        let mut count = open.map(|(emphasis, _)| out.open_emphasis(emphasis, false)).count();
+        for (value, tag) in [("super", "sup"), ("sub", "sub")] {
+            if is("vertical-align", &[value]) {
+                out.open_tag(tag);
+                count += 1;
+            }
+        }
+        self.write_inline_children(id, out);
+        (0..count).for_each(|_| out.close());
     }
 
     /// Whether an element is an image by its role, with a label of at least two words and without text. In
