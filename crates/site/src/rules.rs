@@ -349,6 +349,12 @@ fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
         .hint("remove the page from the build, or this rule if the page may be public")
 }
 
+/// Whether `text` begins as a path or as a URL with a scheme and a host does.
+fn is_path_or_url(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    text.starts_with('/') || scheme.is_some_and(|scheme| scheme.bytes().all(|c| c.is_ascii_alphanumeric()))
+}
+
 /// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
 /// that begins with `#`, and all words after it. The status defaults to 301 for Netlify and to 302 for
 /// Cloudflare.
@@ -360,12 +366,9 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     if rest.iter().any(|word| word.starts_with("Role=")) {
         return Err(RuleProblem::Protects);
     }
-    let is_target = |word: &&str| {
-        let scheme = word.split_once("://").map(|(scheme, _)| scheme);
-        word.starts_with('/')
-            || scheme.is_some_and(|scheme| scheme.bytes().all(|c| c.is_ascii_alphanumeric()))
+    let Some(at) = rest.iter().position(|word| is_path_or_url(word)) else {
+        return unsupported("has no target");
     };
-    let Some(at) = rest.iter().position(is_target) else { return unsupported("has no target") };
     let (parameters, [to, rest @ ..]) = rest.split_at(at) else { return unsupported("has no target") };
     if !parameters.is_empty() && !is_netlify {
         return unsupported("depends on the query, which only Netlify's rules do");
@@ -431,8 +434,9 @@ const COMPUTED: [&str; 14] = [
     "transfer-encoding", "vary",
 ];
 
-/// Reads `_headers`: a path at the beginning of a line, and its headers on the indented lines below it.
-/// Reports and skips what is not supported, and rules after [`MAX_RULES`]. `Basic-Auth` is an error.
+/// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts, indentation
+/// has no meaning. Reports and skips what is not supported, headers without a value, and rules after
+/// [`MAX_RULES`]. `Basic-Auth` is an error.
 pub(super) fn parse_headers(
     text: &str,
     dialect: RulesDialect,
@@ -444,9 +448,10 @@ pub(super) fn parse_headers(
     let mut is_skipped = false;
     for (line, text) in rule_lines(text, file, faults) {
         let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
-        if !text.starts_with([' ', '\t']) {
+        let text = text.trim();
+        if is_path_or_url(text) {
             is_skipped = true;
-            match Pattern::parse(text.trim_end(), dialect) {
+            match Pattern::parse(text, dialect) {
                 Ok(_) if rules.len() == MAX_RULES => {
                     warn(format!("this and later rules are ignored: there are more than {MAX_RULES}"));
                     break;
@@ -459,7 +464,7 @@ pub(super) fn parse_headers(
             }
             continue;
         }
-        let removed = text.trim().strip_prefix('!').filter(|_| dialect == RulesDialect::Cloudflare);
+        let removed = text.strip_prefix('!').filter(|_| dialect == RulesDialect::Cloudflare);
         let (name, value) = match (removed, text.split_once(':')) {
             (Some(name), _) => (name.trim(), None),
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
@@ -472,7 +477,8 @@ pub(super) fn parse_headers(
             faults.push(protection_fault(file, line, "Basic-Auth"));
             continue;
         }
-        let is_valid = value.as_deref().is_none_or(|value| HeaderValue::from_str(value).is_ok());
+        let is_valid =
+            value.as_deref().is_none_or(|value| !value.is_empty() && HeaderValue::from_str(value).is_ok());
         match HeaderName::try_from(name) {
             Ok(name) if COMPUTED.contains(&name.as_str()) => {
                 warn(format!("`{name}` is ignored: rules cannot set this header"));
@@ -482,7 +488,7 @@ pub(super) fn parse_headers(
                 Some(rule) => rule.headers.push((name, value)),
                 None => warn(format!("`{name}` is ignored: no path precedes it")),
             },
-            _ => warn(format!("the header `{name}` is ignored: its name or its value is invalid")),
+            _ => warn(format!("the header `{name}` is ignored: its name or its value is empty or invalid")),
         }
     }
     rules
@@ -670,11 +676,28 @@ mod tests {
     }
 
     #[test]
+    fn indentation_has_no_meaning_in_headers() {
+        let own = "/*\n  X-A: 1\n  /b/*\n    X-B: 2\n";
+        for (text, dialect) in [
+            (own, Netlify),
+            ("/*\nX-A: 1\n\n/b/*\nX-B: 2\n", Cloudflare),
+            ("  # x\n  /*\n    X-A: 1\n  /b/*\n    X-B: 2\n", Netlify),
+            ("/*\r\n\tX-A:1\r\n\t/b/*\r\n\tX-B:2\r\n", Cloudflare),
+        ] {
+            assert_eq!(headers(text, dialect, "/b/c"), ["x-a: 1", "x-b: 2"], "{text}");
+            assert_eq!(headers(text, dialect, "/c"), ["x-a: 1"], "{text}");
+        }
+        // The headers of another host are not those of the path before it.
+        let preview = "/*\n  X-A: https://a.example/\n  https://x.pages.dev/*\n    X-Robots-Tag: noindex\n";
+        assert_eq!(headers(preview, Cloudflare, "/"), ["x-a: https://a.example/"]);
+    }
+
+    #[test]
     fn headers_need_a_path() {
         for (text, expected) in [
             ("  X-A: 1\n/a\n  X-B: 1\n", &["_headers:1: `x-a` is ignored: no path precedes it"][..]),
             // The headers of a rule that is ignored get no warning of their own.
-            ("a\n  X-A: 1\n", &["_headers:1: the rule is ignored: it applies to another host"]),
+            ("https://a/*\n  X-A: 1\n", &["_headers:1: the rule is ignored: it applies to another host"]),
         ] {
             let mut faults = Vec::new();
             parse_headers(text, Netlify, "_headers", &mut faults);
@@ -692,6 +715,8 @@ mod tests {
             ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts access to the page"),
             ("  No colon", "_headers:2: the line is ignored: it is not a header"),
             ("  Bad name: x", "_headers:2: the header `Bad name` is ignored"),
+            ("  Content-Security-Policy:", "_headers:2: the header `Content-Security-Policy` is ignored"),
+            ("Unindented", "_headers:2: the line is ignored: it is not a header"),
             ("https://x.example/*", "_headers:2: the rule is ignored: it applies to another host"),
         ] {
             let mut faults = Vec::new();
