@@ -53,6 +53,13 @@ impl<R: PathRule> RuleList<R> {
     pub(super) fn candidates(&self, path: &str) -> impl Iterator<Item = &R> {
         self.index.candidates(path).into_iter().map(|position| &self.rules[position])
     }
+
+    /// Like [`Self::candidates`], but without the rules that match a path below `/api/` only because they
+    /// match paths anywhere: a client of a form must not get a page for an endpoint that does not exist.
+    pub(super) fn candidates_for_request(&self, path: &str) -> impl Iterator<Item = &R> {
+        let is_api = path.starts_with("/api/");
+        self.candidates(path).filter(move |rule| !is_api || rule.pattern().begins_with("api"))
+    }
 }
 
 impl<R> Default for RuleList<R> {

@@ -328,9 +328,11 @@ impl Site {
     }
 
     /// The result of the first rule that applies to a decoded path without an entry. Skips a rewrite whose
-    /// target does not exist, and a redirect that leads back to the path.
+    /// target does not exist, a redirect that leads back to the path, and, below `/api/`, rules for paths
+    /// anywhere.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
-        let mut found = self.rules.candidates(path).filter_map(|rule| self.follow_rule(rule, path, None));
+        let rules = self.rules.candidates_for_request(path);
+        let mut found = rules.filter_map(|rule| self.follow_rule(rule, path, None));
         found.find(|entry| !self.is_circular(path, entry, &self.rules))
     }
 
@@ -339,7 +341,8 @@ impl Site {
     /// redirect to the request itself.
     pub fn find_query_rule(&self, path: &str, query: &str) -> Option<Cow<'_, SiteEntry>> {
         let has_content = || matches!(self.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(..)));
-        let rules = self.query_rules.candidates(path).filter(|rule| rule.is_forced || !has_content());
+        let rules =
+            self.query_rules.candidates_for_request(path).filter(|rule| rule.is_forced || !has_content());
         let is_request = |to: &str| {
             let (to_path, to_query) = to.split('#').next()?.split_once('?')?;
             Some(to_query == query && path::decode(to_path).is_ok_and(|to_path| to_path == path))

@@ -406,7 +406,8 @@ fn rules_of_the_host_apply() {
         ("_headers", "/about/\n  Link: </x>; rel=\"next\"\n  Cache-Control: no-store\n"),
         (
             "_redirects",
-            "/about/ /\n/old/* /about/:splat\n/app/* /index.html 200\n/late /about/ 200\n/old/x /\n",
+            "/about/ /\n/old/* /about/:splat\n/app/* /index.html 200\n/late /about/ 200\n/old/x /\n\
+             /*.php / 200\n/api/old/* /about/api/:splat\n",
         ),
     ]);
     let site = bench.site();
@@ -420,7 +421,14 @@ fn rules_of_the_host_apply() {
     assert_eq!(describe(&site, "/late"), "page /about.md", "rules without placeholders are entries");
     assert_eq!(describe(&site, "/late/"), "page /about.md");
     assert_eq!(describe(&site, "/old/x"), "nothing", "an earlier rule with a placeholder applies");
-    for (path, expected) in [("/old/x", "/about/x"), ("/app/a/b", "page /"), ("/x", "None")] {
+    for (path, expected) in [
+        ("/old/x", "/about/x"),
+        ("/app/a/b", "page /"),
+        ("/x", "None"),
+        ("/api/x.php", "None"),
+        ("/api/old/x", "/about/api/x"),
+        ("/x.php", "page /"),
+    ] {
         assert_eq!(rule(path), expected, "{path}");
     }
     let Some(SiteEntry::Page(about)) = site.get("/about/") else { panic!("no page") };

@@ -49,7 +49,7 @@ impl Pattern {
                  `/path id=:id /to/:id`)",
             );
         }
-        // The server refuses paths with empty, `.` or `..` segments before it looks for a rule.
+        // The server refuses or redirects paths with empty, `.` or `..` segments before it looks for a rule.
         if text.contains("//") || path.split('/').any(|segment| matches!(segment, "." | "..")) {
             return Err("has an empty or dot segment, so no request matches it");
         }
@@ -77,6 +77,11 @@ impl Pattern {
             return Err("has a `*` that is not at its end");
         }
         Ok(pattern)
+    }
+
+    /// Whether the first segment of all paths that the pattern matches is `segment`.
+    pub(super) fn begins_with(&self, segment: &str) -> bool {
+        self.whole_segments().0.first() == Some(&Some(segment))
     }
 
     fn ends_with_wildcard(&self) -> bool {
