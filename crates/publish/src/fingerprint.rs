@@ -16,11 +16,17 @@ const BUNDLED: [&str; 12] =
 pub fn is_fingerprinted(name: &str) -> bool {
     let is_below =
         |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));
+    // Nuxt's pages ask for `latest.json` here, whose content changes, to find out about a new build.
+    if is_below(&["_nuxt/builds/"]) {
+        return is_below(&["_nuxt/builds/meta/"]);
+    }
     if is_below(&FINGERPRINTED_FOLDERS) {
         return true;
     }
     let file = name.rsplit('/').next().unwrap_or(name);
-    let Some((stem, ending)) = file.rsplit_once('.') else { return false };
+    let Some((stem, ending)) = file.rsplit_once('.').filter(|(stem, _)| !ends_with_uuid(stem)) else {
+        return false;
+    };
     let may_be_mixed = BUNDLED.contains(&ending) && is_below(&BUNDLE_FOLDERS);
     stem.split(['.', '-', '_']).skip(1).any(|part| {
         let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
@@ -34,6 +40,13 @@ pub fn is_fingerprinted(name: &str) -> bool {
                 && !is_numbered_word(part);
         part.len() >= 8 && has(u8::is_ascii_digit) && is_hash
     })
+}
+
+/// Whether a name ends with a UUID (RFC 9562 §4), which identifies a file and does not depend on its content.
+fn ends_with_uuid(stem: &str) -> bool {
+    let lengths = stem.rsplit('-').take(5).map(str::len).collect::<Vec<_>>();
+    let first = stem.rsplit('-').nth(4).and_then(|part| part.rsplit(['.', '_']).next());
+    lengths.get(..4) == Some(&[12, 4, 4, 4]) && first.is_some_and(|first| first.len() == 8)
 }
 
 /// Whether letters and digits are probably words and a number, as in `June2025`, `TeamPic1` and `Mobile2x`.
@@ -54,6 +67,13 @@ mod tests {
             ("_astro/page.css", true),
             ("de/_next/static/chunks/main.js", true),
             ("css/style.0a1b2c3d4e.css", true),
+            ("_nuxt/entry.js", true),
+            ("_nuxt/builds/latest.json", false),
+            ("_nuxt/builds/meta/550e8400-e29b-41d4-a716-446655440000.json", true),
+            ("files/report-550e8400-e29b-41d4-a716-446655440000.pdf", false),
+            ("files/report_550e8400-e29b-41d4-a716-446655440000.pdf", false),
+            ("550e8400-e29b-41d4-a716-446655440000.pdf", false),
+            ("a-550e8400-e29b-41d4-a716.pdf", true),
             ("main.1234abcd.js", true),
             ("assets/index-B1c2D3e4.js", true),
             ("img/index-B1c2D3e4.js", false),
