@@ -67,14 +67,14 @@ pub fn media_type(name: &str) -> &'static str {
 
 /// Like [`media_type()`], but depends on the content. A text that is not UTF-8, other than Markdown, has no
 /// charset, because that would override the encoding which a style sheet or a page declares. The type of a
-/// file without an extension in `.well-known/`, and of `apple-app-site-association`, is that of the content,
-/// because standards choose such names for JSON and for text. `name` is relative to the site's root.
+/// file without a known extension in `.well-known/`, and of `apple-app-site-association`, is that of the
+/// content, because standards choose such names for JSON and for text, some with a dot (`nodeinfo/2.0`).
+/// `name` is relative to the site's root.
 pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
-    let file = name.rsplit('/').next().unwrap_or(name);
     // Apple also reads `apple-app-site-association` at the root.
     let is_known = name.starts_with(".well-known/") || name == "apple-app-site-association";
-    if file.contains('.') || !is_known {
-        let found = media_type(name);
+    let found = media_type(name.rsplit('/').next().unwrap_or(name));
+    if found != UNKNOWN || !is_known {
         let without_charset = found.strip_suffix("; charset=utf-8").filter(|found| *found != "text/markdown");
         return without_charset.filter(|_| std::str::from_utf8(bytes).is_err()).unwrap_or(found);
     }
@@ -178,6 +178,10 @@ mod tests {
             (".well-known/acme-challenge/token", "token.key\n", PLAIN_TEXT),
             (".well-known/broken", "{\"a\":", PLAIN_TEXT),
             (".well-known/signed", "\u{1}\u{2}", UNKNOWN),
+            (".well-known/nodeinfo/2.0", "{}", "application/json"),
+            (".well-known/com.apple.remotemanagement", "{}", "application/json"),
+            (".well-known/a.b/c", "text", PLAIN_TEXT),
+            ("nodeinfo/2.0", "{}", UNKNOWN),
             (".well-known/a.json", "text", "application/json"),
             ("a.css", "p::before{content:'\u{e9}'}", "text/css; charset=utf-8"),
             ("LICENSE", "Text.", UNKNOWN),
