@@ -18,9 +18,12 @@ use frontdesk_forms::EXPORT_COLUMNS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContentMark {
     /// A private key in PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or
-    /// minisign; also any file named `*.key` that is neither a ZIP archive nor configuration.
+    /// minisign.
     #[error("it contains a private key")]
     PrivateKey,
+    /// A file named `*.key` that is neither a ZIP archive, configuration nor a public key.
+    #[error("its name is that of a private key, and its content is no known kind of public key")]
+    KeyName,
     #[error("it is a SQLite database")]
     Database,
     /// The log or journal of a SQLite database, or the index of its log.
@@ -96,9 +99,51 @@ pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
         () if contains_quoted_key(&text) || is_key_record(&text) => Some(ContentMark::PrivateKey),
         () if is_configuration(&text) => Some(ContentMark::Configuration),
         // Binary keys have no mark. Keynote presentations also end in `.key`, but are ZIP archives.
-        () if name.ends_with(".key") && !text.starts_with(b"PK") => Some(ContentMark::PrivateKey),
+        () if name.ends_with(".key") && !text.starts_with(b"PK") && !is_public_key(&text) => {
+            Some(ContentMark::KeyName)
+        }
         () => None,
     }
+}
+
+/// Whether a file without a private key in a text format is a public key: in PEM, OpenPGP armor or packets, a
+/// line of OpenSSH, or the format of minisign.
+fn is_public_key(text: &[u8]) -> bool {
+    let start = text.trim_ascii_start();
+    let first = line_around(start, 0);
+    let is_pem =
+        [&b"PUBLIC KEY"[..], b"CERTIFICATE"].iter().any(|label| memmem::find(first, label).is_some());
+    let is_ssh = [&b"ssh-"[..], b"ecdsa-sha2-", b"sk-"].iter().any(|kind| start.starts_with(kind));
+    start.starts_with(b"-----BEGIN ") && is_pem
+        || is_ssh && memmem::find(first, b" AAAA").is_some()
+        || start.starts_with(b"untrusted comment:") && memmem::find(first, b"public key").is_some()
+        || is_public_keyring(text)
+}
+
+/// Whether the file consists of OpenPGP packets (RFC 9580 §4.2), the first one a public key and none a private
+/// key.
+fn is_public_keyring(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let [header, after @ ..] = rest {
+        let (tag, length, body) = match (header, after) {
+            (0x80..=0xbf, after) if header & 3 < 3 => {
+                let Some((length, body)) = after.split_at_checked(1 << (header & 3)) else { return false };
+                let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+                (header >> 2 & 15, length, body)
+            }
+            (0xc0.., [length @ ..=191, body @ ..]) => (header & 63, usize::from(*length), body),
+            (0xc0.., [high @ 192..=223, low, body @ ..]) => {
+                (header & 63, (usize::from(high - 192) << 8) + usize::from(*low) + 192, body)
+            }
+            _ => return false,
+        };
+        let is_first = rest.len() == bytes.len();
+        let Some(next) = body.get(length..).filter(|_| tag == 6 || !is_first && tag != 5 && tag != 7) else {
+            return false;
+        };
+        rest = next;
+    }
+    !bytes.is_empty()
 }
 
 /// Whether the text is a certificate in PEM, without a private key.
@@ -285,6 +330,7 @@ mod tests {
     #[test]
     fn private_keys_are_recognized_at_the_beginning_of_a_line() {
         let key = Some(ContentMark::PrivateKey);
+        let name = Some(ContentMark::KeyName);
         for (name, text, expected) in [
             ("a.pem", "-----BEGIN PRIVATE KEY-----\nMIIE\n", key),
             ("a.pem", "-----BEGIN RSA PRIVATE KEY-----\r\nMIIE\r\n", key),
@@ -318,8 +364,15 @@ mod tests {
             ("llms-full.txt", "-----BEGIN PRIVATE KEY-----\n", None),
             ("feed.xml", "-----BEGIN PRIVATE KEY-----\n", None),
             // A binary key, and a presentation.
-            ("a.key", "\u{1}\u{2}", key),
-            ("a.KEY", "", key),
+            ("a.key", "\u{1}\u{2}", name),
+            ("a.KEY", "", name),
+            ("a.key", "any text", name),
+            ("repo.key", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ\n", None),
+            ("jwt.key", "-----BEGIN PUBLIC KEY-----\nMII\n", None),
+            ("jwt.key", "-----BEGIN PUBLIC KEY-----\nMII\n-----BEGIN PRIVATE KEY-----\nMII\n", key),
+            ("host.key", "ssh-ed25519 AAAAC3Nz a@b\n", None),
+            ("minisign.key", "untrusted comment: minisign public key 3A\nRWQ\n", None),
+            ("a.key", "AAAA ssh-ed25519", name),
             ("a.key", "PK\u{3}\u{4}", None),
             ("a.txt", "", None),
         ] {
@@ -329,6 +382,28 @@ mod tests {
         assert_eq!(examine("a.txt", &utf_16("\u{feff}-----BEGIN PRIVATE KEY-----\r\n")), key);
         let large = [&b"x\n".repeat(1 << 20)[..], b"-----BEGIN PRIVATE KEY-----\n"].concat();
         assert_eq!(examine("a.txt", &large), key, "the key may be anywhere");
+    }
+
+    #[test]
+    fn keyrings_are_public_without_private_keys() {
+        for (packets, is_public) in [
+            (&[0x98, 2, 4, 0, 0xb4, 1, b'a'][..], true),
+            (&[0x99, 0, 2, 4, 0, 0xcd, 1, b'a', 0xb9, 0, 1, 4], true),
+            (&[0xc6, 192, 0].into_iter().chain([4; 192]).collect::<Vec<u8>>(), true),
+            // A private key, alone, after the public one, and as a subkey.
+            (&[0x94, 2, 4, 0], false),
+            (&[0x98, 2, 4, 0, 0x95, 0, 1, 4], false),
+            (&[0x98, 2, 4, 0, 0xc7, 1, 4], false),
+            // The packets end early, or their lengths are not known.
+            (&[0x98, 3, 4, 0], false),
+            (&[0x99, 0], false),
+            (&[0x9b, 4], false),
+            (&[0xc6, 255, 0, 0, 0, 1, 4], false),
+            (&[0xb4, 1, b'a'], false),
+        ] {
+            let expected = if is_public { None } else { Some(ContentMark::KeyName) };
+            assert_eq!(examine("a.key", packets), expected, "{packets:?}");
+        }
     }
 
     #[test]
