@@ -313,10 +313,25 @@ fn other_methods_are_405() {
 #[test]
 fn ambiguous_paths_are_refused() {
     let server = TestServer::with_example_site();
-    for path in
-        ["/../etc/passwd", "/%2e%2e/x", "/a/./b", "//developers/", "/a%2fb", "/a%5cb", "/%00", "/%zz", "/%ff"]
-    {
+    for path in [
+        "/../etc/passwd",
+        "/%2e%2e/x",
+        "/a/./b",
+        "//api/contact",
+        "/a%2fb",
+        "//a%5cb",
+        "/%00",
+        "/%zz",
+        "/%ff",
+    ] {
         assert_eq!(server.get(path, &[]).status, 400, "{path}");
+    }
+    for (path, to) in
+        [("//developers/", "/developers/"), ("//evil.example//a?b=//c", "/evil.example/a?b=//c")]
+    {
+        let answer = server.get(path, &[]);
+        assert_eq!((answer.status, answer.header("location")), (308, Some(to)));
+        assert_eq!(server.request("POST", path, &[], b"").status, 400, "{path}");
     }
     assert_eq!(server.get("/develo%70ers/", &[]).status, 200, "what is not ambiguous is decoded");
 }

@@ -1,14 +1,16 @@
 //! Routes requests to the public address by their URL: forms, confirmation links, live reload, the site.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use http::Method;
 use http::header::VARY;
 use http::request::Parts;
 use tokio::time::Instant;
 
 use super::access_log::{self, ServedRequest};
 use super::confirm::{self, ConfirmRequest};
-use super::get_page::{self, Choice};
+use super::get_page::{self, API, Choice};
 use super::live_reload;
 use super::metrics::{Class, RequestLabels};
 use super::post_form::FormRequest;
@@ -21,11 +23,12 @@ use frontdesk_http::{
     RequestId, ResponseBody, X_REQUEST_ID,
 };
 use frontdesk_process::panics;
-use frontdesk_site::path;
+use frontdesk_site::path::{self, PathError};
+use frontdesk_site::{Redirect, Site};
 
 impl PublicSite {
     /// Passes the request to the form, the confirmation link, live reload or the site, by its decoded path.
-    /// 400 for a path that is invalid or ambiguous. Counts page views if that is enabled.
+    /// Refuses or redirects a path that is invalid or ambiguous ([`refuse_path`]). Counts page views if that is enabled.
     async fn route(
         &self,
         snapshot: &Snapshot,
@@ -38,7 +41,7 @@ impl PublicSite {
         let (app, options) = (&self.app, &snapshot.options);
         let path = match path::decode(head.uri.path()) {
             Ok(path) => path,
-            Err(error) => return (bad_request(&error.to_string()), NONE).into(),
+            Err(error) => return refuse_path(&snapshot.site, head, error).into(),
         };
         // Box the handlers' futures; otherwise every request's future would be as large as the largest one.
         if let Some(form) = snapshot.site.form_set.at(&path) {
@@ -141,6 +144,19 @@ impl PublicHandler for PublicSite {
         response: &mut PlainResponse<'_>,
     ) -> Option<Instant> {
         self.send_plain(snapshot, context, request, response)
+    }
+}
+
+/// A permanent redirect for GET and HEAD if the path is only ambiguous because of empty segments, which links
+/// have that join a base URL and a path, each with a slash. Otherwise, and below [`API`], 400.
+fn refuse_path(site: &Site, head: &Parts, error: PathError) -> (HttpResponse, RequestLabels) {
+    let merged = path::merge_slashes(head.uri.path()).filter(|to| !to.starts_with(API));
+    match merged.filter(|_| matches!(head.method, Method::GET | Method::HEAD)) {
+        Some(to) => {
+            let redirect = Choice::Redirect(Cow::Owned(Redirect::permanent(to)));
+            (redirect.into_response(site, head.uri.query()), RequestLabels::other(Class::Redirect))
+        }
+        None => (bad_request(&error.to_string()), RequestLabels::other(Class::None)),
     }
 }
 

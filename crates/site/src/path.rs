@@ -43,6 +43,17 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     Ok(decoded)
 }
 
+/// The path without its empty segments, percent-encoded, if these are the only reason why [`decode`] rejects
+/// it; `None` for other paths. The result begins with exactly one slash.
+pub fn merge_slashes(path: &str) -> Option<String> {
+    if !path.starts_with('/') || !path.contains("//") {
+        return None;
+    }
+    let segments = path.split_inclusive('/').filter(|segment| *segment != "/");
+    let merged: String = ["/"].into_iter().chain(segments).collect();
+    Some(encode(&decode(&merged).ok()?).into_owned())
+}
+
 /// A quick check that is true for most valid paths: whether a path consists of visible ASCII characters
 /// without `%` and `\`, and has no empty segment and none that begins with a dot. Such a path needs no
 /// decoding.
@@ -228,6 +239,25 @@ mod tests {
             ("/a%0d%0aX: y", PathError::Ambiguous),
         ] {
             assert_eq!(decode(path), Err(error), "{path}");
+        }
+    }
+
+    #[test]
+    fn empty_segments_are_merged_if_nothing_else_is_wrong() {
+        for (path, merged) in [
+            ("//", Some("/")),
+            ("//css/s.css", Some("/css/s.css")),
+            ("/a///b//", Some("/a/b/")),
+            ("//example.org/%2561é", Some("/example.org/%2561%C3%A9")),
+            ("/a/b/", None),
+            ("a//b", None),
+            ("//../b", None),
+            ("//a/%2e/b", None),
+            ("//a%2fb", None),
+            ("//a\\b", None),
+            ("//%zz", None),
+        ] {
+            assert_eq!(merge_slashes(path).as_deref(), merged, "{path}");
         }
     }
 

@@ -357,7 +357,7 @@ fn targets(list: &mut List) {
         ("authority form", "www.example.com:80", "400, open"),
         ("asterisk form", "*", "400, open"),
         ("no slash", "about", "400, open"),
-        ("two slashes", "//robots.txt", "400, open"),
+        ("two slashes", "//robots.txt", "308, open"),
         ("dot segments", "/about/../robots.txt", "400, open"),
         ("encoded dot segments", "/about/%2e%2e/robots.txt", "400, open"),
         ("an encoded slash", "/about%2f", "400, open"),
