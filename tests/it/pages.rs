@@ -337,6 +337,17 @@ fn ambiguous_paths_are_refused() {
 }
 
 #[test]
+fn drawings_keep_their_own_styles_but_run_no_scripts() {
+    let server = TestServer::with_example_site();
+    for (path, has_styles) in [("/assets/logo.svg", true), ("/robots.txt", false)] {
+        let answer = server.get(path, &[]);
+        let policy = answer.header("content-security-policy").expect("a policy").to_owned();
+        assert_eq!(policy.contains("style-src 'self' 'unsafe-inline'"), has_styles, "{path}: {policy}");
+        assert!(policy.contains("default-src 'none'; script-src 'self';"), "{path}: {policy}");
+    }
+}
+
+#[test]
 fn fingerprinted_assets_are_immutable_and_named_ones_revalidated() {
     let server = TestServer::with_example_site();
     let home = server.get("/", &[]);

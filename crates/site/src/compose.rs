@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use http::HeaderValue;
+use http::header::CONTENT_SECURITY_POLICY;
+
 use super::document::{Document, PageKind};
-use super::file::{Blob, Cache, File};
+use super::file::{Blob, Cache, File, sharing_header};
 use super::html::rewrite_links;
 use super::language::Language;
 use super::options::PagesOptions;
@@ -51,13 +54,26 @@ pub(super) fn compose_site(
     site
 }
 
+/// The content security policy of a drawing (SVG): its own styles, which programs that draw diagrams write
+/// into the file, apply, but it runs no inline scripts and loads nothing from other hosts.
+const DRAWING_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+                              font-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
 /// Inserts the files from `static/`, and every asset under its fingerprinted and its plain path. The latter
 /// does not replace a file from `static/`. `x/index.html` is also served at `/x/`, to which `/x` redirects.
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
-    let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
+    let file = |path: &str, cache, blob: &Blob| {
+        let media_type = media_type_of(path.trim_start_matches('/'), &blob.bytes);
+        let mut file = File::from_blob(media_type, cache, blob.clone());
+        file.headers.extend(sharing_header(path));
+        if media_type == "image/svg+xml" {
+            file.headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(DRAWING_POLICY)));
+        }
+        Arc::new(file)
+    };
     for (name, blob) in verbatim {
         let path = format!("/{name}");
-        let file = file(media_type_of(&name, &blob.bytes), Cache::Revalidate, &blob);
+        let file = file(&path, Cache::Revalidate, &blob);
         // Like a static file server, also serve `/x/index.html` at `/x/`.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
@@ -68,11 +84,10 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
         site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
     }
     for Asset { path, fingerprinted, blob } in assets {
-        let media_type = media_type_of(path, &blob.bytes);
         let name = path::decode(fingerprinted).unwrap_or_default();
-        let named = file(media_type, Cache::Immutable, blob);
+        let named = file(path, Cache::Immutable, blob);
         site.entries.insert(name.into(), SiteEntry::File(named, Role::Asset));
-        let plain = || SiteEntry::File(file(media_type, Cache::Revalidate, blob), Role::Asset);
+        let plain = || SiteEntry::File(file(path, Cache::Revalidate, blob), Role::Asset);
         site.entries.entry(path.as_str().into()).or_insert_with(plain);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
+use http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use http::{HeaderName, HeaderValue};
 
 use frontdesk_negotiate::Encoding;
@@ -176,6 +177,13 @@ const MIN_COMPRESSED: usize = 200;
 /// Number of hexadecimal digits of the content hash in an `ETag`: 88 bits, enough to rule out accidental
 /// collisions.
 const ETAG_DIGITS: usize = 22;
+
+/// The header of a file by its path: pages of other origins may read the public documents in
+/// `/.well-known/`, as NIP-05, Matrix, SEP-1 and others require.
+pub(super) fn sharing_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
+    let header = || (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    path.starts_with("/.well-known/").then(header)
+}
 
 impl File {
     pub fn new(media_type: &'static str, cache: Cache, bytes: impl Into<Bytes>) -> Self {

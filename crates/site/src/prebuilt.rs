@@ -34,8 +34,8 @@ use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
-use self::urls::{redirect_names, twin_names};
-use super::file::{Blob, Cache, File, document_version};
+use self::urls::{find_missing_base, redirect_names, twin_names};
+use super::file::{Blob, Cache, File, document_version, sharing_header};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
@@ -494,7 +494,7 @@ impl Prebuilt {
     fn add_file(
         &mut self,
         file: &BuildFile,
-        headers: Vec<(HeaderName, HeaderValue)>,
+        mut headers: Vec<(HeaderName, HeaderValue)>,
         rules: &RuleList<HeaderRule>,
     ) {
         let path = format!("{}{}", self.mount, file.name);
@@ -529,6 +529,7 @@ impl Prebuilt {
             }
             (twins, claim(redirect_names(path)))
         });
+        headers.extend(sharing_header(&path));
         names.collect()
     }
 

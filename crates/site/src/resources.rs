@@ -16,7 +16,7 @@ mod wording;
 
 use std::sync::Arc;
 
-use crate::file::{Cache, File};
+use crate::file::{Cache, File, sharing_header};
 use crate::path::decode;
 use crate::{
     FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
@@ -206,7 +206,11 @@ fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> V
         }));
     }
     let built = in_parallel(&jobs, |job| job());
-    built.into_iter().flatten().map(|(path, file)| (path, Arc::new(file))).collect()
+    let built = built.into_iter().flatten().map(|(path, mut file)| {
+        file.headers.extend(sharing_header(&path));
+        (path, Arc::new(file))
+    });
+    built.collect()
 }
 
 fn new_file(media_type: &'static str, text: String) -> File {

@@ -587,6 +587,27 @@ fn the_404_page_of_the_innermost_folder_applies() {
 }
 
 #[test]
+fn documents_for_other_origins_can_be_read_by_them() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        (".well-known/nostr.json", "{}"),
+        (".well-known/own.json", "{}"),
+        ("data.json", "{}"),
+        ("_headers", "/.well-known/own.json\n  Access-Control-Allow-Origin: https://a.example\n"),
+    ]);
+    let site = bench.site();
+    for (path, expected) in [
+        ("/.well-known/nostr.json", &["*"][..]),
+        ("/.well-known/own.json", &["https://a.example"]),
+        ("/data.json", &[]),
+    ] {
+        let Some(SiteEntry::File(file, _)) = site.get(path) else { panic!("{path}") };
+        let origins = file.headers.iter().filter(|(name, _)| name == "access-control-allow-origin");
+        assert_eq!(origins.map(|(_, value)| value).collect::<Vec<_>>(), expected, "{path}");
+    }
+}
+
+#[test]
 fn a_link_to_the_markdown_is_added_on_request() {
     let mut bench = Bench::new(&[("index.html", "<html><head><title>A</title></head><body><h1>A</h1>")]);
     bench.build().adds_link_element = true;
