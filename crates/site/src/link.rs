@@ -109,11 +109,13 @@ impl LinkCatalog {
             return path::resolve_relative("/", raw);
         }
         let beside = path::resolve_relative(&format!("/{}", place.file), raw);
-        if let Some(page) = self.pages.get(beside.trim_start_matches('/')) {
-            return page.clone();
-        }
-        let published = path::public_path(beside.trim_start_matches('/'));
-        if self.assets.contains_key(&published) { published } else { path::resolve_relative(place.path, raw) }
+        let beside = beside.trim_start_matches('/');
+        let find = |file: &str| {
+            let asset = || Some(path::public_path(file)).filter(|path| self.assets.contains_key(path));
+            self.pages.get(file).cloned().or_else(asset)
+        };
+        let found = find(beside).or_else(|| path::other_forms(beside).find_map(|form| find(&form)));
+        found.unwrap_or_else(|| path::resolve_relative(place.path, raw))
     }
 }
 
@@ -146,6 +148,7 @@ mod tests {
         ] {
             catalog.pages.insert(file.into(), path.into());
         }
+        catalog.pages.insert("pages/cafe\u{301}.md".into(), "/cafe\u{301}/".into());
         catalog.assets.insert("/assets/a b.svg".into(), "/assets/a%20b.0123456789.svg".into());
         catalog.assets.insert("/blog/pic.png".into(), "/blog/pic.0123456789.png".into());
         let place = LinkOrigin { file: "posts/2026-01-02-x.md", path: "/blog/x/" };
@@ -173,6 +176,12 @@ mod tests {
                 "/blog/x/",
                 "https://www.example.com/blog/x/",
                 Some(("/blog/x/", None)),
+            ),
+            (
+                "../pages/caf\u{e9}.md",
+                "/cafe%CC%81/",
+                "https://www.example.com/cafe%CC%81/",
+                Some(("/cafe\u{301}/", None)),
             ),
             ("#top", "#top", "https://www.example.com/blog/x/#top", Some(("/blog/x/", Some("top")))),
             ("@/_index.md", "/", "https://www.example.com/", Some(("/", None))),

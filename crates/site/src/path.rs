@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// The reason a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -147,6 +148,13 @@ pub fn markdown_paths(page: &str) -> [String; 3] {
     [twin_path(page), [stem, "/index.md"].concat(), [stem, "/index.html.md"].concat()]
 }
 
+/// The path in the other normalization forms of Unicode (UAX #15), because names of files that were made on
+/// macOS have decomposed characters, unlike links. Empty for ASCII.
+pub(super) fn other_forms(path: &str) -> impl Iterator<Item = String> {
+    let forms = (!path.is_ascii()).then(|| [path.nfc().collect::<String>(), path.nfd().collect()]);
+    forms.into_iter().flatten().filter(move |form| form != path)
+}
+
 /// Whether a path is in a folder or is the folder's own path. The folder has no trailing slash; the empty
 /// folder contains all paths.
 pub fn is_in_folder(path: &str, folder: &str) -> bool {
@@ -258,6 +266,20 @@ mod tests {
             ("//%zz", None),
         ] {
             assert_eq!(merge_slashes(path).as_deref(), merged, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_have_other_forms_only_with_accents() {
+        for (path, forms) in [
+            ("/caf\u{e9}/", &["/cafe\u{301}/"][..]),
+            ("/cafe\u{301}/", &["/caf\u{e9}/"]),
+            ("/caf\u{e9}/e\u{301}", &["/caf\u{e9}/\u{e9}", "/cafe\u{301}/e\u{301}"]),
+            ("/\u{ac00}/", &["/\u{1100}\u{1161}/"]),
+            ("/\u{df}/", &[]),
+            ("/a/", &[]),
+        ] {
+            assert_eq!(other_forms(path).collect::<Vec<_>>(), forms, "{path}");
         }
     }
 

@@ -76,8 +76,9 @@ impl PathRegistry {
         self.exclusions.iter().find(|known| known.covers(&target.path, name))
     }
 
-    /// Whether a path has an owner or is a secondary path.
+    /// Whether a path has an owner or is a secondary path, in any normalization form of Unicode.
     pub fn has_path(&self, path: &str) -> bool {
-        self.owners.contains_key(path) || self.secondary.contains(path)
+        let is_known = |path: &str| self.owners.contains_key(path) || self.secondary.contains(path);
+        is_known(path) || path::other_forms(path).any(|form| is_known(&form))
     }
 }

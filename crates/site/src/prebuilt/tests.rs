@@ -587,6 +587,24 @@ fn the_404_page_of_the_innermost_folder_applies() {
 }
 
 #[test]
+fn decomposed_names_are_found_at_composed_paths() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "")),
+        ("cafe\u{301}/index.html", &page("Cafe", "")),
+        ("\u{e9}.txt", ""),
+    ]);
+    let site = bench.site();
+    for (path, expected) in [
+        ("/caf\u{e9}/", "page /cafe%CC%81.md"),
+        ("/cafe\u{301}/", "page /cafe%CC%81.md"),
+        ("/e\u{301}.txt", "Asset text/plain; charset=utf-8"),
+        ("/cafe/", "nothing"),
+    ] {
+        assert_eq!(describe(&site, path), expected, "{path}");
+    }
+}
+
+#[test]
 fn documents_for_other_origins_can_be_read_by_them() {
     let mut bench = Bench::new(&[
         ("index.html", &page("Home", "<p>Text</p>")),
