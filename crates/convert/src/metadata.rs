@@ -14,6 +14,8 @@ pub struct Metadata {
     pub description: Option<String>,
     /// The canonical address of the page.
     pub url: Option<String>,
+    /// The address in `<link rel="canonical">`, if there is one.
+    pub canonical: Option<String>,
     pub site: Option<String>,
     pub author: Option<String>,
     /// The publication date as the page states it, normally in RFC 3339 format.
@@ -58,6 +60,7 @@ pub(super) fn read_metadata(
         title: None,
         description: first(&["description", "og:description", "twitter:description"]).or(data.description),
         url: head.canonical.clone().or_else(|| first(&["og:url"])).and_then(resolve),
+        canonical: head.canonical.clone().and_then(resolve),
         author: data.author.or_else(|| author.filter(|a| !a.starts_with("http"))),
         published: data.published.or_else(|| first(PUBLISHED)),
         modified: data

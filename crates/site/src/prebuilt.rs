@@ -3,6 +3,7 @@
 //! take precedence over everything that is generated.
 
 mod boilerplate;
+mod canonical;
 mod content_security_policy;
 mod conversion;
 mod conversion_cache;
@@ -25,6 +26,7 @@ use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
 use self::boilerplate::find_boilerplate;
+use self::canonical::find_originals;
 use self::content_security_policy::file_policy;
 use self::conversion::{Conversion, Facts, Shared};
 pub(super) use self::conversion_cache::CachePlaces;
@@ -203,16 +205,17 @@ impl BuildCache {
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
         let context = ComposeContext {
+        let originals = find_originals(&pages, &converted, &build.mount);
             build,
             options,
             headers: &headers,
             site_name: site_name.as_deref(),
             spill: &self.places.spill,
         };
-        let all: Vec<_> = pages.iter().zip(converted).zip(names).collect();
-        let pages = in_parallel(&all, |((source, converted), names)| {
+        let all: Vec<_> = pages.iter().zip(converted).zip(names.into_iter().zip(originals)).collect();
+        let pages = in_parallel(&all, |((source, converted), (names, original))| {
             let written = prebuilt.files.get(&names.0[0]).cloned();
-            compose_page(source, converted, written, names.clone(), &context)
+            compose_page(source, converted, written, names.clone(), original.as_deref(), &context)
         });
         self.share_markdown(&pages);
         for page in pages {
@@ -366,9 +369,10 @@ fn depends_on(page: &Facts, name: &str) -> bool {
 }
 
 /// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
-/// The first of `twins` is the main path of the Markdown. A 404 page has no `Link` of its own. A 404 page, a
-/// page without a title other than the home page, and a page that its metadata or headers exclude from
-/// indexes have no summary.
+/// The first of `twins` is the main path of the Markdown, and `original` the URL of the canonical page, if
+/// that is another one. A 404 page has no `Link` of its own. A 404 page, a page without a title other than
+/// the home page, one with an `original`, and one that its metadata or headers exclude from indexes have no
+/// summary.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Conversion,
@@ -389,10 +393,12 @@ fn compose_page(
         *title = title_without(title, name).to_owned();
     }
     metadata.modified = Some(updated.to_string());
+    original: Option<&str>,
 
     let mut html = html_file(source, &converted.facts, &twin, context);
-    let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
-    if not_found_folder(&source.file.name).is_some() {
+    let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
+    metadata.is_unlisted |= original.is_some();
+    if not_found_folder(source.name()).is_some() {
         html.link = None;
         // Keep only title and language. A 404 page is sent for any URL, so other metadata would mislead.
         let Metadata { title, language, .. } = metadata;

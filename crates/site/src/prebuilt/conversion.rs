@@ -61,6 +61,7 @@ struct MetadataFields {
     title: Option<String>,
     description: Option<String>,
     url: Option<String>,
+    canonical: Option<String>,
     site: Option<String>,
     author: Option<String>,
     published: Option<String>,

@@ -587,6 +587,51 @@ fn the_404_page_of_the_innermost_folder_applies() {
 }
 
 #[test]
+fn pages_with_another_canonical_page_are_not_listed() {
+    let named = |title: &str, url: &str| {
+        page(title, "<p>Text</p>").replace("<title>", &format!("<link rel=canonical href=\"{url}\"><title>"))
+    };
+    let host = "https://docs.example.com";
+    let mut bench = Bench::new(&[
+        ("index.html", &named("Home", "https://www.docs.example.com/")),
+        ("latest/a.html", &named("A", &format!("{host}/latest/a.html"))),
+        ("v1/a.html", &named("A 1", &format!("{host}/latest/a"))),
+        ("print/a/index.html", &named("A print", "/latest/a/?print#top")),
+        ("own/index.html", &named("Own", &format!("{host}/own"))),
+        ("gone.html", &named("Gone", &format!("{host}/nowhere/"))),
+        ("copy.html", &named("Copy", "https://blog.example.org/copy/")),
+        ("third.html", &named("Third", &format!("{host}/v1/a.html"))),
+        (
+            "hidden.html",
+            &page("Hidden", "<p>Text</p>").replace("<title>", "<meta name=robots content=noindex><title>"),
+        ),
+        ("to-hidden.html", &named("To hidden", &format!("{host}/hidden"))),
+        ("none.html", &page("None", "<p>Text</p>")),
+    ]);
+    let listed = |site: &Site| site.pages.iter().map(|page| page.path.clone()).collect::<Vec<_>>();
+    let site = bench.site();
+    assert_eq!(listed(&site), ["/", "/gone", "/latest/a", "/none", "/own/", "/third", "/to-hidden"]);
+    for (path, canonical) in [
+        ("/v1/a", "https://www.example.com/latest/a"),
+        ("/print/a/", "https://www.example.com/latest/a"),
+        ("/copy", "https://blog.example.org/copy/"),
+        ("/gone", "https://www.example.com/gone"),
+        ("/third", "https://www.example.com/third"),
+        ("/to-hidden", "https://www.example.com/to-hidden"),
+    ] {
+        let link = site.markdown(path).and_then(|file| file.link.clone()).expect(path);
+        assert_eq!(link, format!("<{canonical}>; rel=\"canonical\""), "{path}");
+    }
+    // A template that names the same page everywhere.
+    let names = ["a.html", "b.html", "c.html"];
+    let pages = names.map(|name| (name, named(name, &format!("{host}/"))));
+    let home = page("Home", "<p>Text</p>");
+    let mut files = vec![("index.html", &*home)];
+    files.extend(pages.iter().map(|(name, text)| (*name, &**text)));
+    assert_eq!(listed(&Bench::new(&files).site()), ["/", "/a", "/b", "/c"]);
+}
+
+#[test]
 fn decomposed_names_are_found_at_composed_paths() {
     let mut bench = Bench::new(&[
         ("index.html", &page("Home", "")),

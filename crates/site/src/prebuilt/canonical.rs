@@ -1,0 +1,68 @@
+//! Finds the pages of a build that name another page as their canonical one (RFC 6596): older versions, print
+//! views and republished texts.
+
+use std::collections::HashMap;
+
+use http::Uri;
+
+use super::conversion::Conversion;
+use super::html_pages::HtmlPage;
+use super::not_found_folder;
+use crate::path;
+
+/// For each page, the URL of the page that it names as canonical; `None` if that is the page itself.
+///
+/// The path decides which page of the build is meant, without regard to the host, because a build is also
+/// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has a
+/// canonical URL, a host that is neither in that one nor the configured one is another site. Ignores a URL that leads to no page, to an
+/// unlisted one, or to one that names a third page, and one that at least half of the pages name, which is a
+/// mistake in a template.
+pub(super) fn find_originals(
+    pages: &[HtmlPage<'_>],
+    converted: &[Conversion],
+    mount: &str,
+) -> Vec<Option<String>> {
+    let declared = |at: usize| converted[at].facts.metadata.canonical.as_deref();
+    let home = pages.iter().position(|page| page.path == mount);
+    let own_host = home.and_then(|home| host(&declared(home)?.parse().ok()?));
+    let positions: HashMap<&str, usize> =
+        pages.iter().enumerate().map(|(at, page)| (key(&page.path), at)).collect();
+    // The position of the named page, or the number of pages for a page of another site.
+    let target = |at: usize| {
+        let url: Uri = declared(at)?.parse().ok()?;
+        let is_own_host =
+            || host(&url) == own_host || pages[at].url.parse().is_ok_and(|own| host(&own) == host(&url));
+        if own_host.is_some() && !is_own_host() {
+            return Some(pages.len());
+        }
+        let path = path::decode(url.path()).ok()?;
+        let is_own = key(&path) == key(&pages[at].path);
+        if is_own { Some(at) } else { positions.get(key(&path)).copied() }
+    };
+    let targets: Vec<Option<usize>> = (0..pages.len()).map(target).collect();
+    let mut counts = vec![0; pages.len() + 1];
+    for (at, to) in targets.iter().enumerate() {
+        to.filter(|to| *to != at).into_iter().for_each(|to| counts[to] += 1);
+    }
+    let original = |(at, to): (usize, &Option<usize>)| {
+        let to = to.filter(|to| *to != at && 2 * counts[*to] < pages.len())?;
+        let Some(page) = pages.get(to) else { return declared(at).map(str::to_owned) };
+        let is_original = targets[to].is_none_or(|third| third == to)
+            && !converted[to].facts.metadata.is_unlisted
+            && not_found_folder(page.name()).is_none();
+        is_original.then(|| page.url.clone())
+    };
+    targets.iter().enumerate().map(original).collect()
+}
+
+/// The host without `www.`, in lower case.
+fn host(url: &Uri) -> Option<String> {
+    let host = url.host()?.to_ascii_lowercase();
+    Some(host.strip_prefix("www.").unwrap_or(&host).to_owned())
+}
+
+/// A path without what differs between the ways to write the address of a page.
+fn key(path: &str) -> &str {
+    let stem = path.strip_suffix("/index.html").or_else(|| path.strip_suffix(".html"));
+    stem.unwrap_or(path).trim_end_matches('/')
+}
