@@ -413,6 +413,8 @@ fn compose_page(
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = file.without_encodings();
+    // The page that a server sends with the status 500.
+    metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
         restrict_content_type(&mut markdown, &["text/markdown"]);
         options.signals.add_to(&mut markdown);
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }
@@ -480,11 +482,16 @@ fn html_file(
 const X_ROBOTS_TAG: &str = "x-robots-tag";
 
 /// The folder for whose missing paths this file is the 404 page: `404.html` in any folder, or
-/// `404/index.html` at the root, whose folder is empty. `None` for other files.
+/// `404/index.html` at the root, whose folder is empty, or in the folder of a language. `None` for other
+/// files, such as the page about the status in a reference, `errors/404/index.html`.
 fn not_found_folder(name: &str) -> Option<&str> {
     match name {
         "404.html" | "404/index.html" => Some(""),
-        _ => name.strip_suffix("/404.html"),
+        _ => name.strip_suffix("/404.html").or_else(|| {
+            let folder = name.strip_suffix("/404/index.html")?;
+            let primary = folder.split(['-', '_']).next()?;
+            (primary.len() == 2 && folder.len() <= MAX_LANGUAGE && !folder.contains('/')).then_some(folder)
+        }),
     }
 }
 
@@ -503,6 +510,9 @@ impl Prebuilt {
         mut headers: Vec<(HeaderName, HeaderValue)>,
         rules: &RuleList<HeaderRule>,
     ) {
+/// Maximum length of the name of a folder that is a language, such as `zh-Hant-TW`.
+const MAX_LANGUAGE: usize = 10;
+
         let path = format!("{}{}", self.mount, file.name);
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());

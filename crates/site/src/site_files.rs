@@ -460,9 +460,10 @@ fn read_file(
     })
 }
 
-/// Whether a file of a build is HTML.
+/// Whether a file of a build is HTML, by its extension in any case.
 pub(super) fn is_html(name: &str) -> bool {
-    name.ends_with(".html") || name.ends_with(".htm")
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["html", "htm"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Whether the file's extension is that of a PDF, or of an image, audio or video in a format that browsers

@@ -68,7 +68,7 @@ pub(super) fn separate_fragments<'a>(
         if let Some(policy) = policy {
             fragments.push(Fragment { file, policy });
         } else {
-            let path = page_path(&build.mount, &file.name, keeps_extension);
+            let path = page_path(&build.mount, &file.name, &names, keeps_extension);
             let url = format!("{}{}", options.base_url, encode(&path));
             pages.push(HtmlPage { file, media_type, path, url });
         }

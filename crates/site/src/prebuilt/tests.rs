@@ -587,6 +587,26 @@ fn the_404_page_of_the_innermost_folder_applies() {
 }
 
 #[test]
+fn the_404_page_of_a_language_may_be_in_a_folder() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("de/404/index.html", &page("Nichts", "")),
+        ("zh-Hant/404/index.html", &page("Wu", "")),
+        ("errors/404/index.html", &page("The status 404", "<p>Text</p>")),
+        ("de/errors/404/index.html", &page("Der Status 404", "<p>Text</p>")),
+        ("500.html", &page("Broken", "")),
+    ]);
+    let site = bench.site();
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/de/errors/404/", "/errors/404/"]);
+    for (path, expected) in [("/de/x", "Nichts"), ("/zh-Hant/x", "Wu"), ("/errors/x", "Not found")] {
+        let html = &site.not_found_at(path).html.unencoded().bytes;
+        assert!(String::from_utf8_lossy(html).contains(&format!("<title>{expected}<")), "{path}");
+    }
+    assert_eq!(describe(&site, "/500"), "page /500.md");
+}
+
+#[test]
 fn pages_with_another_canonical_page_are_not_listed() {
     let named = |title: &str, url: &str| {
         page(title, "<p>Text</p>").replace("<title>", &format!("<link rel=canonical href=\"{url}\"><title>"))

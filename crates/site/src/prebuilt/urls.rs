@@ -5,10 +5,13 @@ use std::collections::HashSet;
 use crate::html::attributes;
 use crate::path;
 
-/// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, and `x.html` is at `/x`, or at
-/// `/x.html` if the build's own links keep the extension.
-pub(super) fn page_path(mount: &str, name: &str, keeps_extension: bool) -> String {
-    let folder = name.strip_suffix("index.html").filter(|folder| folder.is_empty() || folder.ends_with('/'));
+/// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, as is `x/index.htm` unless
+/// `names` has the former. `x.html` is at `/x`, or at `/x.html` if the build's own links keep the extension.
+pub(super) fn page_path(mount: &str, name: &str, names: &HashSet<&str>, keeps_extension: bool) -> String {
+    let is_only = || !names.contains(&*format!("{name}l"));
+    let folder =
+        name.strip_suffix("index.html").or_else(|| name.strip_suffix("index.htm").filter(|_| is_only()));
+    let folder = folder.filter(|folder| folder.is_empty() || folder.ends_with('/'));
     if let Some(folder) = folder {
         return format!("{mount}{folder}");
     }
@@ -68,11 +71,18 @@ mod tests {
             ("myindex.html", true, "/myindex.html", "/myindex.md"),
             ("de/x y.html", false, "/de/x y", "/de/x y.md"),
             ("old.htm", false, "/old.htm", "/old.htm.md"),
+            ("OLD.HTML", false, "/OLD.HTML", "/OLD.HTML.md"),
+            ("docs/index.htm", true, "/docs/", "/docs.md"),
+            ("both/index.htm", false, "/both/index.htm", "/both/index.htm.md"),
         ] {
-            assert_eq!(page_path("/", name, keeps_extension), path, "{name}");
+            assert_eq!(
+                page_path("/", name, &HashSet::from(["both/index.html"]), keeps_extension),
+                path,
+                "{name}"
+            );
             assert_eq!(twin_names(path)[0], twin, "{name}");
         }
-        assert_eq!(page_path("/docs/", "a/index.html", false), "/docs/a/");
+        assert_eq!(page_path("/docs/", "a/index.html", &HashSet::new(), false), "/docs/a/");
     }
 
     #[test]
