@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
-use frontdesk_convert::{Metadata, common_site_name, forbids_index, title_ends, title_without};
+use frontdesk_convert::{Metadata, common_site_name, decode_html, forbids_index, title_ends, title_without};
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
@@ -177,6 +177,7 @@ impl BuildCache {
             let missing = || format!("let the generator write an index.html to {}", build.folder.display());
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
         }
+        report_base_path(&files, &build.mount, faults);
         let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
         let (html, others): (Vec<BuildFile>, _) = files.into_iter().partition(|file| is_html(&file.name));
         let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill);
@@ -204,8 +205,8 @@ impl BuildCache {
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
-        let context = ComposeContext {
         let originals = find_originals(&pages, &converted, &build.mount);
+        let context = ComposeContext {
             build,
             options,
             headers: &headers,
@@ -328,6 +329,20 @@ impl BuildCache {
     }
 }
 
+/// Warns if the build is served at the root, but was made for another base path.
+fn report_base_path(files: &[BuildFile], mount: &str, faults: &mut Vec<Fault>) {
+    let home = files.iter().find(|file| file.name == "index.html" && mount == "/");
+    let Some((home, _)) = home.map(|home| decode_html(&home.blob.bytes)) else { return };
+    let names = files.iter().map(|file| &*file.name).collect();
+    if let Some(base) = find_missing_base(&home, &names) {
+        let message = format!("most of its links begin with `/{base}/`, but the build is served at `/`");
+        let hint = format!(
+            "set `prebuilt_path = \"/{base}/\"` below `[site]`, or let the generator build for the base path `/`"
+        );
+        faults.push(Fault::warning("index.html", None, message).hint(hint));
+    }
+}
+
 /// The 404 page, in English, for a build that has none, with the headers of the rules for `/404.html`.
 pub(super) fn plain_not_found_page(rules: &RuleList<HeaderRule>) -> Page {
     let text = "There is nothing at this address.";
@@ -378,6 +393,7 @@ fn compose_page(
     converted: &Conversion,
     written: Option<Arc<File>>,
     (twins, redirects): (Vec<String>, Vec<String>),
+    original: Option<&str>,
     context: &ComposeContext<'_>,
 ) -> PrebuiltPage {
     let &ComposeContext { build, options, headers: rules, site_name, .. } = context;
@@ -393,11 +409,12 @@ fn compose_page(
         *title = title_without(title, name).to_owned();
     }
     metadata.modified = Some(updated.to_string());
-    original: Option<&str>,
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
     metadata.is_unlisted |= original.is_some();
+    // The page that a server sends with the status 500.
+    metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
     if not_found_folder(source.name()).is_some() {
         html.link = None;
         // Keep only title and language. A 404 page is sent for any URL, so other metadata would mislead.
@@ -413,8 +430,6 @@ fn compose_page(
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = file.without_encodings();
-    // The page that a server sends with the status 500.
-    metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
         restrict_content_type(&mut markdown, &["text/markdown"]);
         options.signals.add_to(&mut markdown);
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }
@@ -495,6 +510,9 @@ fn not_found_folder(name: &str) -> Option<&str> {
     }
 }
 
+/// Maximum length of the name of a folder that is a language, such as `zh-Hant-TW`.
+const MAX_LANGUAGE: usize = 10;
+
 /// The page's HTML with a link to its Markdown at the end of the head. `None` if the head has no end tag.
 fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
     let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
@@ -510,10 +528,8 @@ impl Prebuilt {
         mut headers: Vec<(HeaderName, HeaderValue)>,
         rules: &RuleList<HeaderRule>,
     ) {
-/// Maximum length of the name of a folder that is a language, such as `zh-Hant-TW`.
-const MAX_LANGUAGE: usize = 10;
-
         let path = format!("{}{}", self.mount, file.name);
+        headers.extend(sharing_header(&path));
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, headers, rules, &path);
@@ -545,7 +561,6 @@ const MAX_LANGUAGE: usize = 10;
             }
             (twins, claim(redirect_names(path)))
         });
-        headers.extend(sharing_header(&path));
         names.collect()
     }
 

@@ -691,6 +691,33 @@ fn documents_for_other_origins_can_be_read_by_them() {
 }
 
 #[test]
+fn a_build_for_another_base_path_is_reported() {
+    let links = "<link rel=stylesheet href=/repo/s.css><a href=/repo/>A</a> <a href=/repo/a/?b#c>B</a> \
+                 <a href=/repo>C</a> <a href=/other>D</a> <a href=//example.org/a/>E</a>";
+    let files = [
+        ("index.html", page("Home", links)),
+        ("a/index.html", page("A", "<p>Text</p>")),
+        ("s.css", String::new()),
+    ];
+    let mut files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, &**text)).collect();
+    let faults = |bench: &mut Bench| bench.load().faults.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut bench = Bench::new(&files);
+    let found = faults(&mut bench);
+    assert!(
+        found.len() == 1 && found[0].starts_with("index.html: most of its links begin with `/repo/`"),
+        "{found:?}"
+    );
+    bench.build().mount = "/repo/".into();
+    assert_eq!(faults(&mut bench), [""; 0]);
+    files.push(("repo/x.txt", ""));
+    assert_eq!(faults(&mut Bench::new(&files)), [""; 0], "the build has this folder");
+    let broken = page("Home", "<a href=/repo/x>A</a> <a href=/repo/y>B</a> <a href=/a/>C</a>");
+    files[0].1 = &broken;
+    files.pop();
+    assert_eq!(faults(&mut Bench::new(&files)), [""; 0], "the links are only broken");
+}
+
+#[test]
 fn a_link_to_the_markdown_is_added_on_request() {
     let mut bench = Bench::new(&[("index.html", "<html><head><title>A</title></head><body><h1>A</h1>")]);
     bench.build().adds_link_element = true;

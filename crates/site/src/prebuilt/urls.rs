@@ -57,6 +57,28 @@ pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>,
     })
 }
 
+/// The first segment of most root-relative links on the home page, if no file of the build is in that folder,
+/// but the linked files are in the build without it: the build was made for another base path.
+pub(super) fn find_missing_base<'a>(home: &'a str, names: &HashSet<&str>) -> Option<&'a str> {
+    let is_link = |name: &str| ["href", "src"].iter().any(|link| link.eq_ignore_ascii_case(name));
+    let links = attributes(home).filter(|(name, _)| is_link(name)).filter_map(|(_, value)| {
+        let path = home[value].split(['?', '#']).next()?.strip_prefix('/')?;
+        Some(path.split_once('/').unwrap_or((path, "")))
+            .filter(|(base, _)| !path.is_empty() && !base.is_empty())
+    });
+    let links: Vec<(&str, &str)> = links.collect();
+    let exists = |path: &str| {
+        let stem = path.trim_end_matches('/');
+        let pages = [format!("{stem}/index.html"), format!("{stem}.html")];
+        path.is_empty() || names.contains(path) || pages.iter().any(|name| names.contains(&**name))
+    };
+    let (base, _) = *links.iter().find(|(_, rest)| !rest.is_empty() && exists(rest))?;
+    let count = links.iter().filter(|(first, rest)| *first == base && exists(rest)).count();
+    let has_folder =
+        || names.iter().any(|name| name.strip_prefix(base).is_some_and(|rest| rest.starts_with('/')));
+    (2 * count > links.len() && !has_folder()).then_some(base)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
