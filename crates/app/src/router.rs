@@ -28,7 +28,8 @@ use frontdesk_site::{Redirect, Site};
 
 impl PublicSite {
     /// Passes the request to the form, the confirmation link, live reload or the site, by its decoded path.
-    /// Refuses or redirects a path that is invalid or ambiguous ([`refuse_path`]). Counts page views if that is enabled.
+    /// Refuses or redirects a path that is invalid or ambiguous ([`refuse_path`]). Counts page views if that
+    /// is enabled.
     async fn route(
         &self,
         snapshot: &Snapshot,

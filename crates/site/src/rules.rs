@@ -441,9 +441,9 @@ const COMPUTED: [&str; 14] = [
     "transfer-encoding", "vary",
 ];
 
-/// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts, indentation
-/// has no meaning. Reports and skips what is not supported, headers without a value, and rules after
-/// [`MAX_RULES`]. `Basic-Auth` is an error.
+/// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
+/// indentation has no meaning. Reports and skips what is not supported, headers without a value, and rules
+/// after [`MAX_RULES`]. `Basic-Auth` is an error.
 pub(super) fn parse_headers(
     text: &str,
     dialect: RulesDialect,

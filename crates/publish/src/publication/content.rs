@@ -120,8 +120,8 @@ fn is_public_key(text: &[u8]) -> bool {
         || is_public_keyring(text)
 }
 
-/// Whether the file consists of OpenPGP packets (RFC 9580 §4.2), the first one a public key and none a private
-/// key.
+/// Whether the file consists of OpenPGP packets (RFC 9580 §4.2), the first one a public key and none a
+/// private key.
 fn is_public_keyring(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while let [header, after @ ..] = rest {
