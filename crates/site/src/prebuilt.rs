@@ -36,7 +36,7 @@ use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
-use self::urls::{find_missing_base, redirect_names, twin_names};
+use self::urls::{find_missing_base, not_found_folder, redirect_names, twin_names};
 use super::file::{Blob, Cache, File, document_version, sharing_header};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
@@ -495,23 +495,6 @@ fn html_file(
 }
 
 const X_ROBOTS_TAG: &str = "x-robots-tag";
-
-/// The folder for whose missing paths this file is the 404 page: `404.html` in any folder, or
-/// `404/index.html` at the root, whose folder is empty, or in the folder of a language. `None` for other
-/// files, such as the page about the status in a reference, `errors/404/index.html`.
-fn not_found_folder(name: &str) -> Option<&str> {
-    match name {
-        "404.html" | "404/index.html" => Some(""),
-        _ => name.strip_suffix("/404.html").or_else(|| {
-            let folder = name.strip_suffix("/404/index.html")?;
-            let primary = folder.split(['-', '_']).next()?;
-            (primary.len() == 2 && folder.len() <= MAX_LANGUAGE && !folder.contains('/')).then_some(folder)
-        }),
-    }
-}
-
-/// Maximum length of the name of a folder that is a language, such as `zh-Hant-TW`.
-const MAX_LANGUAGE: usize = 10;
 
 /// The page's HTML with a link to its Markdown at the end of the head. `None` if the head has no end tag.
 fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {

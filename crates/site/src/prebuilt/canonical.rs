@@ -7,16 +7,16 @@ use http::Uri;
 
 use super::conversion::Conversion;
 use super::html_pages::HtmlPage;
-use super::not_found_folder;
+use super::urls::not_found_folder;
 use crate::path;
 
 /// For each page, the URL of the page that it names as canonical; `None` if that is the page itself.
 ///
 /// The path decides which page of the build is meant, without regard to the host, because a build is also
-/// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has a
-/// canonical URL, a host that is neither in that one nor the configured one is another site. Ignores a URL that leads to no page, to an
-/// unlisted one, or to one that names a third page, and one that at least half of the pages name, which is a
-/// mistake in a template.
+/// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has
+/// a canonical URL, a host that is neither in that one nor the configured one is another site. Ignores a URL
+/// that leads to no page, to an unlisted one, or to one that names a third page, and one that at least half
+/// of the pages name, which is a mistake in a template.
 pub(super) fn find_originals(
     pages: &[HtmlPage<'_>],
     converted: &[Conversion],

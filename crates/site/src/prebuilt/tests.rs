@@ -643,8 +643,7 @@ fn pages_with_another_canonical_page_are_not_listed() {
         assert_eq!(link, format!("<{canonical}>; rel=\"canonical\""), "{path}");
     }
     // A template that names the same page everywhere.
-    let names = ["a.html", "b.html", "c.html"];
-    let pages = names.map(|name| (name, named(name, &format!("{host}/"))));
+    let pages = ["a.html", "b.html", "c.html"].map(|name| (name, named(name, &format!("{host}/"))));
     let home = page("Home", "<p>Text</p>");
     let mut files = vec![("index.html", &*home)];
     files.extend(pages.iter().map(|(name, text)| (*name, &**text)));

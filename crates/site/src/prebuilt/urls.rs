@@ -39,6 +39,23 @@ pub(super) fn redirect_names(page: &str) -> Vec<String> {
     }
 }
 
+/// The folder for whose missing paths this file is the 404 page: `404.html` in any folder, or
+/// `404/index.html` at the root, whose folder is empty, or in the folder of a language. `None` for other
+/// files, such as the page about the status in a reference, `errors/404/index.html`.
+pub(super) fn not_found_folder(name: &str) -> Option<&str> {
+    match name {
+        "404.html" | "404/index.html" => Some(""),
+        _ => name.strip_suffix("/404.html").or_else(|| {
+            let folder = name.strip_suffix("/404/index.html")?;
+            let primary = folder.split(['-', '_']).next()?;
+            (primary.len() == 2 && folder.len() <= MAX_LANGUAGE && !folder.contains('/')).then_some(folder)
+        }),
+    }
+}
+
+/// Maximum length of the name of a folder that is a language, such as `zh-Hant-TW`.
+const MAX_LANGUAGE: usize = 10;
+
 /// Whether any link on a page has a path that ends with `.html` and leads to one of the files in `names`.
 /// Links to `index.html` do not count.
 pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
