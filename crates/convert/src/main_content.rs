@@ -107,8 +107,8 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     (!regions.is_empty()).then(|| move_to_one_element(dom, &regions))
 }
 
-/// Whether an element is an entry in a vocabulary: microdata of an article, or a class of microformats. It has
-/// the date, the summary and the author of the content in it.
+/// Whether an element is an entry in a vocabulary: microdata of an article, or a class of microformats. It
+/// has the date, the summary and the author of the content in it.
 fn is_entry(dom: &Dom, id: NodeId) -> bool {
     let kind = dom.attribute(id, "itemtype").filter(|_| dom.has_attribute(id, "itemscope"));
     kind.is_some_and(|kind| ["Article", "Posting", "Recipe", "Review"].iter().any(|end| kind.ends_with(end)))
@@ -261,19 +261,31 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
 const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
-/// below a heading for them, permalinks and buttons that copy. Keeps a `<nav>` that contains a paragraph of
-/// text or a tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
+/// below a heading for them, the title of such a list in a `<nav>`, permalinks and buttons that copy. Keeps a
+/// `<nav>` that contains a paragraph of text or a tab, that is a panel, or that has neither links nor
+/// buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed, because most pages need neither value.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());
-    dom.omit_each(root, |dom, id| {
-        let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
-        if is_navigation
+    let is_navigation = |dom: &Dom, id| {
+        (dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation"))
             && !holds_paragraph(dom, id, measures.get_or_init(|| measure_elements(dom, root)))
             && !panels.get_or_init(|| Panels::read(dom)).contains(dom, id)
             && has_link_or_button(dom, id)
             && !dom.descendants(id).any(|d| is_tab(dom, d))
-        {
+    };
+    if !is_fragment {
+        let is_list = |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id, 3);
+        let is_contents = |id| is_list(id) || is_navigation(dom, id) && links_to_own_places(dom, id, 1);
+        for list in dom.outermost(root, is_contents) {
+            if let Some(title) = title_of_contents(dom, list) {
+                dom.omit(title, Rule::Navigation);
+                dom.omit(list, Rule::Navigation);
+            }
+        }
+    }
+    dom.omit_each(root, |dom, id| {
+        if is_navigation(dom, id) {
             Some(Rule::Navigation)
         } else if documentation_markup::is_permalink(dom, id) {
             Some(Rule::Permalink)
@@ -281,16 +293,6 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
             documentation_markup::is_copy_button(dom, id).then_some(Rule::Control)
         }
     });
-    if is_fragment {
-        return;
-    }
-    let is_list = |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id);
-    for list in dom.outermost(root, is_list) {
-        if let Some(title) = title_of_contents(dom, list) {
-            dom.omit(title, Rule::Navigation);
-            dom.omit(list, Rule::Navigation);
-        }
-    }
 }
 
 /// Whether an element opens a tab panel.
@@ -307,8 +309,9 @@ fn holds_paragraph(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
         && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && measures[d].prose > 0)
 }
 
-/// Whether an element has at least three links, all to fragments of this page, and no letters outside links.
-fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
+/// Whether an element has at least `count` links, all to fragments of this page, and no letters outside of
+/// links.
+fn links_to_own_places(dom: &Dom, id: NodeId, count: usize) -> bool {
     let mut links = 0;
     for node in dom.walk(id, |node| dom.tag(node) == Tag::A) {
         let is_link = dom.tag(node) == Tag::A;
@@ -319,22 +322,28 @@ fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
         }
         links += usize::from(is_link);
     }
-    links > 2
+    links >= count
 }
 
-/// The element before a table of contents that is or contains its heading, such as "On this page".
+/// The element before a table of contents that is or contains its title, such as "On this page". The title of
+/// a list must be a heading.
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
     let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
-    dom.subtree(title).find(|&id| dom.is_heading(id))?;
-    let text = dom.collapsed_text(title).trim_end_matches(':').to_lowercase();
-    CONTENTS.contains(&&*text).then_some(title)
+    if matches!(dom.tag(list), Tag::Ul | Tag::Ol) && !dom.subtree(title).any(|id| dom.is_heading(id)) {
+        return None;
+    }
+    let text = dom.collapsed_text(title).to_lowercase();
+    CONTENTS.contains(&text.trim_matches(|c: char| !c.is_alphanumeric())).then_some(title)
 }
 
 /// The titles of tables of contents.
 #[rustfmt::skip]
 const CONTENTS: &[&str] = &[
     "contents", "table of contents", "on this page", "in this article", "page contents", "inhalt", "inhaltsverzeichnis",
-    "auf dieser seite", "sommaire", "contenido", "indice", "índice",
+    "auf dieser seite", "sommaire", "table des matières", "contenido", "tabla de contenido", "tabla de contenidos", "indice",
+    "índice", "sumário", "inhoud", "inhoudsopgave", "innehåll", "innehållsförteckning", "indhold", "indholdsfortegnelse",
+    "innhold", "innholdsfortegnelse", "sisällys", "sisällysluettelo", "spis treści", "obsah", "içindekiler", "содержание",
+    "оглавление", "зміст", "目次", "目录", "目錄", "목차",
 ];
 
 /// Moves `nodes` into a new element in the place of the first one. Returns a single node as it is.
@@ -456,6 +465,16 @@ mod tests {
             (
                 "<div><h2>Contents</h2></div><div><ul><li><a href=#a>a</a><li><a href=#b>b</a><li><a href=#c>c</a></ul></div>c",
                 "c\n",
+            ),
+            (
+                "<div><h2>Contents <a href=#x>¶</a></h2><nav><ul><li><a href=#a>a</a><li><a href=#b>b</a></ul></nav></div>c",
+                "c\n",
+            ),
+            ("<div><p>目次</p></div><nav><a href=#a>a</a></nav><p>c", "c\n"),
+            ("<h2>Contents</h2><nav><a href=/a>a</a></nav>c", "## Contents\n\nc\n"),
+            (
+                "<h2>Contents</h2><nav><a href=#a data-toggle=tab>a</a></nav>c",
+                "## Contents\n\n[a](#a)\n\nc\n",
             ),
             (
                 "<h2>Parts</h2><ul><li><a href=#a>a</a><li><a href=#b>b</a><li><a href=#c>c</a></ul>",
