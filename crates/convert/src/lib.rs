@@ -302,6 +302,14 @@ mod tests {
                 "<details><summary><b>a</b> b*c &lt;x> &amp;amp; <a href='/y'>d</a></summary>e</details>",
                 "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
             ),
+            (
+                "<details><summary><ruby>a<rp>(<rt>b</ruby> <q>c</q><span class=block>d</span>e <i class='fa fa-check'></i></summary></details>",
+                "<details>\n<summary>a(b) \u{201c}c\u{201d} d e \u{2713}</summary>\n\n</details>\n",
+            ),
+            (
+                "<details><summary>a<sup><a href=#n id=r>1</a></sup> <img src=data:, data-src=/i alt=b> <img class=emoji src=/e alt=\u{1f333}></summary>c</details><ol><li id=n>d <a href=#r>^</a></ol>",
+                "<details>\n<summary>a[1] <img src=\"/i\" alt=\"b\"> \u{1f333}</summary>\n\nc\n\n</details>\n\n[^1]: d\n",
+            ),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
             (
                 "<div role=heading aria-level=3>a</div><div role=heading><p>b</div><p>c",

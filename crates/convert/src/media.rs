@@ -223,6 +223,13 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
+/// The address of an image; `None` if there is no usable one, or if the image is an emoji.
+pub(super) fn image_address(dom: &Dom, base: Option<&Url>, id: NodeId) -> Option<String> {
+    let alt = collapse(dom.attribute(id, "alt").unwrap_or_default());
+    let source = image_source(dom, id).filter(|_| !is_emoji_image(dom, id, &alt))?;
+    resolve_link(base, &source)
+}
+
 /// Adds the description of an image as text, with spaces between it and other words. Adds nothing if the page
 /// has the same text or image beside it, or if the description says nothing.
 pub(super) fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline) {

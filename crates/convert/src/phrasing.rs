@@ -486,18 +486,27 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls and
-    /// drawings are left out, blocks are separated by spaces, and empty elements are dropped.
+    /// drawings are left out, blocks and words that the layout separates are separated by spaces, and empty
+    /// elements are dropped. A reference to a footnote is its label, because a link to it would be dead.
     fn node_as_html(&self, id: NodeId) -> String {
         let dom = self.dom;
+        let space = if needs_space_before(dom, id) { " " } else { "" };
         if let Some(text) = dom.text(id) {
-            return escape_html(text);
+            return format!("{space}{}", escape_html(text));
+        }
+        if let Some(label) = self.footnotes.references.get(&id) {
+            dom.skip(id, Rule::FootnoteMark);
+            return format!("[{label}]");
+        }
+        if let Some(answer) = answer_of(dom, id).filter(|_| dom.is_blank(id)) {
+            return format!(" {answer} ");
         }
         if let Some(formula) = math::read_formula(dom, id) {
             dom.skip(id, Rule::Formula);
             return escape_html(&format!("${}$", formula.tex));
         }
         let tag = dom.tag(id);
-        if is_without_text(tag) || is_ligature(dom, id) {
+        if is_without_text(tag) || tag == Tag::Rp || is_ligature(dom, id) {
             dom.skip(id, Rule::Control);
             return String::new();
         }
@@ -507,24 +516,29 @@ impl<'a> Converter<'a> {
         let name = html_tag(tag).or(Emphasis::of(tag).map(Emphasis::tag)).or(code).or(heading.as_deref());
         match (tag, name) {
             (Tag::Br, _) => "<br>".to_owned(),
-            (Tag::Img, _) => {
-                let alt = escape_html(dom.attribute(id, "alt").unwrap_or_default());
-                match self.address(id, "src") {
-                    Some(source) => format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source)),
-                    None => alt,
-                }
-            }
+            (Tag::Img, _) => self.image_as_html(id),
+            (Tag::Q, _) => format!("{space}\u{201c}{inner}\u{201d}"),
+            (Tag::Rt, _) => format!("({inner})"),
             (Tag::A, _) if !inner.trim().is_empty() => match self.address(id, "href") {
-                Some(to) => format!("<a href=\"{}\">{inner}</a>", escape_html(&to)),
+                Some(to) => format!("{space}<a href=\"{}\">{inner}</a>", escape_html(&to)),
                 None => inner,
             },
             (_, Some(name)) if !inner.trim().is_empty() => {
                 let inner = if heading.is_some() { inner.trim() } else { &inner };
-                format!("<{name}>{inner}</{name}>")
+                format!("{space}<{name}>{inner}</{name}>")
             }
             (_, Some(_)) if heading.is_none() => String::new(),
-            _ if tag.is_block() => format!(" {inner} "),
-            _ => inner,
+            _ if tag.is_block() || is_laid_out_as_block(dom, id) => format!(" {inner} "),
+            _ => format!("{space}{inner}"),
+        }
+    }
+
+    /// Writes an image as inline HTML; an emoji image, or one without a usable address, as its description.
+    fn image_as_html(&self, id: NodeId) -> String {
+        let alt = escape_html(self.dom.attribute(id, "alt").unwrap_or_default());
+        match media::image_address(self.dom, self.base.as_ref(), id) {
+            Some(source) => format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source)),
+            None => alt,
         }
     }
 }
