@@ -178,7 +178,12 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
             let mut targets = targets.iter().filter_map(|name| dom.attribute(tab, name));
             targets.any(|target| Some(target.trim_start_matches('#')) == own)
         };
-        let named = |tab: NodeId| name.is_some() && dom.attribute(tab, "id") == name || opens(tab);
+        let pane = dom.attribute(id, "data-w-tab");
+        let named = |tab: NodeId| {
+            name.is_some() && dom.attribute(tab, "id") == name
+                || pane.is_some() && dom.attribute(tab, "data-w-tab") == pane
+                || opens(tab)
+        };
         let Some(&tab) = tabs.iter().find(|&&tab| named(tab)).or_else(|| tabs.get(before)) else { continue };
         let text = texts.entry(tab).or_insert_with(|| clip(&shown_text(dom, tab), MAX_LABEL).to_owned());
         if !text.is_empty() {
@@ -186,23 +191,41 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
             found.tabs.insert(tab);
         }
     }
+    add_other_tabs(dom, root, &mut found);
     found
 }
 
-/// The tabs among the first 2000 nodes below `container`.
+/// Adds the tabs that also open a labeled panel and have its label as their text, for other widths of the
+/// screen.
+fn add_other_tabs(dom: &Dom, root: NodeId, found: &mut Tabs) {
+    let named = found.labels.iter().filter_map(|(&panel, label)| Some((dom.attribute(panel, "id")?, label)));
+    let labels: HashMap<&str, &String> = named.collect();
+    let is_other = |&tab: &NodeId| {
+        let label = dom.attribute(tab, "aria-controls").and_then(|panel| labels.get(panel));
+        dom.attribute(tab, "role") == Some("tab")
+            && label.is_some_and(|&label| clip(&shown_text(dom, tab), MAX_LABEL) == label)
+    };
+    found.tabs.extend(dom.descendants(root).filter(is_other));
+}
+
+/// The tabs among the first 2000 nodes below `container`: by their role, or by a class of Webflow, or of a
+/// list around them.
 fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
-    let is_tab = |&d: &NodeId| {
-        let in_labels = || dom.parent(d).is_some_and(|p| dom.has_class_in(p, &["tabbed-labels", "tabs"]));
-        dom.attribute(d, "role") == Some("tab") || dom.tag(d) == Tag::Label && in_labels()
+    const LISTS: [&str; 2] = ["tablist", "et_pb_tabs_controls"];
+    let is_tab = |&d: &NodeId| match dom.tag(d) {
+        Tag::Label if dom.parent(d).is_some_and(|p| dom.has_class_in(p, &["tabbed-labels", "tabs"])) => true,
+        Tag::Li if dom.ancestors(d).skip(1).take(2).any(|a| dom.has_class_in(a, &LISTS)) => true,
+        _ => dom.attribute(d, "role") == Some("tab") || dom.has_class(d, "w-tab-link"),
     };
     dom.descendants(container).take(2000).filter(is_tab).collect()
 }
 
-/// Whether an element is a panel of tabs: by its role, or by a class of Material for MkDocs or VitePress.
+/// Whether an element is a panel of tabs: by its role, or by a class of a known generator: Material for
+/// MkDocs, VitePress, Asciidoctor, Webflow or Divi.
 fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
     dom.element(id).is_some()
         && (dom.attribute(id, "role") == Some("tabpanel")
-            || dom.has_class(id, "tabbed-block")
+            || dom.has_class_in(id, &["tabbed-block", "tabpanel", "w-tab-pane", "et_pb_tab"])
             || dom.has_class(parent, "blocks")
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
@@ -408,6 +431,15 @@ mod tests {
         let html = "<div><ul role=tablist><li role=tab>npm</li><li role=tab>pnpm</li></ul>\
             <div><div role=tabpanel><p>a</div><div role=tabpanel hidden><p>b</div></div></div>";
         assert_eq!(markdown(html), "**npm**\n\na\n\n**pnpm**\n\nb\n");
+        for html in [
+            // Elementor, Webflow, Asciidoctor, Divi
+            "<div><div role=tablist><p role=tab aria-controls=p>A</p><p role=tab aria-controls=q>B</p></div><div><p role=tab aria-controls=p>A</p><div role=tabpanel id=p>x</div><p role=tab aria-controls=q>B</p><div role=tabpanel id=q>y</div></div></div>",
+            "<div><div><a data-w-tab=1 class=w-tab-link><div>A</div></a><a data-w-tab=2 class=w-tab-link>B</a></div><div><div data-w-tab=1 class=w-tab-pane>x</div><div data-w-tab=2 class=w-tab-pane>y</div></div></div>",
+            "<div class=content><div class=tablist><ul><li class=tab><p>A</p><li class=tab><p>B</p></ul></div><div class=tabpanel>x</div><div class=tabpanel>y</div></div>",
+            "<div><ul class=et_pb_tabs_controls><li><a href=#>A</a><li><a href=#>B</a></ul><div><div class=et_pb_tab>x</div><div class=et_pb_tab>y</div></div></div>",
+        ] {
+            assert_eq!(markdown(html), "**A**\n\nx\n\n**B**\n\ny\n", "{html}");
+        }
         let html = html.replace("pnpm<", "<b class=n>Oak</b><span class=l>9 m</span><br>old<");
         assert_eq!(markdown(&html), "**npm**\n\na\n\n**Oak 9 m old**\n\nb\n");
     }
