@@ -531,9 +531,6 @@ mod tests {
             "<h3>q</h3><div style=display:none><p>a</div>",
             "<ul><li>q<li style=display:none>a</ul>",
             "<div class='slide on'>q</div><div class=slide hidden>a</div>",
-            "<table><tr><td>q<tr hidden><td>a</table>",
-            "<div class='card oak'>q</div><div class='card elm' style=display:none>a</div>",
-            "<p><span class='price monthly'>q</span><span class='price yearly' hidden>a</span>",
             "<div class=expand-control>q</div><div style=display:none>a</div>",
             "<div class=faq><p>q</p><div hidden>a</div></div>",
             "<a class=b href=#>q</a><div hidden>a</div>",
@@ -564,10 +561,6 @@ mod tests {
             "<h3>q</h3><div class=cookie-bar hidden>a</div>",
             "<div><h3>q</h3><form><input></form></div><div hidden><h3>a</h3></div>",
             "<ul><li>q<li hidden>{{ a }}<li hidden><a href=/a>a</a></ul>",
-            "<table><tr><td>q<tr hidden><td>{{ a }}</table>",
-            "<div class='row on'>q</div><div class=row hidden>a</div>",
-            "<div class=card>q</div><div class='card empty' hidden>a</div>",
-            "<p><span class=text>q</span><span class=text hidden>a</span>",
             "<a href=/x>q</a><div hidden>a</div>",
             "q <a href=#></a><span hidden>a a a</span>",
         ] {
@@ -581,6 +574,25 @@ mod tests {
             ("<h3>q</h3><p hidden>None</p><ul><li>r</ul>", "qr"),
         ] {
             assert_eq!(visible(html, false), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn rows_cards_and_prices_beside_shown_ones_are_content() {
+        for html in [
+            "<table><tr><td>q<tr hidden><td>a</table>",
+            "<div class='card oak'>q</div><div class='card elm' style=display:none>a</div>",
+            "<p><span class='price monthly'>q</span><span class='price yearly' hidden>a</span>",
+        ] {
+            assert_eq!(visible(html, false), "qa", "{html}");
+        }
+        for html in [
+            "<table><tr><td>q<tr hidden><td>{{ a }}</table>",
+            "<div class='row on'>q</div><div class=row hidden>a</div>",
+            "<div class=card>q</div><div class='card empty' hidden>a</div>",
+            "<p><span class=text>q</span><span class=text hidden>a</span>",
+        ] {
+            assert_eq!(visible(html, false), "q", "{html}");
         }
     }
 

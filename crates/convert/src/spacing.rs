@@ -1,4 +1,4 @@
-//! Decides where the layout of a page separates inline content that has no white space between it in the HTML.
+//! Decides where the layout of a page separates inline content without white space between it in the HTML.
 
 use super::dom::{Dom, NodeId, Tag, collapse};
 
