@@ -7,7 +7,8 @@
 //!
 //! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
 //!    page.
-//! 2. `templates`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree to what visitors see.
+//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree to
+//!    what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
@@ -35,6 +36,7 @@ mod inline_reader;
 mod mail_addresses;
 mod main_content;
 mod markdown_block;
+mod markdown_source;
 mod math;
 mod mathml;
 mod measure;
@@ -185,6 +187,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     templates::show_templates(&mut dom);
+    markdown_source::show_markdown_source(&mut dom);
     embeds::show_embeds(&mut dom);
     mail_addresses::show_mail_addresses(&mut dom);
 
@@ -504,6 +507,13 @@ mod tests {
             ("", "<p>x<sup>1</sup>", ""),
             ("<p>", "<i></i><sup>1</sup>", ""),
             ("<p>x<sup>1</sup><hr>", "<p>1. x", ""),
+            // What scripts and styles show.
+            ("", "<div class=youtube data-id=abcdefghijk><b></b>", ""),
+            ("", r#"<div data-settings='{"a":"https://youtu.be/abcdefghijk"}'><b></b>"#, ""),
+            ("", "<div class=counter data-count=5><b class=value></b><b></b>", ""),
+            ("<p>", "<b data-cfemail=5439>x</b>", ""),
+            ("<svg>", "<switch><g/><text>x</text></switch>", ""),
+            ("<textarea id=source># x</textarea>", "<script>remark.create()</script>", ""),
         ] {
             let (once, twice) = (work(start, piece, end, 1000), work(start, piece, end, 2000));
             assert!(twice * 10 <= once * 22, "{start} {piece} {end}: {once}, {twice}");

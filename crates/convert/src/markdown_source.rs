@@ -1,0 +1,127 @@
+//! Shows the Markdown that a script on the page renders in the browser, such as the slides of a presentation.
+
+use super::dom::{Dom, NodeId, Tag, count_letters};
+
+/// Custom elements whose text is Markdown.
+const MARKDOWN_ELEMENTS: [&str; 2] = ["md-block", "mark-down"];
+
+/// The scripts that render the Markdown of a whole page or deck, by a part of their address or code.
+#[derive(Clone, Copy, Default)]
+struct Renderers {
+    remark: bool,
+    strapdown: bool,
+    markdeep: bool,
+}
+
+/// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
+/// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked.
+pub(super) fn show_markdown_source(dom: &mut Dom) {
+    let body = dom.body();
+    let mut renderers = Renderers::default();
+    for id in dom.descendants(body).filter(|&id| dom.tag(id) == Tag::Script) {
+        let source = dom.attribute(id, "src").unwrap_or_default();
+        let has_call =
+            || dom.children(id).filter_map(|text| dom.text(text)).any(|t| t.contains("remark.create("));
+        renderers.remark |= source.contains("remark") || has_call();
+        renderers.strapdown |= source.contains("strapdown");
+        renderers.markdeep |= source.contains("markdeep");
+    }
+    let is_code = |id| matches!(dom.tag(id), Tag::Script | Tag::Style | Tag::Noscript);
+    let own: usize = dom.children(body).filter_map(|id| dom.text(id)).map(count_letters).sum();
+    if renderers.markdeep {
+        let source: String = dom.walk(body, is_code).filter_map(|id| dom.text(id)).collect();
+        // Pages in HTML use the same script for diagrams only.
+        if own * 2 <= count_letters(&source) {
+            return;
+        }
+        dom.detach_children(body);
+        let block = code_block(dom, &source);
+        dom.append(body, block);
+        return;
+    }
+    let sources = dom.outermost(body, |id| is_source(dom, id, renderers));
+    for id in sources {
+        let source = dom.text_content(id);
+        let block = code_block(dom, &source);
+        dom.insert_before(id, block);
+        dom.detach(id);
+    }
+}
+
+/// Whether the text of an element is Markdown that a script renders.
+fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
+    let is_marked = |id: NodeId| dom.has_attribute(id, "data-markdown");
+    let has_lines = || {
+        let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
+        only.and_then(|only| dom.text(only)).is_some_and(|text| text.trim().contains('\n'))
+    };
+    match (dom.tag(id), dom.name(id)) {
+        (Tag::Textarea, _) => {
+            renderers.remark && dom.attribute(id, "id") == Some("source")
+                || dom.parent(id).is_some_and(is_marked)
+        }
+        (Tag::Script, _) => dom.attribute(id, "type").is_some_and(|kind| {
+            matches!(kind, "text/markdown" | "text/x-markdown")
+                || kind == "text/template" && dom.parent(id).is_some_and(is_marked)
+        }),
+        (_, "xmp") => renderers.strapdown,
+        (_, name) => (is_marked(id) || MARKDOWN_ELEMENTS.contains(&name)) && has_lines(),
+    }
+}
+
+/// Adds a code block with Markdown, without a parent. Removes the indentation that all lines share.
+fn code_block(dom: &mut Dom, source: &str) -> NodeId {
+    let lines = || source.lines().filter(|line| !line.trim().is_empty());
+    let indentation = lines().map(|line| line.len() - line.trim_start_matches([' ', '\t']).len()).min();
+    let mut text = String::with_capacity(source.len());
+    for line in source.trim_end().lines() {
+        text.push_str(line.get(indentation.unwrap_or(0)..).unwrap_or_default());
+        text.push('\n');
+    }
+    let block = dom.push_element("pre", &[]);
+    let code = dom.push_element("code", &[("class", "language-markdown")]);
+    let text = dom.push_text(text.trim_start_matches('\n'));
+    dom.append(code, text);
+    dom.append(block, code);
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn markdown_that_a_script_renders_is_a_code_block() {
+        let block = |text: &str| format!("```markdown\n{text}\n```\n");
+        for (html, expected) in [
+            (
+                "<textarea id=source>\n# A\n\n---\n\n- b\n</textarea><script src=/remark.min.js></script>",
+                block("# A\n\n---\n\n- b"),
+            ),
+            (
+                "<section data-markdown><textarea data-template>\n  ## A\n\n    b\n</textarea></section>",
+                block("## A\n\n  b"),
+            ),
+            ("<p data-markdown><script type=text/template>## A\n</script>", block("## A")),
+            ("<zero-md><script type=text/markdown>## A</script></zero-md>", block("## A")),
+            ("<md-block>\n## A\n\n- b\n</md-block>", block("## A\n\n- b")),
+            ("<xmp style=display:none># A\n*b*</xmp><script src=/strapdown.js></script>", block("# A\n*b*")),
+            (
+                "    **A**\n\nWood\n====\n\n* <b>red</b><style>c{}</style><script src=markdeep.min.js></script>",
+                block("**A**\n\nWood\n====\n\n* red"),
+            ),
+            (
+                "<h1>A</h1><p>b **c**</p>d<script src=markdeep.min.js></script>",
+                "# A\n\nb \\*\\*c\\*\\*\n\nd\n".to_owned(),
+            ),
+            // Other fields, templates and short texts.
+            (
+                "<p>a<textarea id=source># A</textarea><script type=text/template># B</script>",
+                "a\n".to_owned(),
+            ),
+            ("<p data-markdown>a</p><div data-markdown><h2>b</h2>\n</div>", "a\n\n## b\n".to_owned()),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+}
