@@ -345,6 +345,22 @@ mod tests {
                 "<svg><g><foreignObject><div>a</div><div><p>b</div></foreignObject></g><style>c</style></svg>",
                 "a b\n",
             ),
+            (
+                "<svg><switch><foreignObject><div>a</div></foreignObject><text>a...</text></switch><switch><g/><a href=/x><text>b</text></a></switch></svg>",
+                "a\n",
+            ),
+            (
+                "<svg><switch><text systemLanguage=de>a</text><text>b</text></switch><a href=/x><text>c</text></a><image href=/y aria-label=d /></svg>",
+                "b [c](/x) ![d](/y)\n",
+            ),
+            (
+                "<p>a<svg lang=de-AT><switch><text systemLanguage='fr, de'>b</text><text>c</text></switch></svg>",
+                "a b\n",
+            ),
+            (
+                "<p><input type=checkbox checked disabled> a</p><p><input type=checkbox disabled> b</p><p><input type=checkbox> c",
+                "[x] a\n\n[ ] b\n\nc\n",
+            ),
             ("<ul><a><li>a<p>b</a><div><li>c</div></ul>", "- a\n\n  b\n\n- c\n"),
             ("<dl><b><dt>a</b><div><dd>b</div></dl>", "**a**\n\nb\n"),
             (

@@ -368,6 +368,7 @@ pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
         (Tag::Textarea, _) if is_readonly => dom.text_content(id),
         (Tag::Input, "text" | "url") if is_readonly => dom.attribute(id, "value")?.to_owned(),
         (Tag::Input, "submit" | "button") => dom.attribute(id, "value")?.to_owned(),
+        (Tag::Input, "image") => dom.attribute(id, "alt")?.to_owned(),
         _ => return None,
     };
     let is_copy = |a| dom.attribute(a, "aria-hidden") == Some("true") || dom.tag(a) == Tag::Pre;
@@ -548,6 +549,7 @@ mod tests {
             ("<p>a</p><textarea readonly>&lt;b>\nc</textarea>", "a\n\n`<b>`  \n`c`\n"),
             ("<p>Run <input readonly value='npm i'> now", "Run `npm i` now\n"),
             ("<p>a<input type=submit value='Book now'>", "a Book now\n"),
+            ("<p>a<input type=image src=/b.png alt='Book now'>", "a Book now\n"),
             ("<p>a<textarea>b</textarea><input value=c><input type=hidden readonly value=d>", "a\n"),
             ("<p>a<textarea readonly aria-hidden=true>b</textarea>", "a\n"),
             // Symbols in headings, links for sharing or editing, copy buttons, and links over a whole card.

@@ -176,9 +176,11 @@ impl<'a> Converter<'a> {
     /// Returns `false` for other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
+        // A disabled checkbox shows a state. In a list, the checkbox belongs to the item.
+        let is_state = || out.is_cell || dom.has_attribute(id, "disabled") && !dom.is_in(id, &[Tag::Li]);
         let is_checkbox = || {
-            out.is_cell
-                && dom.tag(id) == Tag::Input
+            dom.tag(id) == Tag::Input
+                && is_state()
                 && dom.attribute(id, "type") == Some("checkbox")
                 && !dom.is_in(id, &[Tag::Form])
         };
@@ -365,11 +367,24 @@ impl<'a> Converter<'a> {
         out.add_block_boundary();
     }
 
-    /// Writes the text that an `<svg>` shows, such as labels of a diagram. Records its shapes as left out.
+    /// Writes the text, links and images that an `<svg>` shows, such as labels of a diagram. Records its shapes
+    /// as left out, and the parts of a `<switch>` other than the one that browsers show.
     pub(super) fn write_drawing(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
+        let shown = (dom.name(id) == "switch").then(|| self.shown_part(id));
         for child in dom.child_elements(id) {
+            if shown.is_some_and(|shown| shown != Some(child)) {
+                dom.skip(child, Rule::Fallback);
+                continue;
+            }
             match dom.name(child) {
+                "a" if let Some(address) = self.address(child, "href") => {
+                    out.add_space();
+                    out.open_link(format!("]({address})"));
+                    self.write_drawing(child, out);
+                    out.close();
+                    out.add_space();
+                }
                 "g" | "a" | "svg" | "switch" => self.write_drawing(child, out),
                 "text" | "foreignObject" => {
                     out.add_space();
@@ -378,9 +393,23 @@ impl<'a> Converter<'a> {
                         out.add_space();
                     }
                 }
+                "image" if let Some(address) = self.address(child, "href") => {
+                    let label = dom.first_attribute(child, &["aria-label"]).unwrap_or_default();
+                    out.add_markdown(&format!("![{}]({address})", Inline::description(&collapse(label))));
+                }
                 _ => dom.skip(child, Rule::Control),
             }
         }
+    }
+
+    /// The first part of a `<switch>` in a drawing that is for all languages or for that of the page.
+    fn shown_part(&self, switch: NodeId) -> Option<NodeId> {
+        let dom = self.dom;
+        let page = dom.ancestors(switch).find_map(|a| dom.attribute(a, "lang")).unwrap_or_default();
+        let primary =
+            |language: &str| language.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
+        let is_own = |languages: &str| languages.split(',').any(|own| primary(own) == primary(page));
+        dom.child_elements(switch).find(|&part| dom.attribute(part, "systemLanguage").is_none_or(is_own))
     }
 
     pub(super) fn write_emphasis(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
