@@ -4,8 +4,8 @@
 use super::documentation_markup::FOR_SCREEN_READERS;
 use super::dom::{Dom, NodeId, Tag, clip};
 
-/// The beginnings of the classes and ids of symbols in common icon fonts. A prefix comes after longer ones that
-/// begin with it.
+/// The beginnings of the classes and ids of symbols in common icon fonts. A prefix comes after longer ones
+/// that begin with it.
 #[rustfmt::skip]
 const PREFIXES: [&str; 21] = [
     "fa-", "bi-", "lucide-", "icon--", "icon-tabler-", "icon-", "ti-", "tabler-icon-", "glyphicon-", "mdi-", "ri-", "la-",
@@ -69,8 +69,8 @@ fn symbol_name(token: &str) -> Option<&str> {
     known.or_else(|| Some(token.strip_prefix("i-")?.split_once('-')?.1))
 }
 
-/// Whether the text of an element is the name of a symbol in the Material fonts, which show the symbol instead
-/// of the text.
+/// Whether the text of an element is the name of a symbol in the Material fonts, which show the symbol
+/// instead of the text.
 pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
     let is_font = |class: &str| class.starts_with("material-icons") || class.starts_with("material-symbols");
     let is_name = |text: &str| {

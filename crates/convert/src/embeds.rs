@@ -25,7 +25,8 @@ const TITLES: [&str; 6] = ["title", "aria-label", "playlabel", "data-title", "da
 /// Hosts of scripts that write an embedded page, whose address is that of the script without `.js`.
 const PAGE_SCRIPTS: [&str; 3] = ["gist.github.com/", "asciinema.org/a/", "gitlab.com/-/snippets/"];
 
-/// What a script embeds: the name of the HTML element for it, its address, and its title, if it has one.
+/// A page or media file that a script embeds: the name of the HTML element for it, its address, and its
+/// title, if it has one.
 struct Embed {
     element: &'static str,
     address: String,

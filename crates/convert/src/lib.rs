@@ -7,8 +7,8 @@
 //!
 //! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
 //!    page.
-//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree to
-//!    what visitors see.
+//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree
+//!    to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
@@ -523,7 +523,7 @@ mod tests {
             ("", "<p>x<sup>1</sup>", ""),
             ("<p>", "<i></i><sup>1</sup>", ""),
             ("<p>x<sup>1</sup><hr>", "<p>1. x", ""),
-            // What scripts and styles show.
+            // Content that scripts and styles show.
             ("", "<div class=youtube data-id=abcdefghijk><b></b>", ""),
             ("", r#"<div data-settings='{"a":"https://youtu.be/abcdefghijk"}'><b></b>"#, ""),
             ("", "<div class=counter data-count=5><b class=value></b><b></b>", ""),

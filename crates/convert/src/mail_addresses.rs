@@ -6,7 +6,7 @@ use super::dom::{DOCUMENT, Dom, NodeId, Tag};
 /// Maximum length in bytes of an encoded address. Longer ones stay as they are.
 const MAX_ENCODED: usize = 2000;
 
-/// What replaces a hidden address.
+/// The replacement for a hidden address.
 enum Change {
     /// The text of the element, and the address in its link, if there is one.
     Content { text: String, link: Option<String> },

@@ -108,8 +108,8 @@ pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// A date and time of the form `2024-02-12T06:20:00.000Z`, as `2024-02-12 06:20 UTC`. Without a time, and with
-/// midnight in UTC, only the date. `None` for other forms.
+/// A date and time of the form `2024-02-12T06:20:00.000Z`, as `2024-02-12 06:20 UTC`. Without a time, and
+/// with midnight in UTC, only the date. `None` for other forms.
 fn written_date(datetime: &str) -> Option<String> {
     let is_like = |text: &str, form: &str| {
         text.len() == form.len()
