@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Maximum length in bytes of an attribute that is searched for an address.
 const MAX_SETTINGS: usize = 20_000;
 
+/// Number of nodes of the document that are searched for the address of the page itself.
+const MAX_HEAD: usize = 2000;
+
 /// Number of nodes in an element that are searched for media and links that it has already.
 const SEARCHED_NODES: usize = 60;
 
@@ -35,11 +38,23 @@ struct Embed {
 
 /// Adds an `<iframe>`, `<video>` or `<audio>` for each video or page that a script embeds: as the last child
 /// of the element that names its address, or before the script. Leaves out those beside a `<noscript>`, which
-/// has the same content, and those in elements with embedded content or a link.
+/// has the same content, those in elements with embedded content or a link, and the page itself, whose
+/// address widgets have for other purposes. Of elements inside each other, the innermost counts.
 pub(super) fn show_embeds(dom: &mut Dom) {
     let found: Vec<(NodeId, Embed)> =
         dom.descendants(dom.body()).filter_map(|id| Some((id, find_embed(dom, id)?))).collect();
-    for (id, embed) in found {
+    let is_canonical =
+        |&id: &NodeId| dom.tag(id) == Tag::Link && dom.attribute(id, "rel") == Some("canonical");
+    let own = dom.descendants(DOCUMENT).take(MAX_HEAD).find(is_canonical);
+    let own = own.and_then(|id| dom.attribute(id, "href")).map(str::to_owned);
+    // Page builders repeat the address of a video in the elements around the player.
+    let is_inside = |&(inner, _): &(NodeId, Embed), outer| dom.ancestors(inner).any(|a| a == outer);
+    let holds_next = |at: usize| found.get(at + 1).is_some_and(|next| is_inside(next, found[at].0));
+    let is_repeated: Vec<bool> = (0..found.len()).map(holds_next).collect();
+    for ((id, embed), is_repeated) in found.into_iter().zip(is_repeated) {
+        if is_repeated || own.as_ref() == Some(&embed.address) {
+            continue;
+        }
         let added = dom.push_element(embed.element, &[("src", &embed.address)]);
         if let Some(title) = embed.title {
             dom.set_attribute(added, "title", &title);
@@ -220,6 +235,10 @@ mod tests {
                 r#"<div data-settings='{"a":[1],"youtube_url":"https:\/\/www.youtube.com\/watch?v=abcdefghijk"}'></div>"#,
                 "Video",
             ),
+            (
+                r#"<div data-block='{"url":"https://youtu.be/abcdefghijk"}'><p data-html="&lt;iframe src=//www.youtube.com/embed/abcdefghijk>"></p></div>"#,
+                "Video",
+            ),
             ("<a data-iframely-url href='https://www.youtube.com/watch?v=abcdefghijk'></a>", "Video"),
         ] {
             let expected = match title.strip_suffix(" [Video]") {
@@ -263,6 +282,7 @@ mod tests {
             // Decoration, tools, widgets with content, ids of something else, and scripts.
             "<a href=/b>a</a><lottie-player src=/a.json></lottie-player>",
             "<a href=/b>a</a><div class='share-widget' data-url=https://a.example/b></div>",
+            "<link rel=canonical href=https://a.example/b><a href=/b>a</a><div class=x-widget data-url=https://a.example/b></div>",
             "<a href=/b>a</a><div class=widget data-url=/b></div><x-icon src=/a.svg></x-icon>",
             "<a href=/b>a</a><div data-id=abcdefghijk></div><div class=youtube data-id='a b c d'></div>",
             "<a href=/b>a</a><div data-settings='{\"youtube\":'></div><div data-html='a<b'></div>",
