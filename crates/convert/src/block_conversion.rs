@@ -101,6 +101,7 @@ impl Converter<'_> {
         }
         match dom.tag(id) {
             _ if let Some(level) = heading_level(dom, id) => self.append_heading(id, level, out),
+            _ if let Some(rows) = table::read_grid(dom, id) => self.append_grid(&rows, out),
             Tag::Blockquote => {
                 let blocks = self.blocks_in(id);
                 out.extend((!blocks.is_empty() || self.mode.is_exact).then_some(Block::Quote(blocks)));
@@ -344,7 +345,7 @@ impl Converter<'_> {
                     texts.into_iter().map(|text| Item { checked: None, blocks: self.blocks_in(text) });
                 out.push(Block::List(List { start: Some(1), is_loose: false, items: items.collect() }));
             }
-            Table::Layout(cells) => cells.into_iter().for_each(|cell| self.append_children(cell, out)),
+            Table::Layout(rows) => rows.iter().for_each(|cells| self.append_layout_row(cells, out)),
             Table::Equations(cells) => {
                 for cell in cells {
                     let mut blocks = self.blocks_in(cell);
@@ -356,9 +357,34 @@ impl Converter<'_> {
                     out.append(&mut blocks);
                 }
             }
-            Table::Data(rows) => {
-                let table = table::fill_grid(dom, &rows, |cell| self.cell_line(cell));
-                out.extend(table.map(Block::Table));
+            Table::Data { captions, rows } => {
+                captions.into_iter().for_each(|caption| self.append_children(caption, out));
+                self.append_grid(&rows, out);
+            }
+        }
+    }
+
+    fn append_grid(&self, rows: &[NodeId], out: &mut Vec<Block>) {
+        out.extend(table::fill_grid(self.dom, rows, |cell| self.cell_line(cell)).map(Block::Table));
+    }
+
+    /// Appends the blocks in the cells of a row. A marker in the first cell, such as `(1)`, begins the first
+    /// block of the other cell.
+    fn append_layout_row(&self, cells: &[NodeId], out: &mut Vec<Block>) {
+        let start = out.len();
+        let marked = table::read_marked_row(self.dom, cells);
+        for &cell in cells {
+            self.append_children(cell, out);
+        }
+        let is_text = |block: &Block| matches!(block, Block::Paragraph(_) | Block::Heading { .. });
+        if marked.is_none() || !out.get(start + 1).is_some_and(is_text) {
+            return;
+        }
+        if let Block::Paragraph(marker) = &mut out[start] {
+            let marker = std::mem::take(marker);
+            out.remove(start);
+            if let Some(Block::Paragraph(text) | Block::Heading { text, .. }) = out.get_mut(start) {
+                *text = format!("{marker} {text}");
             }
         }
     }

@@ -15,22 +15,28 @@ const MAX_COLUMNS: usize = 200;
 const FILLED_PER_CELL: usize = 8;
 const FILLED_PER_TABLE: usize = 1000;
 
+/// Maximum length of a marker such as `(xviii)`, in bytes.
+const MAX_MARKER: usize = 8;
+
+/// Maximum number of letters and digits in a cell that need not be a block of text.
+const MAX_VALUE: usize = 100;
+
 /// The purpose of a `<table>`, with the elements to convert.
 pub(super) enum Table {
     /// The explanations of the numbers in a code block of Asciidoctor, in the order of the numbers.
     Callouts(Vec<NodeId>),
-    /// The cells of a table that only lays out blocks.
-    Layout(Vec<NodeId>),
+    /// The cells of each row of a table that only lays out blocks.
+    Layout(Vec<Vec<NodeId>>),
     /// The cells of a table that lays out displayed equations, as in pages by LaTeXML.
     Equations(Vec<NodeId>),
-    /// The rows of a table of data.
-    Data(Vec<NodeId>),
+    /// The rows of a table of data, and the cells above its header that are captions.
+    Data { captions: Vec<NodeId>, rows: Vec<NodeId> },
 }
 
 /// Determines the purpose of a table. Notes the numbers of callouts, which Markdown writes itself, as left
 /// out.
 pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
-    let rows = collect_rows(dom, id);
+    let mut rows = collect_rows(dom, id);
     if dom.parent(id).is_some_and(|p| dom.has_class(p, "colist"))
         && let Some(texts) = read_callouts(dom, &rows)
     {
@@ -40,7 +46,112 @@ pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
     if dom.classes(id).any(|c| c.starts_with("ltx_eqn") || c.starts_with("ltx_equation")) {
         return Table::Equations(cells());
     }
-    if is_layout(dom, id, &rows) { Table::Layout(cells()) } else { Table::Data(rows) }
+    if is_layout(dom, id, &rows) {
+        return Table::Layout(rows.iter().map(|&row| dom.child_elements(row).collect()).collect());
+    }
+    let captions = split_captions(dom, &mut rows);
+    Table::Data { captions, rows }
+}
+
+/// Removes the rows at the start that consist of one cell across columns, if a row of header cells follows.
+/// Returns these cells, which are titles of the table.
+fn split_captions(dom: &Dom, rows: &mut Vec<NodeId>) -> Vec<NodeId> {
+    let cells = |row| dom.child_elements(row).filter(|&c| is_cell(dom, c));
+    let title = |&row: &NodeId| {
+        let mut cells = cells(row);
+        let only = cells.next().filter(|_| cells.next().is_none())?;
+        (span(dom, only, "colspan")? > 1).then_some(only)
+    };
+    let titles: Vec<NodeId> = rows.iter().map_while(title).collect();
+    let is_header = |&row: &NodeId| cells(row).nth(1).is_some() && cells(row).all(|c| is_header_cell(dom, c));
+    if !rows.get(titles.len()).is_some_and(is_header) {
+        return Vec::new();
+    }
+    rows.drain(..titles.len());
+    titles
+}
+
+/// The rows of an element that is a table of data by its role or its style, as [`read_table`] returns them.
+/// `None` for a `<table>`, and if anything in the element is outside of its rows and cells, or if it has
+/// fewer than two rows or columns. Without header cells, the cells may only have values.
+pub(super) fn read_grid(dom: &Dom, id: NodeId) -> Option<Vec<NodeId>> {
+    if dom.tag(id) == Tag::Table || part_of(dom, id) != Some(Part::Table) {
+        return None;
+    }
+    let mut rows = Vec::new();
+    collect_grid_rows(dom, id, &mut rows)?;
+    let cells = || rows.iter().flat_map(|&row| dom.child_elements(row)).filter(|&c| is_cell(dom, c));
+    let is_wide = rows.len() > 1 && rows.iter().any(|&row| dom.child_elements(row).nth(1).is_some());
+    let is_data = cells().any(|c| is_header_cell(dom, c)) || cells().all(|c| is_value(dom, c));
+    (is_wide && is_data && !is_layout(dom, id, &rows)).then_some(rows)
+}
+
+/// Appends the rows below an element. `None` if something is outside of the rows or of their cells.
+fn collect_grid_rows(dom: &Dom, parent: NodeId, rows: &mut Vec<NodeId>) -> Option<()> {
+    for child in dom.children(parent).filter(|&child| !dom.is_blank(child)) {
+        match part_of(dom, child) {
+            Some(Part::Row) => {
+                let mut parts = dom.children(child).filter(|&part| !dom.is_blank(part));
+                parts.all(|part| is_cell(dom, part)).then(|| rows.push(child))?;
+            }
+            Some(Part::Group) => collect_grid_rows(dom, child, rows)?,
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// The meaning of an element in a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Table,
+    Group,
+    Row,
+    Cell,
+    HeaderCell,
+}
+
+/// The meaning in a table of an element other than `<table>` and its parts, by its role, or else its style.
+fn part_of(dom: &Dom, id: NodeId) -> Option<Part> {
+    if let Some(role) = dom.attribute(id, "role") {
+        return match role {
+            "table" | "grid" | "treegrid" => Some(Part::Table),
+            "rowgroup" => Some(Part::Group),
+            "row" => Some(Part::Row),
+            "cell" | "gridcell" => Some(Part::Cell),
+            "columnheader" | "rowheader" => Some(Part::HeaderCell),
+            _ => None,
+        };
+    }
+    match dom.style(id, "display")? {
+        "table" => Some(Part::Table),
+        "table-row-group" | "table-header-group" | "table-footer-group" => Some(Part::Group),
+        "table-row" => Some(Part::Row),
+        "table-cell" => Some(Part::Cell),
+        _ => None,
+    }
+}
+
+/// The cells of a row that has two cells with content, of which the first is only a marker, as in a list that
+/// is laid out with tables: a number or a letter with a bracket or a dot, or a dash or bullet.
+pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]> {
+    let mut filled = cells.iter().copied().filter(|&cell| !dom.is_blank(cell));
+    let (marker, text) = (filled.next()?, filled.next()?);
+    (filled.next().is_none() && is_marker(dom, marker) && !is_marker(dom, text)).then_some([marker, text])
+}
+
+/// Whether the text of a cell is a marker, of at most six letters and digits.
+fn is_marker(dom: &Dom, cell: NodeId) -> bool {
+    let mut text = String::new();
+    for part in dom.descendants(cell) {
+        text += dom.text(part).unwrap_or_default().trim();
+        if text.len() > MAX_MARKER || matches!(dom.tag(part), Tag::Code | Tag::Img | Tag::Math) {
+            return false;
+        }
+    }
+    let word = text.trim_matches(['(', ')', '[', ']', '.']);
+    let is_sign = matches!(&*text, "-" | "–" | "—" | "•" | "·" | "*" | "o" | "§" | "■" | "▪" | "●" | "○");
+    is_sign || word.len() < text.len() && !word.is_empty() && word.chars().all(char::is_alphanumeric)
 }
 
 /// Returns the second cell of each row, and records the numbers in the first cells as left out. Returns
@@ -88,7 +199,7 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     });
     let widths: Vec<usize> = widths.collect();
     let columns = widths.iter().max().copied().unwrap_or(0);
-    let has_header = cells().any(|c| dom.tag(c) == Tag::Th);
+    let has_header = cells().any(|c| is_header_cell(dom, c));
     if columns <= 1 && (!has_header || widths.len() <= 1) {
         return true;
     }
@@ -96,12 +207,76 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if has_header {
         return rows.len() <= 2 && holds(|tag| tag == Tag::Table);
     }
-    holds(|t| matches!(t, Tag::Table | Tag::Pre | Tag::Blockquote) || t.heading_level().is_some())
+    holds(|t| matches!(t, Tag::Table | Tag::Pre))
+        || holds(is_titled) && !has_only_titles_and_values(dom, rows)
         || rows.len() <= 2 && holds(|t| matches!(t, Tag::Ul | Tag::Ol | Tag::Hr))
+        || widths.len() == 1 && !has_caption(dom, id) && is_row_of_blocks(dom, rows)
+}
+
+fn has_caption(dom: &Dom, table: NodeId) -> bool {
+    dom.child_elements(table).any(|c| dom.tag(c) == Tag::Caption)
+}
+
+fn is_titled(tag: Tag) -> bool {
+    tag == Tag::Blockquote || tag.heading_level().is_some()
+}
+
+/// Whether a cell has a short text without parts that need a line of their own.
+fn is_value(dom: &Dom, cell: NodeId) -> bool {
+    use Tag::{Blockquote, Br, Form, Hr, Iframe, Img, Ol, Pre, Table, Ul, Video};
+    let is_part = |t| matches!(t, Blockquote | Br | Form | Hr | Iframe | Img | Ol | Pre | Table | Ul | Video);
+    let tags = || dom.descendants(cell).map(|d| dom.tag(d));
+    !tags().any(|tag| is_part(tag) || tag.heading_level().is_some())
+        && tags().filter(|&tag| tag == Tag::P).nth(1).is_none()
+        && dom.letters(cell) <= MAX_VALUE
+}
+
+/// Whether the only row of a table is an item of a list, or has cells that are more than values.
+fn is_row_of_blocks(dom: &Dom, rows: &[NodeId]) -> bool {
+    rows.iter().any(|&row| {
+        let cells: Vec<NodeId> = dom.child_elements(row).collect();
+        read_marked_row(dom, &cells).is_some() || cells.iter().any(|&cell| !is_value(dom, cell))
+    })
+}
+
+/// Whether a table has at least three rows, which have the same number of filled cells, at least two, and
+/// each heading is a whole cell of the first row, each quote is a whole cell, and other cells have values:
+/// headings and quotes that only change the look of a table.
+fn has_only_titles_and_values(dom: &Dom, rows: &[NodeId]) -> bool {
+    let mut widths = Vec::new();
+    for &row in rows {
+        let cells = dom.child_elements(row).filter(|&cell| !dom.is_blank(cell));
+        let mut width = 0;
+        for cell in cells {
+            width += 1;
+            let mut parts = dom.children(cell).filter(|&part| !dom.is_blank(part));
+            let whole = parts.next().filter(|_| parts.next().is_none());
+            let whole = whole.filter(|&whole| match dom.tag(whole) {
+                Tag::Blockquote => true,
+                tag => tag.heading_level().is_some() && widths.is_empty(),
+            });
+            if !is_value(dom, whole.unwrap_or(cell)) {
+                return false;
+            }
+        }
+        widths.extend((width > 0).then_some(width));
+    }
+    widths.len() >= 3 && widths[0] >= 2 && widths.iter().all(|width| *width == widths[0])
 }
 
 fn is_cell(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Td | Tag::Th)
+        || matches!(part_of(dom, id), Some(Part::Cell | Part::HeaderCell))
+}
+
+fn is_header_cell(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Th || dom.tag(id) != Tag::Td && part_of(dom, id) == Some(Part::HeaderCell)
+}
+
+/// The number in `colspan`, `rowspan` or the ARIA attribute of that name.
+fn span(dom: &Dom, cell: NodeId, name: &str) -> Option<usize> {
+    let aria = if name == "colspan" { "aria-colspan" } else { "aria-rowspan" };
+    dom.attribute(cell, name).or_else(|| dom.attribute(cell, aria))?.trim().parse().ok()
 }
 
 /// Converts rows to a Markdown table, with `convert` for each cell. Fills the rest of each span with empty
@@ -138,8 +313,7 @@ pub(super) fn fill_grid(
                 dom.skip(cell, Rule::TooWide);
                 continue;
             }
-            let span =
-                |name| dom.attribute(cell, name).and_then(|v| v.trim().parse::<usize>().ok()).unwrap_or(1);
+            let span = |name| span(dom, cell, name).unwrap_or(1);
             // A `rowspan` of 0 means the rest of the group.
             let lines = match span("rowspan") {
                 0 => usize::MAX,
@@ -207,6 +381,114 @@ mod tests {
         assert_eq!(markdown("<table><tr><td><h2>A</h2><p>b<td><p>c</table>"), "## A\n\nb\n\nc\n");
         let nested = "<table><tr><td>x<td><table><tr><th>a<th>b<tr><td>1<td>2</table></table>";
         assert_eq!(markdown(nested), "x\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n");
+    }
+
+    #[test]
+    fn a_row_of_blocks_is_layout_and_a_row_of_values_is_data() {
+        let long = "b ".repeat(101);
+        for (row, expected) in [
+            ("<td><p>(1)</p><td><p>b</p><p>c</p>", "(1) b\n\nc\n"),
+            ("<td><td>(iv)<td>b<table><tr><td>a)<td>c</table>", "(iv) b\n\na) c\n"),
+            ("<td>—<td>b", "— b\n"),
+            ("<td>1.<td><h2>b</h2>", "## 1. b\n"),
+            ("<td>(1)<td><ul><li>b</ul>", "(1)\n\n- b\n"),
+            (
+                "<td><a href=/a>a</a><br><a href=/b>b</a><td><b>c</b><p>d",
+                "[a](/a)  \n[b](/b)\n\n**c**\n\nd\n",
+            ),
+            (&format!("<td>a<td>{long}"), &format!("a\n\n{}\n", long.trim())),
+            // Data.
+            ("<td>a<td>9 m<td>4 t", "| a | 9 m | 4 t |\n| --- | --- | --- |\n"),
+            ("<td><p>a<td><p>9 m", "| a | 9 m |\n| --- | --- |\n"),
+            ("<td>1<td>2", "| 1 | 2 |\n| --- | --- |\n"),
+            ("<td>(1)<td>(2)", "| (1) | (2) |\n| --- | --- |\n"),
+            ("<td>(1)<td>b<td>c", "| (1) | b | c |\n| --- | --- | --- |\n"),
+            ("<th>(1)<td>b", "| (1) | b |\n| --- | --- |\n"),
+            ("<td>(1)<td>b<tr><td>(2)<td>c", "| (1) | b |\n| --- | --- |\n| (2) | c |\n"),
+            ("<td>a<br>b<td>c<tr><td>d<td>e", "| a<br>b | c |\n| --- | --- |\n| d | e |\n"),
+        ] {
+            assert_eq!(markdown(&format!("<table><tr>{row}</table>")), expected, "{row}");
+        }
+        let caption = format!("<table><caption>x</caption><tr><td>a<td>{long}</table>");
+        assert_eq!(markdown(&caption), format!("x\n\n| a | {} |\n| --- | --- |\n", long.trim()));
+    }
+
+    #[test]
+    fn headings_and_quotes_do_not_turn_rows_of_values_into_layout() {
+        let head = "<td><h5>a</h5><td><h5>b</h5>";
+        for (rows, is_data) in [
+            (&[head, "<td>c<td>d", "<td>e<td>f"][..], true),
+            (&["<td>a<td>b", "<td>c<td><blockquote>d</blockquote>", "<td>e<td>f"], true),
+            (&[head, "<td>c<td>d"], false),
+            (&[head, "<td>c<td>d", "<td>e<td>"], false),
+            (&[head, "<td>c<td>d", "<td>e<td><p>f<p>g"], false),
+            (&["<td>a<td>b", head, "<td>c<td>d"], false),
+            (&["<td><h3>a</h3>b<td><h3>c</h3>d", "<td>c<td>d", "<td>e<td>f"], false),
+        ] {
+            let html = format!("<table><tr>{}</table>", rows.join("<tr>"));
+            assert_eq!(
+                markdown(&html).starts_with("| a | b |\n| --- | --- |\n| c | d |\n"),
+                is_data,
+                "{html}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_title_across_the_columns_is_no_header_row() {
+        let title = "<thead><tr><td colspan=2>x<tr><td colspan=2>y";
+        for (rows, expected) in [
+            (
+                format!("{title}<tr><th>a<th>b<tr><td>1<td>2"),
+                "x\n\ny\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n",
+            ),
+            (format!("{title}<tr><th>a<td>b"), "| x | |\n| --- | --- |\n| y | |\n| a | b |\n"),
+            ("<tr><th>x<tr><th>a<th>b".into(), "| x | |\n| --- | --- |\n| a | b |\n"),
+            (
+                "<tr><th>x<th colspan=2>y<tr><th>a<th>b<th>c".into(),
+                "| x | y | |\n| --- | --- | --- |\n| a | b | c |\n",
+            ),
+        ] {
+            assert_eq!(markdown(&format!("<table>{rows}</table>")), expected, "{rows}");
+        }
+    }
+
+    #[test]
+    fn elements_that_are_tables_by_role_or_style_are_tables() {
+        let table = "| a | b |\n| --- | --- |\n| 1 | |\n";
+        let long = format!("<p>1<p>{}", "x ".repeat(101));
+        for (html, expected) in [
+            (
+                "<div role=table><div role=rowgroup><div role=row><span role=columnheader>a</span><span role=columnheader>b\
+                 </span></div></div><div role=row><div role=cell aria-colspan=2>1</div></div></div>",
+                table,
+            ),
+            (
+                "<div style='display:table'><div style='display: table-row'><div style='display:table-cell'>a</div>\
+                 <p style='display:table-cell'>b</p></div><div style='display:table-row'><div style='display:table-cell'>1\
+                 </div></div></div>",
+                table,
+            ),
+            (
+                "<div role=grid><div role=row><p role=gridcell>a</p></div><div role=row><p role=gridcell>b</p></div></div>",
+                "a\n\nb\n",
+            ),
+            (
+                "<div role=grid><p>x</p><div role=row><p role=gridcell>a</p><p role=gridcell>b</p></div></div>",
+                "x\n\na\n\nb\n",
+            ),
+            (
+                "<div role=table><div role=row><p role=cell>a</p><p>x</p></div><div role=row><p role=cell>b</p></div></div>",
+                "a\n\nx\n\nb\n",
+            ),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        let row = |a: &str, b: &str| {
+            format!("<div role=row><div role=cell>{a}</div><div role=cell>{b}</div></div>")
+        };
+        let html = format!("<div role=table>{}{}</div>", row("a", "b"), row("c", &long));
+        assert!(markdown(&html).starts_with("a\n\nb\n\nc\n\n1\n\nx x"), "{html}");
     }
 
     #[test]
