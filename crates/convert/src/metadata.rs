@@ -55,18 +55,16 @@ pub(super) fn read_metadata(
     ];
     let titles = Titles { declared: declared.into_iter().flatten().collect(), site_names };
     let resolve = |link: String| media::resolve_link(base, &link);
-    let author = first(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
+    let author = || AUTHOR.iter().find_map(|name| join_names(head.values_of(name)));
     let metadata = Metadata {
         title: None,
         description: first(&["description", "og:description", "twitter:description"]).or(data.description),
         url: head.canonical.clone().or_else(|| first(&["og:url"])).and_then(resolve),
         canonical: head.canonical.clone().and_then(resolve),
-        author: data.author.or_else(|| author.filter(|a| !a.starts_with("http"))),
+        author: data.author.or_else(author),
         published: data.published.or_else(|| first(PUBLISHED)),
-        modified: data
-            .modified
-            .or_else(|| first(&["article:modified_time", "og:updated_time", "last-modified"])),
-        language: head.language.clone().or_else(|| Some(first(&["og:locale"])?.replace('_', "-"))),
+        modified: data.modified.or_else(|| first(MODIFIED)),
+        language: head.language.clone().or_else(|| Some(first(LANGUAGE)?.replace('_', "-"))),
         image: first(&["og:image", "twitter:image"]).and_then(resolve),
         is_unlisted: head.is_redirect || head.forbids_index(),
         site,
@@ -77,11 +75,24 @@ pub(super) fn read_metadata(
     (metadata, titles, redirect)
 }
 
-/// The names of `<meta>` values with the publication date.
+/// The names of `<meta>` values with the publication date, with the date of the last change, with an author,
+/// and with the language.
 #[rustfmt::skip]
 const PUBLISHED: &[&str] = &[
-    "article:published_time", "date", "dc.date", "citation_publication_date", "parsely-pub-date",
+    "article:published_time", "date", "dc.date", "citation_publication_date", "parsely-pub-date", "datepublished",
+    "dcterms.issued", "dc.date.issued", "citation_date", "citation_online_date",
 ];
+const MODIFIED: &[&str] = &[
+    "article:modified_time",
+    "og:updated_time",
+    "last-modified",
+    "datemodified",
+    "dcterms.modified",
+    "dc.date.modified",
+];
+const AUTHOR: [&str; 6] =
+    ["author", "article:author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author"];
+const LANGUAGE: &[&str] = &["content-language", "og:locale"];
 
 /// The titles that a page declares, and the possible names of the site in these titles.
 pub(super) struct Titles {
@@ -161,11 +172,13 @@ impl Titles {
     /// `headings`, the part that is removed need not be a known name of the site.
     fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
-        for separator in SEPARATORS {
+        let is_ideographic = title.contains(is_ideographic);
+        let tight = TIGHT_SEPARATORS.into_iter().filter(|_| is_ideographic);
+        for separator in SEPARATORS.into_iter().chain(tight) {
             let ends = title.rsplit_once(separator).map(|(stem, end)| (stem.trim(), end.trim()));
             let starts = title.split_once(separator).map(|(start, stem)| (stem.trim(), start.trim()));
             for (stem, site) in [ends, starts].into_iter().flatten() {
-                if !stem.is_empty() && (self.is_site_name(site) || is_heading(stem)) {
+                if !stem.is_empty() && !site.is_empty() && (self.is_site_name(site) || is_heading(stem)) {
                     return stem.to_owned();
                 }
             }
@@ -175,10 +188,22 @@ impl Titles {
 }
 
 /// Separators between the name of the site and the rest of a title.
-const SEPARATORS: [&str; 10] = [" | ", " - ", " -- ", " – ", " — ", " · ", " :: ", " » ", " • ", ": "];
+#[rustfmt::skip]
+const SEPARATORS: [&str; 15] = [
+    " | ", "｜", " - ", " -- ", " – ", " — ", " · ", " :: ", " » ", " « ", " › ", " ‹ ", " • ", " / ", ": ",
+];
+
+/// Separators that have no spaces around them in scripts without spaces between words. Elsewhere, they are
+/// parts of words.
+const TIGHT_SEPARATORS: [&str; 5] = ["|", "-", "_", "–", "—"];
+
+/// Whether a character is Chinese or Japanese, or punctuation of these scripts.
+fn is_ideographic(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+}
 
 /// The characters of separators, which a title may begin or end with if one of its parts is empty.
-const MARKS: [char; 9] = [' ', '|', '-', '–', '—', '·', ':', '»', '•'];
+const MARKS: [char; 13] = [' ', '|', '｜', '-', '–', '—', '·', ':', '»', '«', '›', '‹', '•'];
 
 /// The title without the name of the site at its end or its beginning, and without the separator between
 /// them. Returns a title as it is if it has no such name.
@@ -291,7 +316,9 @@ impl Head {
         };
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
-                Tag::Html => head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(clip_value),
+                Tag::Html | Tag::Body if head.language.is_none() => {
+                    head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(clip_value);
+                }
                 Tag::Title if head.title.is_none() && !dom.is_in(id, &[Tag::Svg]) => {
                     head.title = Some(clip_value(&dom.text_content(id))).filter(|t| !t.is_empty());
                 }
@@ -315,14 +342,27 @@ impl Head {
                         head.redirect = head.redirect.or(target.map(clip_value));
                     }
                     let name = dom.first_attribute(id, &["property", "name", "itemprop", "http-equiv"]);
-                    if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
+                    if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"]))
+                        && !is_of_part(dom, id)
+                    {
                         head.values.push((name.to_ascii_lowercase(), clip_value(value)));
                     }
                 }
                 _ => {}
             }
         }
+        // A list of several articles has no date of its own.
+        for date in ["datepublished", "datemodified"] {
+            if HashSet::<&str>::from_iter(head.values_of(date)).len() > 1 {
+                head.values.retain(|(name, _)| name != date);
+            }
+        }
         head
+    }
+
+    /// The `<meta>` values of a name, in document order.
+    fn values_of(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.values.iter().filter(move |(own, _)| own == name).map(|(_, value)| &**value)
     }
 
     /// Whether the page asks a crawler not to list it. Of contradicting values, the strictest one counts.
@@ -333,8 +373,21 @@ impl Head {
 
     /// The `<meta>` value of the first name in `names` that the page declares.
     fn first_value(&self, names: &[&str]) -> Option<String> {
-        names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
+        names.iter().find_map(|name| self.values_of(name).next().map(str::to_owned))
     }
+}
+
+/// Whether a `<meta>` is a date in the microdata of a part of the page, such as a review or a comment: its
+/// item is a property of another item, other than the main one.
+fn is_of_part(dom: &Dom, meta: NodeId) -> bool {
+    let is_date = |name: &str| matches!(name, "datePublished" | "dateModified");
+    dom.attribute(meta, "itemprop").is_some_and(is_date)
+        && dom
+            .ancestors(meta)
+            .skip(1)
+            .find(|&a| dom.has_attribute(a, "itemscope"))
+            .and_then(|item| dom.attribute(item, "itemprop"))
+            .is_some_and(|property| property != "mainEntity")
 }
 
 /// The `<meta>` names for crawlers: `robots` for all of them, and the names of large search engines.
@@ -404,7 +457,13 @@ fn clip_value(value: &str) -> String {
 /// Returns the first value of each property in the JSON-LD for articles, pages and the site.
 fn read_articles(dom: &Dom) -> Metadata {
     let mut data = Metadata::default();
-    for item in read_structured_data(dom) {
+    let items: Vec<Value> = read_structured_data(dom).collect();
+    let by_id: HashMap<&str, &Value> = items
+        .iter()
+        .filter(|item| item["name"].is_string())
+        .filter_map(|i| Some((i["@id"].as_str()?, i)))
+        .collect();
+    for item in &items {
         let kinds = match &item["@type"] {
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
             kind => Vec::from_iter(kind.as_str()),
@@ -417,7 +476,7 @@ fn read_articles(dom: &Dom) -> Metadata {
         let is_article = has_kind(&["Article", "Posting"]) || kinds.contains(&"Report");
         if is_article {
             data.title = data.title.or_else(|| text("headline"));
-            data.author = data.author.or_else(|| author_names(&item["author"]));
+            data.author = data.author.or_else(|| author_names(&item["author"], &by_id));
             data.description = data.description.or_else(|| text("description"));
         }
         if is_article || has_kind(&["Page"]) || kinds.contains(&"CreativeWork") {
@@ -428,30 +487,78 @@ fn read_articles(dom: &Dom) -> Metadata {
     data
 }
 
-/// The top-level items of the JSON-LD in a page. Skips invalid JSON.
+/// The top-level items of the JSON-LD in a page, each followed by its main entity. Skips invalid JSON, except
+/// as [`parse_json`] repairs it.
 pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     let is_script = |&id: &NodeId| {
         dom.tag(id) == Tag::Script
             && dom.attribute(id, "type").is_some_and(|t| t.eq_ignore_ascii_case("application/ld+json"))
     };
     let scripts = dom.descendants(DOCUMENT).filter(is_script);
-    let documents = scripts.filter_map(|id| serde_json::from_str(dom.text_content(id).trim()).ok());
-    documents.flat_map(|mut document: Value| {
+    let documents = scripts.filter_map(|id| parse_json(&dom.text_content(id)));
+    let items = documents.flat_map(|mut document: Value| {
         let graph = document.get_mut("@graph").filter(|graph| graph.is_array()).map(Value::take);
         match graph.unwrap_or(document) {
             Value::Array(items) => items,
             item => vec![item],
         }
+    });
+    items.flat_map(|mut item| {
+        let entity = item.get_mut("mainEntity").filter(|entity| entity.is_object()).map(Value::take);
+        std::iter::once(item).chain(entity)
     })
 }
 
-/// Joins the names of at most 20 authors in JSON-LD with commas. `value` is a string, an object, or a list of
-/// either. Skips addresses instead of names. `None` if no name is left.
-fn author_names(value: &Value) -> Option<String> {
-    let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(clip_value);
+/// Parses JSON that may be in a CDATA section or a comment, as in XHTML. If it is invalid, replaces control
+/// characters in strings with spaces and drops commas at the end of lists and objects.
+fn parse_json(text: &str) -> Option<Value> {
+    let text = text.split_once("<![CDATA[").map_or(text, |(_, inner)| inner);
+    let text = text.rsplit_once("]]>").map_or(text, |(inner, _)| inner).trim();
+    let text = text.strip_prefix("<!--").unwrap_or(text).trim_end_matches("-->");
+    let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '/' | '*' | ';'));
+    serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&repair_json(text)).ok())
+}
+
+fn repair_json(text: &str) -> String {
+    let mut repaired = String::with_capacity(text.len());
+    let (mut is_string, mut is_escaped) = (false, false);
+    for c in text.chars() {
+        match c {
+            _ if is_string && c.is_control() => repaired.push(' '),
+            '}' | ']' if !is_string => {
+                let end = repaired.trim_end().strip_suffix(',').map(str::len);
+                repaired.truncate(end.unwrap_or(repaired.len()));
+                repaired.push(c);
+            }
+            _ => repaired.push(c),
+        }
+        is_string ^= c == '"' && !is_escaped;
+        is_escaped = is_string && c == '\\' && !is_escaped;
+    }
+    repaired
+}
+
+/// The names of the authors in JSON-LD. `value` is a string, an object, the `@id` of an object in `by_id`, or
+/// a list of these.
+fn author_names(value: &Value, by_id: &HashMap<&str, &Value>) -> Option<String> {
     let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-    let names = values.iter().take(20).filter_map(one).filter(|n| !n.is_empty() && !n.starts_with("http"));
-    Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+    join_names(values.iter().filter_map(|value| {
+        let other = || by_id.get(value.get("@id")?.as_str()?)?.get("name")?.as_str();
+        value.as_str().or_else(|| value.get("name")?.as_str()).or_else(other)
+    }))
+}
+
+/// Joins at most 20 names with commas, or with semicolons if one has a comma. Skips repeated names, and
+/// addresses instead of names. `None` if no name is left.
+fn join_names<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names.take(20).map(clip_value) {
+        if !name.is_empty() && !name.starts_with("http") && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    let separator = if found.iter().any(|name| name.contains(',')) { "; " } else { ", " };
+    (!found.is_empty()).then(|| found.join(separator))
 }
 
 #[cfg(test)]
@@ -492,6 +599,76 @@ mod tests {
             let titles = read_metadata(&dom, base, None).1;
             let found = titles.choose(&dom, DOCUMENT, false);
             assert_eq!(found.as_deref(), Some(expected), "{base:?} {canonical} {href}");
+        }
+    }
+
+    #[test]
+    fn separators_of_other_languages_precede_the_name_of_the_site() {
+        for (title, site, heading, expected) in [
+            ("会社概要｜株式会社サンプル", "株式会社サンプル", "", "会社概要"),
+            ("会社概要 ｜ 株式会社サンプル", "", "会社概要", "会社概要"),
+            ("关于我们_示例公司", "示例公司", "", "关于我们"),
+            ("关于我们-Oak", "", "关于我们", "关于我们"),
+            ("关于我们-示例公司", "别的", "新闻", "关于我们-示例公司"),
+            ("About « Oak", "Oak", "", "About"),
+            ("About ‹ Oak", "", "About", "About"),
+            ("Oak › About", "Oak", "", "About"),
+            ("About / Oak", "Oak", "", "About"),
+            ("Red / green", "Oak", "Apples", "Red / green"),
+            ("Red-Oak", "Oak", "Red", "Red-Oak"),
+            ("snake_case", "case", "snake", "snake_case"),
+            ("-", "", "", "-"),
+        ] {
+            let site_name = format!("<meta property=og:site_name content='{site}'>");
+            let dom = parse(&format!("<title>{title}</title>{site_name}<h2>{heading}</h2><p>x"));
+            let found = read_metadata(&dom, None, None).1.choose(&dom, DOCUMENT, false);
+            assert_eq!(found.as_deref(), Some(expected), "{title}");
+        }
+    }
+
+    #[test]
+    fn reads_dates_authors_and_languages() {
+        let part = |property: &str| {
+            format!(
+                "<div itemscope><p itemscope itemprop={property}><meta itemprop=datePublished content=1></p></div>"
+            )
+        };
+        let json = |text: &str| format!("<script type='application/ld+json'>{text}</script>");
+        let article = r#"{"@type":"Article","datePublished":"1","author":{"name":"A"}}"#;
+        for (html, expected) in [
+            ("<meta itemprop=datePublished content=1><meta itemprop=dateModified content=2>", "||1|2"),
+            ("<meta itemprop=datePublished content=1><meta itemprop=datePublished content=2>", "|||"),
+            ("<meta itemprop=datePublished content=1><meta itemprop=datePublished content=1>", "||1|"),
+            (&part("review"), "|||"),
+            (&part("mainEntity"), "||1|"),
+            ("<meta name=dcterms.issued content=1><meta name=dcterms.modified content=2>", "||1|2"),
+            ("<meta name=DC.Date.issued content=1><meta name=citation_date content=2>", "||1|"),
+            ("<meta name=dcterms.creator content=A>", "|A||"),
+            (
+                "<meta name=citation_author content='A, B'><meta name=citation_author content='C'><meta name=citation_author content='C'>",
+                "|A, B; C||",
+            ),
+            ("<meta name=author content=https://a.example/><meta name=dc.creator content=A>", "|A||"),
+            ("<body lang=de><p>x", "de|||"),
+            ("<html lang=en><body lang=de><p>x", "en|||"),
+            ("<meta http-equiv=Content-Language content=de><meta property=og:locale content=en_US>", "de|||"),
+            ("<meta property=og:locale content=en_US>", "en-US|||"),
+            (&json(&format!("//<![CDATA[\n{article}\n//]]>")), "|A|1|"),
+            (&json(&format!("/*<![CDATA[*/{article}/*]]>*/")), "|A|1|"),
+            (&json(&format!("<!--\n{article}\n-->")), "|A|1|"),
+            (&json("{\"@type\":\"Article\",\"x\":[\"a,]\\\"\n,}\",],\"dateModified\":\"2\" ,\n}"), "|||2"),
+            (&json("{\"@type\":\"Article\",\"dateModified\":\"2\""), "|||"),
+            (
+                &json(
+                    r##"{"@graph":[{"@type":"Article","author":[{"@id":"#p"},{"@id":"#q"}]},{"@id":"#p","name":"A"}]}"##,
+                ),
+                "|A||",
+            ),
+            (&json(&format!(r#"{{"@type":"WebPage","dateModified":"2","mainEntity":{article}}}"#)), "|A|1|2"),
+        ] {
+            let metadata = read_metadata(&parse(&format!("<!doctype html>{html}")), None, None).0;
+            let fields = [metadata.language, metadata.author, metadata.published, metadata.modified];
+            assert_eq!(fields.map(Option::unwrap_or_default).join("|"), expected, "{html}");
         }
     }
 
