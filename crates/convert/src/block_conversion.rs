@@ -50,12 +50,12 @@ impl Converter<'_> {
     /// display formula, a formula.
     fn append_nodes(&self, nodes: impl IntoIterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
-        let mut word_items = Vec::new();
+        let mut items = Vec::new();
         for node in nodes.into_iter().filter(|&node| self.skipped.get() != Some(node)) {
             let is_block = self.is_block(node);
-            let word_item = if is_block { self.word_item(node) } else { None };
-            if word_item.is_none() && !word_items.is_empty() && !self.dom.is_blank(node) {
-                self.append_word_items(std::mem::take(&mut word_items), out);
+            let mut flat_items = if is_block { self.flat_items(node) } else { Vec::new() };
+            if flat_items.is_empty() && !items.is_empty() && !self.dom.is_blank(node) {
+                self.append_flat_items(std::mem::take(&mut items), out);
             }
             let formula = if is_block { None } else { math::read_formula(self.dom, node) };
             let formula = formula.filter(|formula| formula.is_display);
@@ -64,13 +64,13 @@ impl Converter<'_> {
                 continue;
             }
             out.extend(std::mem::take(&mut inline).finish().into_iter().map(math::paragraph_or_formula));
-            match (formula, word_item) {
-                (Some(formula), _) => self.append_formula(node, formula, out),
-                (None, Some(item)) => word_items.push(item),
-                (None, None) => self.append_block(node, out),
+            match formula {
+                Some(formula) => self.append_formula(node, formula, out),
+                None if flat_items.is_empty() => self.append_block(node, out),
+                None => items.append(&mut flat_items),
             }
         }
-        self.append_word_items(word_items, out);
+        self.append_flat_items(items, out);
         out.extend(inline.finish().into_iter().map(math::paragraph_or_formula));
     }
 
@@ -292,8 +292,19 @@ impl Converter<'_> {
     }
 
     /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
-    fn checkbox_state(&self, item: NodeId) -> Option<bool> {
+    pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
+        // Editors mark the item itself.
+        let is_checkbox = dom.attribute(item, "role").is_some_and(|role| role.ends_with("checkbox"));
+        let state = dom
+            .attribute(item, "data-checked")
+            .or_else(|| dom.attribute(item, "data-list"))
+            .or_else(|| dom.attribute(item, "aria-checked").filter(|_| is_checkbox));
+        match state {
+            Some("true" | "checked") => return Some(true),
+            Some("false" | "mixed" | "unchecked") => return Some(false),
+            _ => {}
+        }
         // Confluence marks the item itself.
         if dom.has_attribute(item, "data-inline-task-id") {
             return Some(dom.has_class(item, "checked"));
@@ -444,7 +455,7 @@ impl Converter<'_> {
 
     /// The empty link that covers an element, with its address: the only empty link among its children.
     /// `None` in exact mode.
-    fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
+    pub(super) fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
         let dom = self.dom;
         let is_cover = |&id: &NodeId| {
             dom.tag(id) == Tag::A
@@ -460,7 +471,7 @@ impl Converter<'_> {
     /// Links a card to the address of the empty link that covers it. The text of the link is the first
     /// heading of the card, or else the label of the empty link, or else the first paragraph. Does nothing if
     /// the card has a link to that address, a first-level heading or too many blocks.
-    fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
+    pub(super) fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
         let mut has =
             |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();
         let target = format!("]({address}");

@@ -1,30 +1,42 @@
-//! Converts the lists of documents that Microsoft Word saved: paragraphs with a marker and a level.
+//! Converts lists that are flat in HTML although they have levels: the paragraphs of Microsoft Word, the
+//! items of the editor Quill, and exports that write each item or level as a list of its own.
 
-use super::dom::{NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag};
 use super::markdown_block::{Block, Item, List};
 use super::omission_rule::Rule;
-use super::phrasing::Converter;
+use super::phrasing::{Converter, number_attribute};
 use std::iter::Peekable;
 
 /// The deepest level of a list in Word.
 const MAX_LEVEL: usize = 9;
 
-/// A paragraph that Word shows as an item of a list.
-pub(super) struct WordItem {
+/// An element that is shown as an item of a list at some level.
+pub(super) struct FlatItem {
     /// The level of the item, from 1 to [`MAX_LEVEL`].
     level: usize,
     /// The number of the item; `None` if its marker is a bullet.
     number: Option<u32>,
-    /// The element that shows the marker.
-    marker: NodeId,
-    paragraph: NodeId,
+    /// The element that shows the marker, if it is not the browser that does so.
+    marker: Option<NodeId>,
+    /// Whether a list begins with the item, even if it follows another item.
+    begins_list: bool,
+    element: NodeId,
 }
 
 impl Converter<'_> {
-    /// Reads a paragraph as an item of a Word list; `None` for other nodes.
-    pub(super) fn word_item(&self, id: NodeId) -> Option<WordItem> {
+    /// Reads a block as items of a flat list. Empty for other blocks.
+    pub(super) fn flat_items(&self, id: NodeId) -> Vec<FlatItem> {
+        match self.dom.tag(id) {
+            Tag::P => self.word_item(id).into_iter().collect(),
+            Tag::Ul | Tag::Ol => read_flat_list(self.dom, id).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads a paragraph as an item of a Word list; `None` for other paragraphs.
+    fn word_item(&self, id: NodeId) -> Option<FlatItem> {
         let dom = self.dom;
-        let style = dom.attribute(id, "style").filter(|_| dom.tag(id) == Tag::P)?;
+        let style = dom.attribute(id, "style")?;
         let (_, list) = style.split_once("mso-list:")?;
         let digits = list.split(';').next()?.split_once("level")?.1;
         let level = digits.chars().next()?.to_digit(10)? as usize;
@@ -35,17 +47,18 @@ impl Converter<'_> {
         let text = dom.collapsed_text(marker);
         let number = text.trim_start_matches('(').strip_suffix(['.', ')']);
         let number = number.map(|number| number_of(number.rsplit('.').next().unwrap_or_default()));
-        Some(WordItem { level: level.clamp(1, MAX_LEVEL), number, marker, paragraph: id })
+        let level = level.clamp(1, MAX_LEVEL);
+        Some(FlatItem { level, number, marker: Some(marker), begins_list: false, element: id })
     }
 
     /// Appends items that follow each other as nested lists, without their markers.
-    pub(super) fn append_word_items(&self, items: Vec<WordItem>, out: &mut Vec<Block>) {
-        self.append_word_level(&mut items.into_iter().peekable(), 1, out);
+    pub(super) fn append_flat_items(&self, items: Vec<FlatItem>, out: &mut Vec<Block>) {
+        self.append_level(&mut items.into_iter().peekable(), 1, out);
     }
 
-    fn append_word_level(
+    fn append_level(
         &self,
-        items: &mut Peekable<impl Iterator<Item = WordItem>>,
+        items: &mut Peekable<impl Iterator<Item = FlatItem>>,
         level: usize,
         out: &mut Vec<Block>,
     ) {
@@ -53,22 +66,82 @@ impl Converter<'_> {
         while let Some(next) = items.peek().filter(|next| next.level >= level) {
             if next.level > level {
                 let parent = list.as_mut().and_then(|list| list.items.last_mut());
-                self.append_word_level(items, level + 1, parent.map_or(&mut *out, |item| &mut item.blocks));
+                self.append_level(items, level + 1, parent.map_or(&mut *out, |item| &mut item.blocks));
                 continue;
             }
             let Some(item) = items.next() else { break };
-            if list.as_ref().is_some_and(|list| list.start.is_some() != item.number.is_some()) {
+            let is_other = |list: &List| list.start.is_some() != item.number.is_some();
+            if list.as_ref().is_some_and(|list| item.begins_list || is_other(list)) {
                 out.extend(list.take().map(Block::List));
             }
-            self.dom.skip(item.marker, Rule::FootnoteMark);
-            let outer = self.skipped.replace(Some(item.marker));
-            let blocks = self.blocks_in(item.paragraph);
+            let outer = self.skipped.get();
+            if let Some(marker) = item.marker {
+                self.dom.skip(marker, Rule::FootnoteMark);
+                self.skipped.set(Some(marker));
+            }
+            let mut blocks = self.blocks_in(item.element);
             self.skipped.set(outer);
+            if let Some((link, address)) = self.card_link(item.element) {
+                self.link_card(link, &address, &mut blocks);
+            }
             let list = list.get_or_insert(List { start: item.number, is_loose: false, items: Vec::new() });
-            list.items.push(Item { checked: None, blocks });
+            list.is_loose |= self.dom.child_elements(item.element).any(|c| self.dom.tag(c) == Tag::P);
+            let checked = item.marker.is_none().then(|| self.checkbox_state(item.element)).flatten();
+            list.items.push(Item { checked, blocks });
         }
         out.extend(list.map(Block::List));
     }
+}
+
+/// Reads a list whose items have levels or kinds of their own, a list of one level, or one of several lists
+/// with one item each. `None` for other lists, and if a list contains anything but items.
+fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
+    let suffix =
+        |class: &str, prefix: &str| class.strip_prefix(prefix)?.rsplit('-').next()?.parse::<usize>().ok();
+    let level_of = |id, prefix: &str| dom.classes(id).find_map(|class| suffix(class, prefix));
+    let own_level = level_of(list, "lst-kix_");
+    let mut children = dom.children(list).filter(|&child| !dom.is_blank(child));
+    let has_level = |id| dom.has_attribute(id, "data-list") || level_of(id, "ql-indent-").is_some();
+    let is_flat = own_level.is_some()
+        || dom.child_elements(list).any(has_level)
+        || [dom.previous_element(list), dom.next_element(list)]
+            .into_iter()
+            .flatten()
+            .any(|other| is_part_of_same_list(dom, list, other));
+    if !is_flat || !children.all(|child| dom.tag(child) == Tag::Li) {
+        return None;
+    }
+    let number = number_attribute(dom, list, "start").unwrap_or(1);
+    let begins_list = match own_level {
+        Some(_) => dom.has_class(list, "start"),
+        None => !dom.previous_element(list).is_some_and(|before| is_part_of_same_list(dom, before, list)),
+    };
+    let mut items: Vec<FlatItem> = Vec::new();
+    for element in dom.child_elements(list) {
+        let is_ordered = match dom.attribute(element, "data-list") {
+            Some(kind) => kind == "ordered",
+            None => dom.tag(list) == Tag::Ol,
+        };
+        let level = own_level.or_else(|| level_of(element, "ql-indent-")).unwrap_or(0).saturating_add(1);
+        let begins_list = begins_list && items.is_empty();
+        let number = is_ordered.then_some(number);
+        items.push(FlatItem { level: level.min(MAX_LEVEL), number, marker: None, begins_list, element });
+    }
+    Some(items)
+}
+
+/// Whether two adjacent lists have one item each, and the second one continues the first: they have the same
+/// classes, and if they are ordered, the second one begins with the next number.
+fn is_part_of_same_list(dom: &Dom, a: NodeId, b: NodeId) -> bool {
+    let is_single = |list| dom.child_elements(list).nth(1).is_none() && dom.find(list, Tag::Li).is_some();
+    let class = dom.attribute(a, "class").filter(|class| !class.is_empty());
+    let start = |list| number_attribute(dom, list, "start").unwrap_or(1);
+    dom.tag(a) == dom.tag(b)
+        && class.is_some()
+        && class == dom.attribute(b, "class")
+        && is_single(a)
+        && is_single(b)
+        && (dom.tag(a) == Tag::Ul || start(a).abs_diff(start(b)) == 1)
 }
 
 /// The number that a marker shows: digits, or a letter, as in `b)`. A single `i` is probably the Roman one.
@@ -113,5 +186,57 @@ mod tests {
         }
         let plain = "<p style='mso-list:l0 level1 lfo1'>a<p style='mso-list:none'><span style='mso-list:Ignore'>1.</span> b";
         assert_eq!(markdown(plain), "a\n\n1\\. b\n");
+    }
+
+    #[test]
+    fn flat_lists_of_editors_and_exports_are_nested() {
+        for (html, expected) in [
+            (
+                "<ol><li data-list=bullet>a<li data-list=bullet class=ql-indent-1>b<li data-list=ordered>c<li data-list=checked>d\
+                 <li data-list=unchecked>e</ol>",
+                "- a\n  - b\n\n1. c\n\n- [x] d\n- [ ] e\n",
+            ),
+            (
+                "<ul><li>a<li class=ql-indent-1>b<li class=ql-indent-2>c<li>d</ul>",
+                "- a\n  - b\n    - c\n- d\n",
+            ),
+            (
+                "<ol class='lst-kix_x-0 start'><li>a</ol> <ul class='lst-kix_x-1 start'><li>b<li>c</ul><ol class=lst-kix_x-0 start=2>\
+                 <li>d<li>e</ol>",
+                "1. a\n   - b\n   - c\n2. d\n3. e\n",
+            ),
+            (
+                "<ul class='lst-kix_x-0 start'><li>a</ul><ul class='lst-kix_y-0 start'><li>b</ul>",
+                "- a\n\n* b\n",
+            ),
+            (
+                "<ol class=n start=3><li>a<ul><li>b</ul></ol><ol class=n start=4><li>c</ol><ol class=n start=1><li>d</ol>",
+                "3. a\n   - b\n4. c\n\n<!-- -->\n\n1. d\n",
+            ),
+            ("<ul class=n><li>a</ul><ul class=n><li>b</ul><ul class=m><li>c</ul>", "- a\n- b\n\n* c\n"),
+            // Other lists.
+            ("<ul class=n><li>a<li>b</ul><ul class=n><li>c</ul>", "- a\n- b\n\n* c\n"),
+            ("<ul><li>a</ul><ul><li>b</ul>", "- a\n\n* b\n"),
+            ("<ul class=n><li>a</ul><p>x</p><ul class=n><li>b</ul>", "- a\n\nx\n\n- b\n"),
+            ("<ul class=lst-kix_x-1>y<li>a</ul>", "y\n\n- a\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        let card = "<main><ul class=n><li><a href=/a></a><h3>a</h3></ul><ul class=n><li>b</ul></main>";
+        assert_eq!(crate::convert(card, &crate::Options::default()).markdown, "- ### [a](/a)\n- b\n");
+    }
+
+    #[test]
+    fn items_of_lists_say_whether_a_task_is_done() {
+        for (item, expected) in [
+            ("<li data-checked=true>a", "- [x] a\n"),
+            ("<li data-checked=false><p>a</p>", "- [ ] a\n"),
+            ("<li role=checkbox aria-checked=true>a", "- [x] a\n"),
+            ("<li role=menuitemcheckbox aria-checked=mixed>a", "- [ ] a\n"),
+            ("<li data-checked>a", "- a\n"),
+            ("<li aria-checked=true>a", "- a\n"),
+        ] {
+            assert_eq!(markdown(&format!("<ul>{item}</ul>")), expected, "{item}");
+        }
     }
 }
