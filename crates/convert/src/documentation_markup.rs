@@ -95,7 +95,10 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
 
 /// Reads an admonition from an element with a class or an attribute that names its kind.
 fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
-    if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
+    // Other classes of paragraphs, such as `hint`, also name parts of forms.
+    let is_paragraph = || dom.tag(id) == Tag::P && dom.has_class_in(id, &["admonition", "alert", "callout"]);
+    let is_box = matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other);
+    if !is_box && !is_paragraph() {
         return None;
     }
     let kind = kind_by_class(dom, id)?;
@@ -131,14 +134,14 @@ const KIND_PREFIXES: [&str; 9] = [
 /// The classes of admonitions that name their kind in another class.
 const ADMONITIONS: [&str; 6] = ["admonition", "custom-block", "callout", "hint", "alert", "admonitionblock"];
 
-/// The kind of the alert that the classes or the `data-callout` attribute of an element name. An element with
-/// the class `admonition` but without a known kind is a note.
+/// The kind of the alert that the classes, `data-callout` or `data-callout-type` of an element name. An
+/// element with the class `admonition` but without a known kind is a note.
 fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let prefixed =
         |class: &str| KIND_PREFIXES.iter().find_map(|prefix| alert_kind(class.strip_prefix(prefix)?));
     dom.classes(id)
         .find_map(prefixed)
-        .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
+        .or_else(|| alert_kind(dom.first_attribute(id, &["data-callout", "data-callout-type"])?))
         .or_else(|| dom.has_class_in(id, &ADMONITIONS).then(|| dom.classes(id).find_map(alert_kind))?)
         .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))
 }
@@ -414,6 +417,12 @@ mod tests {
                 "> [!NOTE]\n> x\n",
             ),
             ("<div class='hint hint-info'>x</div>", "> [!NOTE]\n> x\n"),
+            ("<div class=callout data-callout-type=warning>x</div>", "> [!WARNING]\n> x\n"),
+            (
+                "<p class='callout warning'>x</p><p class='alert alert-info'>y</p>",
+                "> [!WARNING]\n> x\n\n> [!NOTE]\n> y\n",
+            ),
+            ("<p class=hint>x</p><p class='note info'>y</p><p class=callout>z</p>", "x\n\ny\n\nz\n"),
             // The title is that of the admonition inside.
             (
                 "<div class='admonition note'><p>x</p><div class='admonition tip'><p class=admonition-title>y</p><p>z</div></div>",
