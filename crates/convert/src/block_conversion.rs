@@ -11,7 +11,7 @@ use super::markdown_block::{Block, Item, List};
 use super::math::{self, Formula};
 use super::media;
 use super::omission_rule::Rule;
-use super::phrasing::{Converter, is_without_text, number_attribute};
+use super::phrasing::{Converter, component_title, is_without_text, number_attribute};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
 
@@ -115,15 +115,7 @@ impl Converter<'_> {
             }
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
-            Tag::A => {
-                let before = out.len();
-                self.append_linked_blocks(id, out);
-                if out.len() == before {
-                    let mut inline = Inline::default();
-                    self.write_labeled_link(id, &mut inline);
-                    out.extend(inline.finish().into_iter().map(Block::Paragraph));
-                }
-            }
+            Tag::A => self.append_linked_blocks(id, out),
             Tag::Pre => self.append_verse(id, out),
             tag if tag == Tag::Svg || self.is_image(id) => {
                 let mut inline = Inline::default();
@@ -144,6 +136,8 @@ impl Converter<'_> {
                 self.append_children(id, out);
             }
             _ => {
+                let title = component_title(dom, id);
+                out.extend(title.map(|title| Block::Paragraph(Inline::strong(title))));
                 let start = out.len();
                 self.append_children(id, out);
                 if let Some((link, address)) = self.card_link(id) {
@@ -369,7 +363,9 @@ impl Converter<'_> {
                 }
             }
             Table::Data { captions, rows } => {
-                captions.into_iter().for_each(|caption| self.append_children(caption, out));
+                for caption in captions {
+                    self.append_children(caption, out);
+                }
                 self.append_grid(&rows, out);
             }
         }
@@ -383,12 +379,12 @@ impl Converter<'_> {
     /// block of the other cell.
     fn append_layout_row(&self, cells: &[NodeId], out: &mut Vec<Block>) {
         let start = out.len();
-        let marked = table::read_marked_row(self.dom, cells);
+        let pair = table::read_marked_row(self.dom, cells);
         for &cell in cells {
             self.append_children(cell, out);
         }
         let is_text = |block: &Block| matches!(block, Block::Paragraph(_) | Block::Heading { .. });
-        if marked.is_none() || !out.get(start + 1).is_some_and(is_text) {
+        if pair.is_none() || !out.get(start + 1).is_some_and(is_text) {
             return;
         }
         if let Block::Paragraph(marker) = &mut out[start] {
@@ -417,9 +413,15 @@ impl Converter<'_> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
+    /// Appends the blocks of a link around blocks, or else its label.
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = self.blocks_in(id);
         self.link_blocks(id, &mut blocks);
+        if blocks.is_empty() {
+            let mut inline = Inline::default();
+            self.write_labeled_link(id, &mut inline);
+            blocks.extend(inline.finish().into_iter().map(Block::Paragraph));
+        }
         out.append(&mut blocks);
     }
 

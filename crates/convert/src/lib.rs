@@ -367,6 +367,16 @@ mod tests {
                 "<details><summary><h3>a <code>b</code></h3></summary>c</details>",
                 "<details>\n<summary><h3>a <code>b</code></h3></summary>\n\nc\n\n</details>\n",
             ),
+            (
+                "<x-details summary='a *b'>c</x-details><x-panel-item label=d><p>e</x-panel-item>",
+                "**a \\*b**\n\nc\n\n**d**\n\ne\n",
+            ),
+            ("<x-details summary=a><b slot=summary>d</b> c</x-details>", "**d** c\n"),
+            (
+                "<p><x-panel title=a></x-panel><x-tip title=a>b</x-tip> <x-button title=c href=/d>e</x-button>",
+                "b [e](/d \"c\")\n",
+            ),
+            ("<p><x-button href=javascript:a>b</x-button> <x-card href=/a>c</x-card>", "b c\n"),
             ("<ul><li>--<li>a<hr></ul>", "- \\--\n\n- a\n\n  ---\n"),
             ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
             ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),

@@ -353,7 +353,7 @@ impl Head {
         }
         // A list of several articles has no date of its own.
         for date in ["datepublished", "datemodified"] {
-            if HashSet::<&str>::from_iter(head.values_of(date)).len() > 1 {
+            if head.values_of(date).collect::<HashSet<&str>>().len() > 1 {
                 head.values.retain(|(name, _)| name != date);
             }
         }

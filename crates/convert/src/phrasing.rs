@@ -237,6 +237,7 @@ impl<'a> Converter<'a> {
             Tag::Q => self.write_between(id, "\u{201c}", "\u{201d}", out),
             Tag::Rt => self.write_between(id, "(", ")", out),
             Tag::A => self.write_link(id, out),
+            Tag::Other if is_link_component(dom, id) => self.write_link(id, out),
             Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
             tag if media::is_embedded(tag) => {
                 out.add_space();
@@ -609,6 +610,27 @@ fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block()
         || dom.tag(id) == Tag::Code && code::is_code_block(dom, id)
         || dom.tag(id) == Tag::Span && dom.attribute(id, "data-as") == Some("p")
+        || component_title(dom, id).is_some()
+}
+
+/// The title that a web component shows above its content, from an attribute. `None` if a child takes its
+/// place, and for other components: their labels and titles may be tooltips, or repeat what they show.
+pub(super) fn component_title(dom: &Dom, id: NodeId) -> Option<&str> {
+    const TITLES: [&str; 7] = ["summary", "heading", "header-text", "header", "label", "title-text", "title"];
+    if dom.tag(id) != Tag::Other || !dom.name(id).contains('-') {
+        return None;
+    }
+    let is_kind = |kind: &&str| dom.name(id).contains(*kind);
+    ["accordion", "collaps", "details", "disclosure", "expan", "panel"].iter().find(|kind| is_kind(kind))?;
+    let title = dom.first_attribute(id, &TITLES).filter(|_| !dom.is_blank(id))?;
+    let is_slot = |child| dom.attribute(child, "slot").is_some_and(|slot| TITLES.contains(&slot));
+    (!dom.child_elements(id).any(is_slot)).then_some(title)
+}
+
+/// Whether an element is a web component that is a link.
+fn is_link_component(dom: &Dom, id: NodeId) -> bool {
+    let is_link = |name: &str| name.contains('-') && (name.contains("button") || name.contains("link"));
+    dom.tag(id) == Tag::Other && dom.has_attribute(id, "href") && is_link(dom.name(id))
 }
 
 /// Whether elements with this tag are dropped with their content: form controls, drawings and scripts. In
