@@ -28,7 +28,7 @@ pub enum FieldKind {
     Multiline,
     /// A `Mailbox` (RFC 5321), as for `format: email` in JSON Schema; see [`crate::email`].
     Email,
-    /// A telephone number; see [`crate::value::telephone_number`].
+    /// A telephone number; see [`crate::telephone::telephone_number`].
     Tel,
     /// A web address; see [`crate::value::web_address`].
     Url,

@@ -44,6 +44,7 @@ pub mod multipart;
 pub mod parse;
 mod percent;
 pub mod schema;
+pub mod telephone;
 pub mod text;
 pub mod value;
 

@@ -43,9 +43,19 @@ macro_rules! digits {
 macro_rules! between_digits {
     () => {
         concat!(
-            r" \(\)\.\/\-\u00a0",
+            r" \(\)\.\/\-\[\]\u00a0\u00b7",
             blank_after_a0!(),
-            r"\u2010-\u2015\u2212\u30fc\ufe58\ufe63\uff08\uff09\uff0d-\uff0f\uff70",
+            r"\u2010-\u2015\u2022\u2212\u30fb\u30fc\ufe58\ufe63\uff08\uff09\uff0d-\uff0f\uff70",
+        )
+    };
+}
+
+/// The marks before an extension, as alternatives in a regular expression without flags.
+macro_rules! extension_marks {
+    () => {
+        concat!(
+            r"[Ee][Xx][Tt](?:[Ee][Nn][Ss][Ii][Oo][Nn]|[Nn])?|[Xx#\uff03]|[Ii][Nn][Tt]|[Aa][Nn][Ee][Xx][Oo]",
+            r"|[Rr][Aa][Mm][Aa][Ll]|[Pp][Oo][Ss][Tt][Ee]|[Дд][Оо][Бб]|[Вв][Нн]|转|轉|内線|內線|내선",
         )
     };
 }
@@ -89,20 +99,30 @@ impl Field {
             )),
             (FieldKind::Multiline, false) => Some(r"^[^\u0000]*$"),
             (FieldKind::Tel, _) => Some(concat!(
-                r"^(?:[ \u00a0",
-                blank_after_a0!(),
-                r"]*[\+\uff0b])?(?:[",
+                r"^[",
+                between_digits!(),
+                r"]*(?:[Tt][Ee][Ll][:\uff1a",
+                between_digits!(),
+                r"]*)?(?:[\+\uff0b][",
+                between_digits!(),
+                r"]*)?[",
+                digits!(),
+                r"](?:[",
                 between_digits!(),
                 r"]*[",
                 digits!(),
-                r"]){5,15}[",
+                r"]){4,14}[",
                 between_digits!(),
-                r"]*(?:(?:x|ext\.?|;ext=)[ \u00a0",
+                r"]*(?:(?:[\+\uff0b]|(?:[,;\uff0c][ \u00a0",
+                blank_after_a0!(),
+                r"]*)?(?:",
+                extension_marks!(),
+                r")[ \.:=\u00a0\u00b7\u2022\u30fb\uff0e\uff1a",
                 blank_after_a0!(),
                 r"]*[",
                 digits!(),
-                r"]{1,6}[ \u00a0",
-                blank_after_a0!(),
+                r"]{1,6})[",
+                between_digits!(),
                 r"]*)?$",
             )),
             (FieldKind::Url, _) => Some(concat!(

@@ -1,4 +1,4 @@
-//! Values of fields, the checks of each kind, and the normal forms of telephone numbers and web addresses.
+//! Values of fields, the checks of each kind, and the normal form of web addresses.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use crate::email::{Mailbox, with_ascii_domain};
-use crate::text::{ascii_digit, is_blank};
+use crate::telephone::telephone_number;
+use crate::text::is_blank;
 use crate::{Field, FieldKind};
 
 /// The largest integer that all JSON libraries represent exactly, 2^53 - 1.
@@ -257,58 +258,6 @@ pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
     is_written_so && text.parse::<Date>().is_ok() && text >= first && (last.is_empty() || text <= last)
 }
 
-/// The ASCII character that means the same in a telephone number, or else the character. Invisible characters
-/// become spaces: address books add them to numbers that people copy.
-fn to_ascii_in_number(c: char) -> char {
-    match c {
-        c if c.is_ascii() || c.is_control() => c,
-        c if is_blank(c) => ' ',
-        // Dashes, and the sound mark that Japanese keyboards write in their place.
-        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{30fc}' | '\u{fe58}' | '\u{fe63}' | '－' | '\u{ff70}' => {
-            '-'
-        }
-        '＋' => '+',
-        '（' => '(',
-        '）' => ')',
-        '．' => '.',
-        '／' => '/',
-        c => ascii_digit(c).unwrap_or(c),
-    }
-}
-
-/// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension
-/// (RFC 3966). Blanks, dashes, `.`, `/` and parentheses may separate digits. Digits become ASCII. `(0)` after
-/// a country code is dropped: it is not dialed from abroad. `None` if the text is no telephone number.
-pub fn telephone_number(text: &str) -> Option<String> {
-    let text: String = text.chars().map(to_ascii_in_number).collect();
-    let text = text.trim_matches(' ');
-    let is_part = |c: char| c.is_ascii_digit() || " ().-/".contains(c);
-    let (plus, rest) = match text.strip_prefix('+') {
-        Some(rest) => ("+", rest.trim_start_matches(' ')),
-        None => ("", text),
-    };
-    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-    let (number, extension) = rest.split_at(end);
-    let written = number.bytes().filter(u8::is_ascii_digit).count();
-    if !(5..=15).contains(&written) {
-        return None;
-    }
-    let digits = |number: &str| number.chars().filter(char::is_ascii_digit).collect::<String>();
-    let without_zero = digits(&number.replacen("(0)", "", 1));
-    // Drop `(0)` only after a country code, and only if at least five digits remain.
-    let digits = if plus.is_empty() || without_zero.len() < 5 { digits(number) } else { without_zero };
-    let mut normal = format!("{plus}{digits}");
-    if !extension.is_empty() {
-        let after = ["ext.", "ext", "x", ";ext="].iter().find_map(|mark| extension.strip_prefix(mark))?;
-        let digits = after.trim_matches(' ');
-        if !(1..=6).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        normal = format!("{normal};ext={digits}");
-    }
-    Some(normal)
-}
-
 /// The normal form of a web address (URL Standard): `https://` is added where the scheme is missing, names are
 /// in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, or has a
 /// user's name or a password. Drops blank and invisible characters at both ends, which people copy with
@@ -359,38 +308,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn telephone_numbers_have_one_form() {
-        for (text, expected) in [
-            ("+49 30 123456", Some("+4930123456")),
-            ("+49 (0)30 / 12 34-56", Some("+4930123456")),
-            ("030 123456", Some("030123456")),
-            ("(555) 010-9999", Some("5550109999")),
-            ("+1 555.010.9999 x12", Some("+15550109999;ext=12")),
-            (" +44 20 7946 0000 ext. 7 ", Some("+442079460000;ext=7")),
-            ("1234", None),
-            ("+49 30 1234567890123456", None),
-            ("+1 (0) 234", Some("+10234")),
-            ("call me", None),
-            ("030 123456 x", None),
-            ("030 123456 7 y", None),
-            ("030\t123456", None),
-            ("+49\u{a0}30\u{202f}123456", Some("+4930123456")),
-            ("\u{202a}+49 30 123456\u{202c}", Some("+4930123456")),
-            ("\u{feff}030–12\u{2011}34\u{2212}56\u{200b}", Some("030123456")),
-            ("＋４９（０）３０／１２．３４ー５６", Some("+4930123456")),
-            ("٠٣٠١٢٣٤٥٦", Some("030123456")),
-            ("०३० १२३४५६ x७", Some("030123456;ext=7")),
-            ("030 12345²", None),
-            ("030 12345①", None),
-        ] {
-            assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
-            if let Some(normal) = expected {
-                assert_eq!(telephone_number(normal).as_deref(), expected, "the normal form is its own");
-            }
-        }
-    }
-
-    #[test]
     fn web_addresses_have_one_form() {
         for (text, expected) in [
             ("example.com", Some("https://example.com/")),
@@ -433,11 +350,8 @@ mod tests {
     proptest! {
         #[test]
         fn normal_forms_are_their_own(
-            number in r" ?\+?[ 0-9().x/-]{4,24}(\(0\))?[0-9]{0,4}",
             address in r"(https?:/{1,3})?[a-c.:\[\]@%/\\0-9。（é_#?-]{1,14}",
         ) {
-            let number = telephone_number(&number);
-            prop_assert_eq!(number.as_deref().and_then(telephone_number), number);
             let address = web_address(&address);
             prop_assert_eq!(address.as_deref().and_then(web_address), address);
         }

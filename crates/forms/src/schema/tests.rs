@@ -62,7 +62,7 @@ fn random_form() -> impl Strategy<Value = &'static Form> {
 }
 
 /// Strings that some kind of field accepts, and others that are almost right.
-const TEXTS: [&str; 64] = [
+const TEXTS: [&str; 74] = [
     "",
     " ",
     "\t",
@@ -102,6 +102,16 @@ const TEXTS: [&str; 64] = [
     "٠٣٠١٢٣٤٥٦",
     "\u{202a}＋４９\u{a0}（０）３０–１２３４５６\u{202c}",
     "030 123456 ext.\u{200b}٧\u{3000}",
+    "(+44) 20 7946 0958",
+    "Tel.: [+49]30·12345",
+    "tel tel 030 12345",
+    "966501234567+",
+    "+030 12345+ x1",
+    "030 12345, EXTENSION = 7)",
+    "030 12345 ДОБ. 7",
+    "030 12345 #7 -",
+    "030 12345 extnsion 7",
+    "030 12345,, ext 7",
     "https://example.com/",
     "example.com",
     "HTTP://EXAMPLE.COM",
@@ -138,6 +148,7 @@ fn random_value() -> impl Strategy<Value = Value> {
         8 => select(&TEXTS[..]).prop_map(Value::from),
         2 => any::<String>().prop_map(Value::from),
         1 => "[ +0-9().x/-]{4,24}".prop_map(Value::from),
+        1 => r"(tel)?[ (]?\+?[0-9 ]{4,12}[,;]?( ?(Ext|x|#|ДОБ|int)[.:]?[0-9]{0,7}|\+)?\)?".prop_map(Value::from),
         2 => r"(https?:/{1,3})?[a-c.:\[\]@%/\\0-9。（é_#?-]{1,14}".prop_map(Value::from),
         3 => (-10_i32..20).prop_map(|half| json!(f64::from(half) / 2.0)),
         2 => (-4_i64..8).prop_map(Value::from),
@@ -193,7 +204,7 @@ fn each_character_in_a_telephone_number_has_the_same_verdict() {
     let form = FormFile::read("demo", &format!("title = \"Demo\"\n{field}"), "forms/demo.toml").unwrap().form;
     let validator = validator(&form.fields);
     for c in '\u{1}'..='\u{ffff}' {
-        for text in [format!("{c}0301{c}2345"), format!("030123 x{c}7")] {
+        for text in [format!("{c}0301{c}2345"), format!("030123 x{c}7"), format!("030123{c}")] {
             let body = json!({ "f0": text });
             let is_accepted = parse(form, body.to_string().as_bytes()).is_ok();
             assert_eq!(is_accepted, validator.is_valid(&body), "{text:?}");

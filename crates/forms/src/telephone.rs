@@ -1,0 +1,196 @@
+//! The normal form of telephone numbers.
+
+use crate::text::{ascii_digit, is_blank};
+
+/// The characters that may separate the digits of a number.
+const SEPARATORS: &str = " ().-/[]";
+
+/// The words and signs before an extension, in lower case. If one begins with another, it comes first.
+const EXTENSION_MARKS: [&str; 16] = [
+    "extension",
+    "extn",
+    "ext",
+    "x",
+    "#",
+    "int",
+    "anexo",
+    "ramal",
+    "poste",
+    "доб",
+    "вн",
+    "转",
+    "轉",
+    "内線",
+    "內線",
+    "내선",
+];
+
+/// The country codes after which the zero in `(0)` is dialed from abroad as well: Italy, San Marino, the
+/// Vatican, Côte d'Ivoire, Gabon and Congo.
+const CODES_WITH_ZERO: [&str; 6] = ["39", "378", "379", "225", "241", "242"];
+
+/// The ASCII character that means the same in a number, or else the character. Invisible characters become
+/// spaces: address books add them to numbers that people copy.
+pub(crate) fn to_ascii_in_number(c: char) -> char {
+    match c {
+        c if c.is_ascii() || c.is_control() => c,
+        c if is_blank(c) => ' ',
+        // Dashes, and the sound mark that Japanese keyboards write in their place.
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{30fc}' | '\u{fe58}' | '\u{fe63}' | '－' | '\u{ff70}' => {
+            '-'
+        }
+        '＋' => '+',
+        '（' => '(',
+        '）' => ')',
+        // Full stops and dots in the middle of the line.
+        '．' | '·' | '•' | '・' => '.',
+        '／' => '/',
+        '＃' => '#',
+        '：' => ':',
+        '，' => ',',
+        c => ascii_digit(c).unwrap_or(c),
+    }
+}
+
+/// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension
+/// (RFC 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede
+/// the number, and a `+` follow it, which texts from right to left have there. Digits become ASCII. `(0)`
+/// after a country code is dropped unless it is dialed from abroad. `None` if the text is no telephone
+/// number.
+pub fn telephone_number(text: &str) -> Option<String> {
+    let text: String = text.chars().map(to_ascii_in_number).collect();
+    let is_separator = |c: char| SEPARATORS.contains(c);
+    let text = text.trim_start_matches(is_separator);
+    let text = match text.get(..3) {
+        Some(word) if word.eq_ignore_ascii_case("tel") => {
+            text[3..].trim_start_matches(|c| is_separator(c) || c == ':')
+        }
+        _ => text,
+    };
+    let (has_plus, rest) = match text.strip_prefix('+') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !is_separator(c)).unwrap_or(rest.len());
+    let (number, after) = rest.split_at(end);
+    let written = number.bytes().filter(u8::is_ascii_digit).count();
+    if !(5..=15).contains(&written) {
+        return None;
+    }
+    let after = after.trim_end_matches(is_separator);
+    let has_plus_after = after == "+";
+    let extension = if after.is_empty() || has_plus_after { None } else { Some(read_extension(after)?) };
+    let is_international = has_plus || has_plus_after;
+    let mut normal = if is_international { "+".to_owned() } else { String::new() };
+    normal.push_str(&dialed_digits(number, is_international));
+    if let Some(extension) = extension {
+        normal.extend([";ext=", extension]);
+    }
+    Some(normal)
+}
+
+/// The digits of a number without the zero in `(0)` after a country code, which begins the number or follows
+/// `00`. Keeps the zero if it is dialed from abroad, or if fewer than five digits would remain.
+fn dialed_digits(number: &str, is_international: bool) -> String {
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let all = digits(number);
+    let Some((before, after)) = number.split_once("(0)") else { return all };
+    let before = digits(before);
+    let code = if is_international { Some(&*before) } else { before.strip_prefix("00") };
+    match code {
+        Some(code) if !CODES_WITH_ZERO.contains(&code) && all.len() > 5 => before + &digits(after),
+        _ => all,
+    }
+}
+
+/// The digits of an extension, at most six, after one of [`EXTENSION_MARKS`] in upper or lower case. A comma
+/// or a semicolon may precede the mark, and a dot, a colon, `=` and blanks follow it.
+fn read_extension(text: &str) -> Option<&str> {
+    let text = text.strip_prefix([',', ';']).map_or(text, |rest| rest.trim_start_matches(' '));
+    let after = EXTENSION_MARKS.iter().find_map(|mark| strip_mark(text, mark))?;
+    let digits = after.trim_start_matches([' ', '.', ':', '=']);
+    let is_extension = (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_extension.then_some(digits)
+}
+
+/// The text after a mark, which may be written in upper case.
+fn strip_mark<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
+    let end = text.char_indices().nth(mark.chars().count()).map_or(text.len(), |(at, _)| at);
+    let (start, rest) = text.split_at(end);
+    (start.to_lowercase() == mark).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn telephone_numbers_have_one_form() {
+        for (text, expected) in [
+            ("+49 30 123456", Some("+4930123456")),
+            ("+49 (0)30 / 12 34-56", Some("+4930123456")),
+            ("030 123456", Some("030123456")),
+            ("(555) 010-9999", Some("5550109999")),
+            ("+1 555.010.9999 x12", Some("+15550109999;ext=12")),
+            (" +44 20 7946 0000 ext. 7 ", Some("+442079460000;ext=7")),
+            ("1234", None),
+            ("+49 30 1234567890123456", None),
+            ("+1 (0) 234", Some("+10234")),
+            ("call me", None),
+            ("030 123456 x", None),
+            ("030 123456 7 y", None),
+            ("030\t123456", None),
+            ("+49\u{a0}30\u{202f}123456", Some("+4930123456")),
+            ("\u{202a}+49 30 123456\u{202c}", Some("+4930123456")),
+            ("\u{feff}030–12\u{2011}34\u{2212}56\u{200b}", Some("030123456")),
+            ("＋４９（０）３０／１２．３４ー５６", Some("+4930123456")),
+            ("٠٣٠١٢٣٤٥٦", Some("030123456")),
+            ("०३० १२३४५६ x७", Some("030123456;ext=7")),
+            ("(+44) 20 7946 0958", Some("+442079460958")),
+            ("(+49)30/123456", Some("+4930123456")),
+            ("[+49] 30·123456", Some("+4930123456")),
+            ("tel:+493012345", Some("+493012345")),
+            ("Tel.: 030 123456", Some("030123456")),
+            ("966501234567+", Some("+966501234567")),
+            ("+966501234567+", Some("+966501234567")),
+            ("030 123456 Ext. 12", Some("030123456;ext=12")),
+            ("030 123456, EXT:5", Some("030123456;ext=5")),
+            ("030 123456 (ext. 5)", Some("030123456;ext=5")),
+            ("030 123456X12", Some("030123456;ext=12")),
+            ("030 123456 #12", Some("030123456;ext=12")),
+            ("030 123456 доб. 123", Some("030123456;ext=123")),
+            ("030 123456 ДОБ 123", Some("030123456;ext=123")),
+            ("01 23 45 67 89 poste 12", Some("0123456789;ext=12")),
+            ("+86 10 1234 5678 转 123", Some("+861012345678;ext=123")),
+            ("030 123456 or 654321", None),
+            ("030 123456, 654321", None),
+            ("030 123456 ext 1234567", None),
+            ("030 123456+7", None),
+            ("telex 030 123456", None),
+            ("tel tel 030 123456", None),
+            ("+39 (0)6 12345678", Some("+390612345678")),
+            ("(+39) (0)6 12345678", Some("+390612345678")),
+            ("+378 (0)549 903549", Some("+3780549903549")),
+            ("+225 (0)7 12 34 56 78", Some("+2250712345678")),
+            ("0039 (0)6 12345678", Some("00390612345678")),
+            ("(0044) (0)20 7946 0958", Some("00442079460958")),
+            ("(0)30 123456", Some("030123456")),
+            ("030 12345²", None),
+            ("030 12345①", None),
+        ] {
+            assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
+            if let Some(normal) = expected {
+                assert_eq!(telephone_number(normal).as_deref(), expected, "the normal form is its own");
+            }
+        }
+    }
+    proptest! {
+        #[test]
+        fn normal_forms_are_their_own(number in r" ?\+?[ 0-9().x/-]{4,24}(\(0\))?[0-9]{0,4}(,? ?Ext[.:]? ?[0-9]{1,7}|\+)?") {
+            let number = telephone_number(&number);
+            prop_assert_eq!(number.as_deref().and_then(telephone_number), number);
+        }
+    }
+}
