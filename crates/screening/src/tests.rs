@@ -377,6 +377,8 @@ fn disguised_words_count_by_their_number() {
         ("𝐇𝐞𝐥lo", 16),
         ("𝐇𝐞llo", 0),
         ("Привет from Київ, Ωmega", 0),
+        ("Чехлы для iPhone'ов и Samsung'ов, PDFка на email'ы", 0),
+        ("Antibodies against TNFα, IFNγ and NFκB", 0),
     ] {
         assert_eq!(points_of(message, Signal::Disguise), points, "{message}");
     }

@@ -69,6 +69,8 @@ pub(super) struct Word {
     pub decorative: u32,
     /// The scripts of the letters, as a bit set of [`Script`]s.
     scripts: u8,
+    /// Whether the letters that are not Latin are an ending or a symbol, see [`Alphabets::has_ending`].
+    has_ending: bool,
     /// For each of [`PREFIX_LENGTHS`], the hash of that many first letters and digits; 0 if the word is
     /// shorter.
     pub prefixes: [u32; PREFIX_COUNT],
@@ -96,8 +98,12 @@ impl Word {
         self.letters == 0
     }
 
-    /// Whether the word mixes letters from several alphabets, which no language does.
+    /// Whether the word mixes letters from several alphabets as no language does.
     pub fn is_mixed(self) -> bool {
+        self.has_several_alphabets() && !self.has_ending
+    }
+
+    fn has_several_alphabets(self) -> bool {
         // This bitwise AND is nonzero only if at least two bits are set.
         self.scripts & self.scripts.wrapping_sub(1) != 0 && self.letters > 3
     }
@@ -105,7 +111,9 @@ impl Word {
     /// Whether the word may be another word in disguise: has letters from several alphabets, invisible
     /// characters, decorative letters, or digits among letters.
     pub fn is_disguised(self) -> bool {
-        (self.hidden | self.decorative) > 0 || (self.digits > 0 && self.letters > 1) || self.is_mixed()
+        (self.hidden | self.decorative) > 0
+            || (self.digits > 0 && self.letters > 1)
+            || self.has_several_alphabets()
     }
 }
 
@@ -310,14 +318,17 @@ impl Tokenizer<'_> {
         let mut last = ['\0'; 2];
         let mut taken = 0;
         let mut unseen = 0;
+        let mut alphabets = Alphabets::default();
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
         while let Some((folded, length)) = self.fold_next() {
+            let is_apostrophe = self.text[self.at..].starts_with(APOSTROPHES);
             self.at += length;
             let c = match folded {
                 Folded::Letter(c, script, case) => {
                     word.letters += 1;
                     word.scripts |= script as u8;
+                    alphabets.add(c, script, &case);
                     word.upper += u32::from(case == Case::Upper);
                     word.lower += u32::from(case == Case::Lower);
                     after_other_script = script == Script::Other;
@@ -342,7 +353,10 @@ impl Tokenizer<'_> {
                     unseen += u32::from(!after_other_script);
                     continue;
                 }
-                _ => continue,
+                _ => {
+                    alphabets.after_apostrophe = is_apostrophe;
+                    continue;
+                }
             };
             // Count invisible characters only between letters: those at the end of a word may be left over
             // from pasting.
@@ -358,6 +372,7 @@ impl Tokenizer<'_> {
         }
         let is_plural = last[1] == 's' && last[0] != 's' && word.letters > 3;
         (word.hash, word.looks) = if is_plural { (hash.0, looks.0) } else { (hash.1, looks.1) };
+        word.has_ending = alphabets.has_ending(word.scripts);
         word
     }
 }
@@ -376,6 +391,57 @@ enum Script {
     Latin = 1,
     Cyrillic = 2,
     Greek = 4,
+}
+
+/// The apostrophes before the ending of a foreign name.
+const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
+
+/// How the alphabets of a word's letters follow each other.
+#[derive(Default)]
+struct Alphabets {
+    /// The script of the last letter; 0 before the first one.
+    last: u8,
+    changes: u32,
+    /// Whether the last character is an apostrophe, and whether one is where the alphabet changed last.
+    after_apostrophe: bool,
+    changes_at_apostrophe: bool,
+    /// Whether a Cyrillic or Greek letter resembles no Latin one.
+    has_own_letter: bool,
+    has_small_latin: bool,
+    /// Whether a Cyrillic or Greek letter is not a small one.
+    has_other_capital: bool,
+}
+
+impl Alphabets {
+    fn add(&mut self, c: char, script: Script, case: &Case) {
+        let after_apostrophe = std::mem::take(&mut self.after_apostrophe);
+        match script {
+            Script::Other => return,
+            Script::Latin => self.has_small_latin |= *case != Case::Upper,
+            Script::Cyrillic | Script::Greek => {
+                self.has_own_letter |= latin_lookalike(c) == c;
+                self.has_other_capital |= *case != Case::Lower;
+            }
+        }
+        if self.last != 0 && self.last != script as u8 {
+            self.changes += 1;
+            self.changes_at_apostrophe = after_apostrophe;
+        }
+        self.last = script as u8;
+    }
+
+    /// Whether a word of Latin and other letters is one that people write: a Latin name with an ending of
+    /// another alphabet (`iPhone'ов`, `PDFка`, `SEOшник`), or Latin capitals with small Greek letters (`TNFα`,
+    /// `NFκB`). A disguise replaces letters by others that resemble them, so an ending after small letters
+    /// has a letter that resembles none, or follows an apostrophe.
+    fn has_ending(&self, scripts: u8) -> bool {
+        let is_acronym = !self.has_small_latin && !self.has_other_capital;
+        let is_symbol = is_acronym && scripts == Script::Latin as u8 | Script::Greek as u8;
+        let is_ending = self.changes == 1
+            && scripts & Script::Latin as u8 != 0
+            && (self.has_own_letter || self.changes_at_apostrophe || is_acronym);
+        is_ending || is_symbol
+    }
 }
 
 #[derive(PartialEq, Eq)]

@@ -220,15 +220,6 @@ impl TextScan {
                 .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None });
             links.into_iter().any(|link| link.eq_ignore_ascii_case(domain))
         };
-        // Ignore question marks in links: a letter or a digit follows them.
-        let ends_word = |text: &str, end: usize| !text[end..].starts_with(char::is_alphanumeric);
-        let is_question = |text: &str| {
-            text.match_indices('?').any(|(at, mark)| ends_word(text, at + mark.len()))
-                || (!text.is_ascii()
-                    && text
-                        .match_indices(['？', '؟', '\u{37e}'])
-                        .any(|(at, mark)| ends_word(text, at + mark.len())))
-        };
         let asks = entry.texts().any(|(_, text)| is_question(text));
         let companies: Vec<&str> = domains.into_iter().filter(is_company).collect();
         let has_digits =
@@ -286,6 +277,16 @@ impl TextScan {
             self.blocked = Some(domain.to_ascii_lowercase());
         }
     }
+}
+
+/// Whether a text has a question mark. In links, an ASCII letter or digit follows it; in scripts without spaces
+/// between words, any other letter may. A semicolon after a Greek letter is one as well.
+fn is_question(text: &str) -> bool {
+    let is_greek = |c: char| matches!(u32::from(c), 0x370..=0x3ff | 0x1f00..=0x1fff);
+    text.match_indices('?').any(|(at, _)| !text[at + 1..].starts_with(|c: char| c.is_ascii_alphanumeric()))
+        || (!text.is_ascii()
+            && (text.contains(['？', '؟', '\u{37e}'])
+                || text.match_indices(';').any(|(at, _)| text[..at].ends_with(is_greek))))
 }
 
 /// The log-odds, in hundredths, that the wording of the long texts is an offer; 0 if they are too short.
@@ -363,6 +364,25 @@ mod tests {
     use super::*;
     use frontdesk_forms::CONTACT;
     use frontdesk_forms::parse::parse;
+
+    #[test]
+    fn questions_are_recognized_in_all_scripts() {
+        for (text, expected) in [
+            ("Do you ship?", true),
+            ("\"Do you?\" she asked", true),
+            ("最低起订量是多少？可以吗", true),
+            ("多少?可以", true),
+            ("هل تشحنون؟نعم", true),
+            ("Πόσο κάνει; Ευχαριστώ", true),
+            ("Πόσο κάνει\u{37e}", true),
+            ("https://example.com/?a=1", false),
+            ("One; two", false),
+            ("Ένα. One; two", false),
+            ("", false),
+        ] {
+            assert_eq!(is_question(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_text_is_random_if_all_words_are() {
