@@ -58,10 +58,13 @@
         : seconds < 5400 ? plural("minutes", Math.ceil(seconds / 60))
           : plural("hours", Math.ceil(seconds / 3600));
 
+  // The name of a control's field. Many templates write `NAME[]` where a name may occur several times.
+  const nameOf = (it) => it.name.replace(/\[\]$/, "");
+
   // The kind of a field's values, from its control.
   const kindOf = (it) =>
     it.dataset.kind ??
-    (it.type !== "checkbox" ? it.type.replace(/^(select-one|radio)$/, "choice").replace("select-multiple", "choices")
+    (it.type !== "checkbox" ? it.type.replace(/^(select-one|radio)$/, "choice").replace("select-multiple", "choices").replace("range", "number")
       : /^(on|true)$/.test(it.value) ? "consent" : "choices");
 
   // The problems of values that a kind does not accept, and of choices that are not made.
@@ -83,20 +86,6 @@
         : /e-mail address/.test(sentence) ? words.not_email
           : kind === "number" ? fill(it.step === "any" ? "not_number" : "not_whole", { range: range(it) })
             : fill(problems[kind] ?? "invalid", { range: range(it), example: it.min || it.max || "2026-12-31" });
-  };
-
-  // The address with its domain in ASCII: the server takes internationalized domains in Punycode only. Drops
-  // spaces and invisible characters that people copy with an address.
-  const asciiAddress = (text) => {
-    const marks = /^[\s\p{DI}]+|[\s\p{DI}]+$|\p{DI}(?=.*@)/gsu;
-    const bare = text.replace(marks, "");
-    const [address, local, domain] = bare.match(/^(.*@)([^@]*)$/s) ?? [bare];
-    if (!/[^\0-\x7f]/.test(domain ?? "") || /[\s\p{Cc}%/?#:\\]/u.test(domain)) return address;
-    try {
-      return local + new URL(`https://${domain}`).hostname;
-    } catch {
-      return address;
-    }
   };
 
   const create = (name, attributes) => Object.assign(document.createElement(name), attributes);
@@ -162,7 +151,7 @@
     const unseen = form.querySelector("[name=desk_note]") ?? addUnseen(form);
     const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type);
     const fields = [...form.elements].filter(isField);
-    const labels = Object.fromEntries(fields.map((it) => [it.name, labelOf(it)]));
+    const labels = Object.fromEntries(fields.map((it) => [nameOf(it), labelOf(it)]));
     const hints = new Map(fields.map((it) => [it, it.getAttribute("aria-describedby")]));
     const began = Date.now();
     let lastBody, key, busy;
@@ -173,7 +162,7 @@
 
     const mark = (field, text) => {
       if (!fields.includes(field)) return;
-      field.id ||= `frontdesk-${name}-${field.name}`;
+      field.id ||= `frontdesk-${name}-${nameOf(field)}`;
       let error = document.getElementById(`${field.id}-error`);
       if (!error) {
         if (!text) return;
@@ -197,7 +186,7 @@
     const or_mail = form.dataset.mail ? fill("or_mail", { mail: form.dataset.mail }) : "";
 
     const correct = (wrong) => {
-      say(fill("correct", { fields: wrong.map((it) => labels[it.name]).join(", ") }), false);
+      say(fill("correct", { fields: wrong.map((it) => labels[nameOf(it)]).join(", ") }), false);
       status.classList.add("failed");
       wrong[0].focus();
     };
@@ -211,12 +200,12 @@
         if (!named.length) return say(/^en\b/i.test(words.language) ? sentence : fill("refused", { reason: sentence }));
         const said = clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, ".");
         for (const name of named) {
-          const text = translate(said, fields.find((it) => it.name === name));
+          const text = translate(said, fields.find((it) => nameOf(it) === name));
           faults.set(name, faults.has(name) ? `${faults.get(name)} ${text}` : text);
         }
       }
-      const wrong = [...faults.keys()].map((name) => fields.find((it) => it.name === name));
-      for (const it of wrong) mark(it, faults.get(it.name));
+      const wrong = [...faults.keys()].map((name) => fields.find((it) => nameOf(it) === name));
+      for (const it of wrong) mark(it, faults.get(nameOf(it)));
       correct(wrong);
     };
 
@@ -235,18 +224,18 @@
       }
     };
 
-    // The values with their types. Leaves out what is not filled in, except required text.
+    // The values with the types of their controls; the server converts them to those of the fields. A number
+    // that is not written as in JSON stays a text. Leaves out what is not filled in, except required text.
     const read = () => {
       const content = {};
       for (const it of fields) {
-        const [kind, { name, value }] = [kindOf(it), it];
+        const [kind, name, { value }] = [kindOf(it), nameOf(it), it];
         const isBox = /^(checkbox|radio)$/.test(it.type);
         if (isBox ? !it.checked : !value && (!it.required || /^(number|choices?)$/.test(kind))) continue;
         content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
           : kind === "consent" ? true
-            : kind === "number" ? Number(value)
-              : kind === "email" || /(^|_)e?mail$/i.test(name) ? asciiAddress(value)
-                : value;
+            : kind === "number" && String(Number(value)) === value ? Number(value)
+              : value;
       }
       return content;
     };
@@ -262,6 +251,7 @@
       if (body !== lastBody) key = uuid();
       lastBody = body;
       if (unseen.value) content.desk_note = unseen.value;
+      content.desk_controls = true;
       content.desk_ms = Math.max(0, Date.now() - began);
 
       let answer, said;

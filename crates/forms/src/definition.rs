@@ -194,6 +194,12 @@ impl Form {
         self.all_fields().find(|field| field.name == name)
     }
 
+    /// The field of a control with this name. Many templates write `NAME[]` where a name may occur several
+    /// times, as PHP and Rails demand: this is `NAME`.
+    pub fn posted_field(&self, name: &str) -> Option<&Field> {
+        self.field(name.strip_suffix("[]").unwrap_or(name))
+    }
+
     /// Whether the form, and its alternative if there is one, has an e-mail address.
     pub fn has_address(&self) -> bool {
         let has = |fields: &Vec<Field>| fields.iter().any(|field| field.kind == FieldKind::Email);

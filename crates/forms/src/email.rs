@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::text::{is_blank, is_invisible};
+
 /// Maximum length of an address in octets: a path of 256 octets without its two angle brackets (RFC 5321
 /// §4.5.3.1.3 and RFC 3696 erratum 1690).
 pub const MAX_MAILBOX: usize = 254;
@@ -61,6 +63,24 @@ pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
         }
         _ => text.into(),
     }
+}
+
+/// The address as a visitor has typed or copied it, with these changes: blank and invisible characters at both
+/// ends, and invisible ones in the local part, are removed; full-width characters become ASCII; an
+/// internationalized domain becomes Punycode. The result may still be no address.
+pub(crate) fn posted_address(text: &str) -> String {
+    let ascii: String = text.trim_matches(is_blank).chars().map(from_full_width).collect();
+    let address = match ascii.rsplit_once('@') {
+        Some((local, domain)) => format!("{}@{domain}", local.replace(is_invisible, "")),
+        None => ascii,
+    };
+    with_ascii_domain(&address).into_owned()
+}
+
+/// The ASCII character of which `c` is the full-width form, or else `c`.
+fn from_full_width(c: char) -> char {
+    let narrow = ('！'..='～').contains(&c).then(|| char::from_u32(u32::from(c) - 0xfee0)).flatten();
+    narrow.unwrap_or(c)
 }
 
 /// `Dot-string = Atom *("." Atom)`
@@ -177,6 +197,24 @@ mod tests {
         }
         let long = format!("a@{}", "ü".repeat(60_000));
         assert_eq!(with_ascii_domain(&long), long);
+    }
+
+    #[test]
+    fn addresses_are_read_as_visitors_write_them() {
+        for (text, expected) in [
+            ("\u{feff}\u{a0}ada\u{200b}@example.com\u{200b}", "ada@example.com"),
+            ("ada＠example.com", "ada@example.com"),
+            ("ａｄａ．Ｌ@example.com", "ada.L@example.com"),
+            ("\u{3000}ａｄａ＠ｅｘａｍｐｌｅ．ｃｏｍ", "ada@example.com"),
+            ("ada＠bücher。example", "ada@xn--bcher-kva.example"),
+            ("\"a b\"@example.com", "\"a b\"@example.com"),
+            ("jürgen@example.com", "jürgen@example.com"),
+            ("アダ@example.com", "アダ@example.com"),
+            ("ada", "ada"),
+            ("", ""),
+        ] {
+            assert_eq!(posted_address(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Decodes the bodies that browsers send without JavaScript: `application/x-www-form-urlencoded`
 //! (URL Standard §5.1) and `multipart/form-data` (RFC 7578).
 //!
-//! The values are checked like those of a JSON body. To make the same text equal however it was sent, CR LF
-//! becomes a line feed, white space around an e-mail address is removed, and its internationalized domain
-//! becomes Punycode, as the forms' script does.
+//! The values are checked like those that the forms' script sends. To make the same text equal however it was
+//! sent, CR LF becomes a line feed.
 
 use std::borrow::Cow;
 
@@ -11,11 +10,9 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
 use super::{Field, FieldKind, Form, LeadSource};
-use crate::email::with_ascii_domain;
 use crate::lead::lead_member;
 use crate::multipart::parts;
 use crate::percent::pairs;
-use crate::text::{is_blank, is_invisible};
 
 /// The decoded fields of a form, not yet checked. Of several values for one field the last one counts, except
 /// for [`FieldKind::Choices`].
@@ -46,8 +43,7 @@ impl PostedForm {
     /// [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
-    /// honeypot and the source of the lead. Replaces CR LF with LF. Removes blank and invisible characters
-    /// around e-mail addresses and invisible ones in their local parts. Converts their domains to Punycode.
+    /// honeypot and the source of the lead. Replaces CR LF with LF.
     pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
         let pairs =
@@ -94,12 +90,8 @@ impl PostedForm {
         };
         for (name, value) in pairs {
             let name = decode(name);
-            if let Some(field) = form.field(&name) {
+            if let Some(field) = form.posted_field(&name) {
                 let value = decode(value).replace("\r\n", "\n");
-                let value = match field.kind {
-                    FieldKind::Email => with_ascii_domain(&without_marks(&value)).into_owned(),
-                    _ => value,
-                };
                 let is_list = field.kind == FieldKind::Choices;
                 // A list with more values than options is invalid, so stop storing further values.
                 let is_full = posted.values.iter().filter(|(known, _)| known.name == field.name).count()
@@ -158,18 +150,6 @@ impl PostedForm {
     }
 }
 
-/// An e-mail address without the marks that people copy with it: blank and invisible characters at both ends,
-/// and invisible ones in the local part.
-fn without_marks(address: &str) -> Cow<'_, str> {
-    let address = address.trim_matches(is_blank);
-    match address.rsplit_once('@') {
-        Some((local, domain)) if local.contains(is_invisible) => {
-            format!("{}@{domain}", local.replace(is_invisible, "")).into()
-        }
-        _ => address.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -199,6 +179,42 @@ mod tests {
         let posted = PostedForm::decode(&CONTACT, body.as_bytes()).unwrap();
         assert_eq!((posted.value("name"), posted.value("message")), ("Ada + 100%", "One\nTwo\nü=&"));
         assert_eq!(posted.value("company"), "");
+    }
+
+    #[test]
+    fn values_are_read_as_visitors_and_pages_write_them() {
+        let text = "title = \"T\"\n\
+             [[field]]\nname = \"seats\"\ntype = \"number\"\nmax = 2000\nlabel = \"S\"\n\
+             [[field]]\nname = \"price\"\ntype = \"number\"\nstep = \"any\"\nmax = 2000\nlabel = \"P\"\n\
+             [[field]]\nname = \"day\"\ntype = \"date\"\nlabel = \"D\"\n\
+             [[field]]\nname = \"site\"\ntype = \"url\"\nlabel = \"W\"\n\
+             [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"D\"\n\
+             [[field]]\nname = \"news\"\ntype = \"consent\"\nrequired = false\nlabel = \"N\"\n";
+        let form = crate::FormFile::read("posted", text, "forms/posted.toml").unwrap().form;
+        for (body, expected) in [
+            ("seats=12", Some(serde_json::json!({ "seats": 12 }))),
+            ("seats=１２", Some(serde_json::json!({ "seats": 12 }))),
+            ("seats=١٢+", Some(serde_json::json!({ "seats": 12 }))),
+            ("seats=12.0", Some(serde_json::json!({ "seats": 12 }))),
+            ("seats=1.000", None),
+            ("seats=1,000", None),
+            ("price=1.125", Some(serde_json::json!({ "price": 1.125 }))),
+            ("day=２０２６-11－27", Some(serde_json::json!({ "day": "2026-11-27" }))),
+            ("site=https://", Some(serde_json::json!({}))),
+            ("site=+HTTP://+", Some(serde_json::json!({}))),
+            ("site=https:", None),
+            ("days[]=Tue&days[]=Mon", Some(serde_json::json!({ "days": ["Mon", "Tue"] }))),
+            ("seats[]=1&seats=2", Some(serde_json::json!({ "seats": 2 }))),
+            ("seats[][]=2&seats[0]=2&[]=2", Some(serde_json::json!({}))),
+            ("news=accepted", Some(serde_json::json!({ "news": true }))),
+            ("news=0&news=1", Some(serde_json::json!({ "news": true }))),
+            ("news=no", Some(serde_json::json!({}))),
+            ("news=+", Some(serde_json::json!({}))),
+        ] {
+            let posted = PostedForm::decode(form, body.as_bytes()).unwrap();
+            let found = posted.parse().ok().map(|parsed| serde_json::json!(parsed.entry));
+            assert_eq!(found, expected, "{body}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::lead::{LeadSource, lead_member};
 use crate::text::is_blank;
-use crate::value::{absent, check_list, check_number, check_string, check_text};
+use crate::value::{absent, check_list, check_number, check_posted, check_string};
 use crate::{Field, FieldKind, FieldValue, Form, Problem};
 
 /// The valid fields of a submitted form.
@@ -82,6 +82,10 @@ impl fmt::Debug for Entry {
 pub const HONEYPOT: &str = "desk_note";
 /// The time taken to fill in the form, in milliseconds. The theme's script adds this member.
 pub const TIME_TO_FILL: &str = "desk_ms";
+
+/// Whether the values are those of controls on a page, as the forms' script sends them. They are then checked
+/// like those of a form post, because a page may have other controls than the definition suggests.
+const FROM_CONTROLS: &str = "desk_controls";
 
 /// Undocumented, optional members of a request body, for screening. Values of the wrong type are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -260,7 +264,7 @@ fn check_field(field: &Field, given: Option<MemberValue>) -> Result<Option<Field
     match (field.kind, given) {
         (_, None) | (FieldKind::Consent, Some(MemberValue::Flag(false))) => absent(field),
         (_, Some(MemberValue::Malformed)) => Err(vec![Problem::HalfCharacter]),
-        (_, Some(MemberValue::Posted(text))) => check_text(field, &text),
+        (_, Some(MemberValue::Posted(text))) => check_posted(field, &text),
         (FieldKind::Number, Some(MemberValue::Number(Some(number)))) => check_number(field, &number),
         // These have the right type, but are out of range or have an item that is no string.
         (FieldKind::Number, Some(MemberValue::Number(None)))
@@ -312,6 +316,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Members::new();
         let (mut extras, mut lead) = (Extras::default(), LeadSource::default());
+        let mut are_from_controls = false;
         while let Some(MemberName(name)) = map.next_key()? {
             if let Some(Field { name, .. }) = self.0.field(&name) {
                 let given = MemberValue::from_json(map.next_value()?);
@@ -329,6 +334,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
                     }
                     _ => None,
                 };
+            } else if name == FROM_CONTROLS {
+                let given = MemberValue::from_json(map.next_value()?);
+                are_from_controls = matches!(given, MemberValue::Flag(true));
             } else if let Some(member) = lead_member(&name) {
                 match MemberValue::from_json(map.next_value()?) {
                     MemberValue::Text(text) => lead.set(member, &text),
@@ -338,7 +346,31 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 map.next_value::<IgnoredAny>()?;
             }
         }
+        if are_from_controls {
+            members = members.into_iter().map(|(name, given)| (name, self.posted(name, given))).collect();
+        }
         Ok((members, extras, lead))
+    }
+}
+
+impl MembersVisitor {
+    /// The value that a form post would have for the control of a field. Of several values of a field for one,
+    /// the last counts. A box without a value of its own is `on`. A consent must come from a box: the text of
+    /// another control may say no in any language.
+    fn posted(&self, name: &str, given: MemberValue) -> MemberValue {
+        match (self.0.field(name).map(|field| field.kind), given) {
+            (Some(FieldKind::Choices), MemberValue::Text(text)) => MemberValue::List(vec![text]),
+            (Some(FieldKind::Choices), given) => given,
+            (_, MemberValue::List(mut texts)) => {
+                texts.pop().map_or(MemberValue::List(texts), MemberValue::Posted)
+            }
+            (Some(FieldKind::Consent), given) => given,
+            (_, MemberValue::Text(text)) => MemberValue::Posted(text),
+            (_, MemberValue::Flag(true)) => MemberValue::Posted("on".to_owned()),
+            (Some(FieldKind::Number), given) => given,
+            (_, MemberValue::Number(Some(number))) => MemberValue::Posted(number.to_string()),
+            (_, given) => given,
+        }
     }
 }
 
@@ -693,6 +725,40 @@ mod tests {
         check(r#","desk_note":{"a":1},"desk_ms":18446744073709551616"#, false, None);
         check(r#","desk_note":"x","desk_note":"","desk_ms":1,"desk_ms":2"#, false, Some(2));
         check(r#","Desk_Note":"x","desk_MS":1"#, false, None);
+    }
+
+    #[test]
+    fn values_of_controls_are_read_like_a_form_post() {
+        let text = "title = \"T\"\n\
+             [[field]]\nname = \"text\"\ntype = \"text\"\nlabel = \"T\"\n\
+             [[field]]\nname = \"mail\"\ntype = \"email\"\nlabel = \"M\"\n\
+             [[field]]\nname = \"seats\"\ntype = \"number\"\nmax = 2000\nlabel = \"S\"\n\
+             [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"D\"\n\
+             [[field]]\nname = \"news\"\ntype = \"consent\"\nrequired = false\nlabel = \"N\"\n";
+        let form = crate::FormFile::read("controls", text, "forms/controls.toml").unwrap().form;
+        let check = |member: &str, expected: Option<serde_json::Value>| {
+            let name = member.split('"').nth(1).unwrap();
+            let body = format!("{{{member},\"desk_controls\":true}}");
+            let entry = parse(form, body.as_bytes());
+            let found = entry.as_ref().ok().map(|entry| json!(entry)[name].clone());
+            assert_eq!(found, expected, "{body}");
+            let strict = body.replace("true}", "1}");
+            assert!(parse(form, strict.as_bytes()).is_err(), "{strict}");
+        };
+        check(r#""seats":"5""#, Some(5.into()));
+        check(r#""seats":"１٢""#, Some(12.into()));
+        check(r#""seats":["1","2"]"#, Some(2.into()));
+        check(r#""seats":"1.000""#, None);
+        check(r#""seats":"many""#, None);
+        check(r#""text":["yes"]"#, Some("yes".into()));
+        check(r#""text":7"#, Some("7".into()));
+        check(r#""text":true"#, Some("on".into()));
+        check(r#""text":null"#, None);
+        check(r#""mail":"ａｄａ＠bücher.example""#, Some("ada@xn--bcher-kva.example".into()));
+        check(r#""days":"Tue""#, Some(json!(["Tue"])));
+        check(r#""days":"Sun""#, None);
+        check(r#""news":["accepted"]"#, Some(true.into()));
+        check(r#""news":"nein""#, None);
     }
 
     #[test]

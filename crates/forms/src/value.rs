@@ -7,10 +7,13 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::email::{Mailbox, with_ascii_domain};
-use crate::telephone::telephone_number;
+use crate::email::{Mailbox, posted_address, with_ascii_domain};
+use crate::telephone::{telephone_number, to_ascii_in_number};
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
+
+/// How web addresses begin.
+const WEB_SCHEMES: [&str; 2] = ["http://", "https://"];
 
 /// The largest integer that all JSON libraries represent exactly, 2^53 - 1.
 pub(crate) const LARGEST: f64 = 9_007_199_254_740_991.0;
@@ -88,6 +91,14 @@ impl Field {
             _ => check_text(self, text).ok().flatten(),
         }
     }
+
+    /// Like [`Field::value_of_text`], for the value of a control on a page.
+    pub fn value_of_control(&self, text: &str) -> Option<FieldValue> {
+        match self.kind {
+            FieldKind::Choices => self.value_of_text(text),
+            _ => check_posted(self, text).ok().flatten(),
+        }
+    }
 }
 
 /// Why a field's value is invalid.
@@ -111,8 +122,44 @@ pub enum Problem {
     NotAccepted,
 }
 
-/// Checks the text of a form post, or a value in a definition, as a value of the field. `None` if the field
-/// is optional and the text is blank, or says no to a consent (`off`, `false`, `no` or `0`).
+/// Checks a text that a visitor has typed or a page has set, as a value of the field. Besides what
+/// [`check_text`] accepts:
+///
+/// - numbers and days have digits of any script;
+/// - e-mail addresses are converted by [`posted_address`];
+/// - a scheme alone (`https://`), which pages put into empty controls, is an empty web address;
+/// - a consent may have any value that does not say no: a browser sends the value of a ticked box only.
+///
+/// Refuses whole numbers with three digits after a point: many visitors write thousands so.
+pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
+    let checked = match field.kind {
+        FieldKind::Email => check_string(field, posted_address(text)),
+        FieldKind::Url if is_scheme(text.trim_matches(is_blank)) => check_string(field, String::new()),
+        FieldKind::Number | FieldKind::Date => {
+            let text: String = text.chars().map(to_ascii_in_number).collect();
+            let decimals = text.trim_end_matches(' ').split_once('.').map_or(0, |(_, digits)| digits.len());
+            if field.kind == FieldKind::Number && !field.is_decimal && decimals == 3 {
+                return Err(vec![Problem::NotAccepted]);
+            }
+            check_text(field, &text)
+        }
+        _ => check_text(field, text),
+    };
+    match checked {
+        Err(problems) if field.kind == FieldKind::Consent && problems == [Problem::NotAccepted] => {
+            Ok(Some(FieldValue::Flag(true)))
+        }
+        checked => checked,
+    }
+}
+
+/// Whether the text is a scheme of the web alone, such as `https://`.
+fn is_scheme(text: &str) -> bool {
+    WEB_SCHEMES.iter().any(|scheme| text.eq_ignore_ascii_case(scheme))
+}
+
+/// Checks a value that is written as text, such as one in a definition, as a value of the field. `None` if
+/// the field is optional and the text is blank, or says no to a consent (`off`, `false`, `no` or `0`).
 pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
     match field.kind {
         FieldKind::Number | FieldKind::Consent | FieldKind::Choices if text.chars().all(is_blank) => {
@@ -267,7 +314,7 @@ pub fn web_address(text: &str) -> Option<String> {
     if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return None;
     }
-    let has_scheme = ["http://", "https://"]
+    let has_scheme = WEB_SCHEMES
         .iter()
         .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
     let whole = if has_scheme { Cow::Borrowed(text) } else { Cow::Owned(format!("https://{text}")) };

@@ -272,8 +272,8 @@ impl FormPage {
 fn is_selected(field: &Field, option: usize, posted: Option<&PostedForm>) -> bool {
     let value = field.options.get(option).copied().unwrap_or("true");
     let Some(posted) = posted else { return !field.default.is_empty() && value == field.default };
-    let is_consent = field.kind == FieldKind::Consent;
-    posted.all_values(field.name).any(|sent| sent == value || (is_consent && sent == "on"))
+    let is_ticked = |sent| field.kind == FieldKind::Consent && field.value_of_control(sent).is_some();
+    posted.all_values(field.name).any(|sent| sent == value || is_ticked(sent))
 }
 
 /// The pages of all forms, at most one for each form and language.
