@@ -45,8 +45,6 @@ pub(crate) enum FormAction {
     Elsewhere(String),
 }
 
-static FORM: LazyLock<Selector> = LazyLock::new(|| selector("form"));
-static CONTROL: LazyLock<Selector> = LazyLock::new(|| selector("input, textarea, select"));
 static SCRIPT: LazyLock<Selector> = LazyLock::new(|| selector("script"));
 static BASE: LazyLock<Selector> = LazyLock::new(|| selector("base"));
 static TITLE: LazyLock<Selector> = LazyLock::new(|| selector("title"));
@@ -65,10 +63,8 @@ impl PageContent {
             title: tree.all(&TITLE).first().map(|title| title.text()).unwrap_or_default(),
             ..PageContent::default()
         };
-        let controls = tree.all(&CONTROL);
-        for form in tree.all(&FORM).into_iter().filter(|form| !is_in_template(*form)) {
-            content.forms.push(read_form(form, &controls, &addresses));
-        }
+        let forms = tree.forms();
+        content.forms.extend(forms.iter().map(|(form, controls)| read_form(*form, controls, &addresses)));
         for script in tree.all(&SCRIPT).into_iter().filter(|script| !is_in_template(*script)) {
             match script.attribute("src").map(|source| addresses.resolve(source)) {
                 None => content.inline_scripts.extend([&*script.text(), "\n"]),
@@ -85,15 +81,10 @@ fn is_in_template(element: HtmlElement<'_>) -> bool {
     element.ancestors().any(|outer| outer.name() == "template")
 }
 
-/// Reads a form and its named controls, also those elsewhere on the page that name it with the attribute
-/// `form`. Of several controls with the same name, the last one decides whether it is required.
+/// Reads a form and its named controls. Of several controls with the same name, the last one decides whether
+/// it is required.
 fn read_form(form: HtmlElement<'_>, controls: &[HtmlElement<'_>], addresses: &Addresses) -> ShownForm {
-    let id = form.attribute("id").filter(|id| !id.is_empty());
-    let belongs = |control: &&HtmlElement<'_>| match control.attribute("form") {
-        Some(other) => Some(other) == id,
-        None => control.ancestors().find(|outer| outer.name() == "form") == Some(form),
-    };
-    let named = controls.iter().filter(belongs).filter_map(|control| {
+    let named = controls.iter().filter_map(|control| {
         let name = control.attribute("name").filter(|name| !name.is_empty())?;
         Some((name.to_owned(), control.attribute("required").is_some()))
     });

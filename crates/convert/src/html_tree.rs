@@ -3,6 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId};
 use super::parse;
 use super::select::Selector;
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 /// A parsed page, as a browser without JavaScript sees it. Parts beyond the limits of the parser are missing.
@@ -40,6 +41,35 @@ impl HtmlTree {
     pub fn all(&self, selector: &Selector) -> Vec<HtmlElement<'_>> {
         selector.all(&self.0, DOCUMENT).into_iter().map(|id| HtmlElement { dom: &self.0, id }).collect()
     }
+
+    /// Returns the forms with their controls (`input`, `select` and `textarea`), both in document order. A
+    /// control belongs to the form whose `id` its attribute `form` has, or else to the innermost form around
+    /// it. Leaves out what is in a `<template>`: browsers neither show nor send that.
+    pub fn forms(&self) -> Vec<(HtmlElement<'_>, Vec<HtmlElement<'_>>)> {
+        let elements = self.0.descendants(DOCUMENT).map(|id| HtmlElement { dom: &self.0, id });
+        let is_shown = |element: &HtmlElement| element.ancestors().all(|outer| outer.name() != "template");
+        let names = ["form", "input", "select", "textarea"];
+        let found = elements.filter(|element| names.contains(&element.name())).filter(is_shown);
+        let (forms, controls): (Vec<_>, Vec<_>) = found.partition(|element| element.name() == "form");
+        let places: HashMap<HtmlElement, usize> = forms.iter().copied().zip(0..).collect();
+        let mut ids = HashMap::new();
+        for (form, place) in forms.iter().zip(0..) {
+            if let Some(id) = form.attribute("id").filter(|id| !id.is_empty()) {
+                ids.entry(id).or_insert(place);
+            }
+        }
+        let mut forms: Vec<_> = forms.into_iter().map(|form| (form, Vec::new())).collect();
+        for control in controls {
+            let place = match control.attribute("form") {
+                Some(id) => ids.get(id),
+                None => control.ancestors().find_map(|outer| places.get(&outer)),
+            };
+            if let Some((_, controls)) = place.and_then(|place| forms.get_mut(*place)) {
+                controls.push(control);
+            }
+        }
+        forms
+    }
 }
 
 impl<'a> HtmlElement<'a> {
@@ -73,6 +103,20 @@ impl<'a> HtmlElement<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn controls_belong_to_the_form_that_sends_them() {
+        let tree = HtmlTree::parse(
+            "<input name=a form=y><form id=x><p><input name=b></p><select name=c></select><input name=d form=y>\
+             <template><input name=e></template></form><form id=y><textarea name=f></textarea></form>\
+             <form id=y></form><input name=g><template><form><input name=h></form></template><input name=i form=z>",
+        );
+        let names = |controls: &[HtmlElement]| -> String {
+            controls.iter().filter_map(|control| control.attribute("name")).collect()
+        };
+        let found: Vec<String> = tree.forms().iter().map(|(_, controls)| names(controls)).collect();
+        assert_eq!(found, ["bc", "adf", ""]);
+    }
 
     #[test]
     fn elements_are_selected_with_their_attributes_and_text() {

@@ -8,6 +8,7 @@ mod content_security_policy;
 mod conversion;
 mod conversion_cache;
 mod converter;
+mod form_controls;
 mod forms;
 mod headers;
 mod html_pages;
@@ -202,6 +203,8 @@ impl BuildCache {
         let shown =
             pages.iter().zip(&converted).map(|(page, it)| (page.file.name.as_str(), &it.facts.forms[..]));
         prebuilt.forms = forms::find_forms(shown, forms, &options.form_set, faults);
+        let shown = pages.iter().zip(&converted).map(|(page, it)| (page, &it.facts.controls[..]));
+        faults.extend(form_controls::find_faults(shown, forms));
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);

@@ -9,6 +9,7 @@ use frontdesk_convert::{Converted, Loss, Metadata};
 use serde::{Deserialize, Serialize};
 
 use super::content_security_policy::content_security_policy;
+use super::form_controls::{ShownForm, read_forms};
 use super::forms::FormTexts;
 use super::html_pages::HtmlPage;
 use crate::fault::Fault;
@@ -39,6 +40,8 @@ pub(super) struct Facts {
     pub policy: String,
     /// The names of forms in the page's attributes `data-frontdesk`.
     pub forms: Vec<String>,
+    /// The controls of these forms, except for those in a `<template>`.
+    pub controls: Vec<ShownForm>,
     /// Two hashes of each block of links, see [`Converted::link_blocks`].
     pub link_blocks: Vec<[u64; 2]>,
     pub declared_title: Option<String>,
@@ -95,10 +98,12 @@ impl Conversion {
             is_selected,
             ..
         } = converted;
+        let controls = if forms.is_empty() { Vec::new() } else { read_forms(html) };
         let facts = Facts {
             metadata,
             policy,
             forms,
+            controls,
             link_blocks,
             declared_title,
             has_title_as_heading,

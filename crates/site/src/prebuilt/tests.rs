@@ -546,6 +546,57 @@ fn doubtful_pages_and_missing_home_pages_are_faults() {
 }
 
 #[test]
+fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
+    let text = "title = \"T\"\n\
+         [[field]]\nname = \"email\"\ntype = \"email\"\nlabel = \"E\"\nrequired = true\n\
+         [[field]]\nname = \"seats\"\ntype = \"number\"\nmax = 9\nlabel = \"S\"\n\
+         [[field]]\nname = \"plan\"\ntype = \"choice\"\noptions = [\"Basic\", \"Pro\"]\nlabel = \"P\"\n\
+         [[field]]\nname = \"topics\"\ntype = \"choices\"\noptions = [\"A\", \"B\"]\nlabel = \"T\"\n\
+         [[field]]\nname = \"terms\"\ntype = \"consent\"\nlabel = \"C\"\n";
+    let form = frontdesk_forms::FormFile::read("quote", text, "forms/quote.toml").unwrap().form;
+    let full = "<input name=email><input type=checkbox name='topics[]' value=A><input type=checkbox name=terms value=accepted>\
+                <select name=seats><option value=''>?<option>1<option>2</select><input name=desk_note><button name=x>Send</button>\
+                <select name=plan><option disabled>Choose<option value=Pro>The best</select><input type=submit name=y value=1>\
+                <input type=hidden name=terms value=0><input type=hidden name=token value=1>";
+    let faults = |files: &[(&str, &str)]| {
+        let page = |(name, controls): &(&str, &str)| {
+            let text = format!(
+                "<p>All of the text of this page.</p>\n<form data-frontdesk=quote>\n{controls}</form>"
+            );
+            ((*name).to_owned(), page(name, &text))
+        };
+        let files: Vec<_> = files.iter().map(page).collect();
+        let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let mut bench = Bench::new(&files);
+        let forms = [PageForm { definition: form, confirms: false, markdown: String::new() }];
+        let mut load = || bench.cache.load(Path::new("/nonexistent"), &bench.options, &forms).faults;
+        let first = load();
+        assert_eq!(load(), first, "the second load takes the conversions from memory");
+        first.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let check = |controls: &str, expected: &str| {
+        let faults = faults(&[("index.html", controls)]);
+        assert_eq!(faults.len(), usize::from(!expected.is_empty()), "{controls} {faults:?}");
+        assert!(faults.concat().contains(expected), "{controls} {faults:?}");
+    };
+    check(full, "");
+    check("", "");
+    check(&format!("{full}\n<input name=emial>"), "index.html:4: the form `quote` has no field `emial`");
+    check(&format!("{full}<textarea name='topic[]'></textarea>"), "did you mean `topics`?");
+    check(&full.replace("<input name=email>", ""), "index.html:2: the form `quote` requires `email`");
+    check(&full.replace("<option>2", "<option>two"), "the control `seats` offers \"two\"");
+    check(&full.replace("value=Pro", "value=Gold"), "must be one of \"Basic\" and \"Pro\"");
+    check(&full.replace("value=A", "value=C"), "the control `topics[]` offers \"C\"");
+    check(
+        &full.replace("checkbox name=terms", "radio name=terms"),
+        "`terms` of the form `quote` is a consent",
+    );
+    let both = format!("{full}<input name=budget>");
+    let found = faults(&[("index.html", &both), ("a.html", full), ("b.html", &both)]);
+    assert!(matches!(&found[..], [one] if one.contains("(2 pages)")), "{found:?}");
+}
+
+#[test]
 fn pages_in_other_encodings_are_converted() {
     let mut bench = Bench::new(&[("index.html", &page("Home", ""))]);
     let latin = page("Caf\u{e9}", "<p>Gr\u{fc}n</p>").replace("<title>", "<meta charset=iso-8859-1><title>");

@@ -1,0 +1,203 @@
+//! Compares the controls of the forms on a build's pages with the fields of the forms.
+
+use std::collections::BTreeMap;
+
+use frontdesk_convert::{HtmlElement, HtmlTree, Selector};
+use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem};
+use serde::{Deserialize, Serialize};
+
+use super::html_pages::HtmlPage;
+use crate::fault::{Fault, did_you_mean};
+use crate::options::PageForm;
+
+/// Maximum number of faults that are reported for a form on one page.
+const MAX_FAULTS: usize = 10;
+
+/// The types of `<input>` that send nothing that visitors enter.
+const BUTTON_TYPES: [&str; 4] = ["submit", "button", "reset", "image"];
+
+/// A form on a page, `<form data-frontdesk="NAME">`, with its named controls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ShownForm {
+    name: String,
+    controls: Vec<Control>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Control {
+    name: String,
+    /// The type of an `<input>` in lower case, or else the name of the element.
+    kind: String,
+    /// The values that the page offers, without empty ones: of a menu, a box or a hidden control.
+    values: Vec<String>,
+}
+
+/// Reads the forms of a page. Leaves out the controls of the theme's script, whose names begin with `desk_`,
+/// and buttons.
+pub(super) fn read_forms(html: &str) -> Vec<ShownForm> {
+    let Ok(options) = Selector::parse("option:not([disabled])") else { return Vec::new() };
+    let tree = HtmlTree::parse(html);
+    let forms = tree.forms().into_iter().filter_map(|(form, controls)| {
+        let name = form.attribute("data-frontdesk")?.to_owned();
+        let controls = controls.into_iter().filter_map(|control| read_control(control, &options)).collect();
+        Some(ShownForm { name, controls })
+    });
+    forms.collect()
+}
+
+fn read_control(control: HtmlElement<'_>, options: &Selector) -> Option<Control> {
+    let name = control.attribute("name").filter(|name| !name.is_empty() && !name.starts_with("desk_"))?;
+    let kind = match control.name() {
+        "input" => control.attribute("type").unwrap_or("text").to_ascii_lowercase(),
+        element => element.to_owned(),
+    };
+    let value = |default: &str| control.attribute("value").unwrap_or(default).to_owned();
+    let mut values = match &*kind {
+        "select" => {
+            let text = |option: HtmlElement| option.attribute("value").map_or(option.text(), str::to_owned);
+            control.all(options).into_iter().map(text).collect()
+        }
+        "checkbox" | "radio" => vec![value("on")],
+        "hidden" => vec![value("")],
+        _ => Vec::new(),
+    };
+    values.retain(|value| !value.is_empty());
+    let is_sent = name != "_charset_" && !BUTTON_TYPES.contains(&&*kind);
+    is_sent.then(|| Control { name: name.to_owned(), kind, values })
+}
+
+/// Finds the controls that do not fit the definitions. `shown` are the pages, and the forms on each. A fault
+/// that several pages have is reported for the first one.
+pub(super) fn find_faults<'a>(
+    shown: impl Iterator<Item = (&'a HtmlPage<'a>, &'a [ShownForm])>,
+    forms: &[PageForm],
+) -> Vec<Fault> {
+    let named = |name: &str| forms.iter().map(|form| form.definition).find(|form| form.name == name);
+    // For each form and fault: the first page, the last page and the number of pages.
+    let mut found: BTreeMap<(&str, Mismatch), (&HtmlPage<'_>, &str, usize)> = BTreeMap::new();
+    for (page, shown) in shown.flat_map(|(page, shown)| shown.iter().map(move |form| (page, form))) {
+        for mismatch in named(&shown.name).map(|form| shown.mismatches(form)).unwrap_or_default() {
+            let (_, last, count) = found.entry((&shown.name, mismatch)).or_insert((page, "", 0));
+            *count += usize::from(*last != page.file.name);
+            *last = &page.file.name;
+        }
+    }
+    let fault = |((name, mismatch), (page, _, count)): ((&str, Mismatch), (&HtmlPage<'_>, &str, usize))| {
+        Some(mismatch.fault(named(name)?, page, count))
+    };
+    found.into_iter().filter_map(fault).collect()
+}
+
+/// A control that does not fit the definition of its form.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mismatch {
+    /// No field has the name of this control.
+    Unknown(String),
+    /// No control has the name of this required field.
+    Missing(String),
+    /// The page offers this value for a field that does not accept it.
+    Refused { name: String, value: String },
+    /// The control of a consent is no check box.
+    NoBox(String),
+}
+
+impl ShownForm {
+    /// The first [`MAX_FAULTS`] mismatches. A form without controls has none: a script adds them.
+    fn mismatches(&self, form: &Form) -> Vec<Mismatch> {
+        let has = |field: &Field| {
+            self.controls
+                .iter()
+                .any(|control| form.posted_field(&control.name).is_some_and(|it| it.name == field.name))
+        };
+        let missing = |fields: &[Field]| -> Vec<&str> {
+            fields.iter().filter(|field| field.required && !has(field)).map(|field| field.name).collect()
+        };
+        let is_alternative = form.alternative.as_ref().is_some_and(|fields| missing(fields).is_empty());
+        let missing =
+            if is_alternative || self.controls.is_empty() { Vec::new() } else { missing(&form.fields) };
+        let missing = missing.into_iter().map(|name| Mismatch::Missing(name.to_owned()));
+        self.controls
+            .iter()
+            .filter_map(|control| control.mismatch(form))
+            .chain(missing)
+            .take(MAX_FAULTS)
+            .collect()
+    }
+}
+
+impl Control {
+    fn mismatch(&self, form: &Form) -> Option<Mismatch> {
+        let name = self.name.clone();
+        let is_hidden = self.kind == "hidden";
+        let Some(field) = form.posted_field(&name) else {
+            // Visitors write nothing into a hidden control, such as a token of the generator.
+            return (!is_hidden).then_some(Mismatch::Unknown(name));
+        };
+        if field.kind == FieldKind::Consent && !is_hidden && self.kind != "checkbox" {
+            return Some(Mismatch::NoBox(name));
+        }
+        // Before a box, a hidden control often has the value of the box that is not ticked.
+        let is_set = !is_hidden || matches!(field.kind, FieldKind::Hidden | FieldKind::Choice);
+        let refused = self.values.iter().find(|value| field.value_of_control(value).is_none());
+        refused.filter(|_| is_set).map(|value| Mismatch::Refused { name, value: value.clone() })
+    }
+}
+
+impl Mismatch {
+    /// A warning about the first of a number of pages that have this mismatch.
+    fn fault(&self, form: &'static Form, page: &HtmlPage<'_>, pages: usize) -> Fault {
+        let also = match pages {
+            ..=1 => String::new(),
+            pages => format!(" ({pages} pages)"),
+        };
+        let (Mismatch::Unknown(name)
+        | Mismatch::Missing(name)
+        | Mismatch::Refused { name, .. }
+        | Mismatch::NoBox(name)) = self;
+        let expected = || {
+            let problems = vec![Problem::NotAccepted];
+            form.posted_field(name)
+                .map(|field| InvalidField { field, problems }.to_string())
+                .unwrap_or_default()
+        };
+        let (message, hint) = match self {
+            Mismatch::Unknown(name) => {
+                let names = || form.all_fields().map(|field| field.name);
+                let list = || format!("its fields are: {}", names().collect::<Vec<_>>().join(", "));
+                let message = format!(
+                    "the form `{}` has no field `{name}`, so what visitors enter there is dropped",
+                    form.name
+                );
+                (message, did_you_mean(name.strip_suffix("[]").unwrap_or(name), names(), list))
+            }
+            Mismatch::Missing(name) => (
+                format!(
+                    "the form `{}` requires `{name}`, but has no control of this name, so every submission is refused",
+                    form.name
+                ),
+                format!("add a control with `name=\"{name}\"`, or change the form's definition"),
+            ),
+            Mismatch::Refused { name, value } => (
+                format!("the control `{name}` offers {value:?}, which the form `{}` refuses", form.name),
+                expected(),
+            ),
+            Mismatch::NoBox(name) => (
+                format!("`{name}` of the form `{}` is a consent, but its control is no check box", form.name),
+                "use `<input type=\"checkbox\">`".to_owned(),
+            ),
+        };
+        let html = page.html();
+        let line = match self {
+            Mismatch::Missing(_) => find_line(&html, "data-frontdesk", form.name),
+            _ => find_line(&html, "name", name),
+        };
+        Fault::warning(&page.file.name, line, message + &also).hint(hint)
+    }
+}
+
+/// The first line of a page that has an attribute with this value, quoted or not.
+fn find_line(html: &str, attribute: &str, value: &str) -> Option<usize> {
+    let forms = ["\"", "'", ""].map(|quote| format!("{attribute}={quote}{value}{quote}"));
+    let at = forms.iter().find_map(|text| html.find(text))?;
+    Some(1 + html[..at].matches('\n').count())
+}
