@@ -57,7 +57,7 @@ impl PostedForm {
         let parts = parts(body, boundary);
         let has_file = parts.iter().any(|part| part.is_file);
         let texts = parts.iter().filter(|part| !part.is_file);
-        let pairs = texts.map(|part| (part.name.into(), part.value.into())).collect();
+        let pairs = texts.map(|part| (part.name.into(), part.value.clone())).collect();
         PostedForm { has_file, ..Self::decode_pairs(form, &pairs, None) }
     }
 

@@ -1,13 +1,26 @@
 //! Reads `multipart/form-data` bodies (RFC 7578), which browsers send for forms with a field for files, and
 //! for a `FormData` object of a script.
 
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use encoding_rs::Encoding;
 use memchr::memmem;
+
+/// Decodes Base64 with or without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A field of a form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub name: &'a [u8],
-    pub value: &'a [u8],
+    /// The value without its transfer encoding.
+    pub value: Cow<'a, [u8]>,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.
     pub is_file: bool,
@@ -38,8 +51,14 @@ pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
 pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
     let delimiter = [b"--", boundary].concat();
     let finder = memmem::Finder::new(&delimiter);
-    // A delimiter is at the start of a line.
+    // A delimiter is a whole line, or its beginning up to `--`.
+    let is_end_of_line = |at: usize| {
+        let rest = &body[at..];
+        let after = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+        rest.starts_with(b"--") || after.is_none_or(|byte| matches!(byte, b'\r' | b'\n'))
+    };
     let starts = finder.find_iter(body).filter(|at| *at == 0 || body[at - 1] == b'\n');
+    let starts = starts.filter(|at| is_end_of_line(at + delimiter.len()));
     let mut parts = Vec::new();
     let mut begin = None;
     for at in starts.chain([body.len()]) {
@@ -60,6 +79,7 @@ pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
 fn read_part(text: &[u8]) -> Option<Part<'_>> {
     let mut rest = &text[memchr::memchr(b'\n', text)? + 1..];
     let mut part = None;
+    let (mut transfer_encoding, mut charset) = (&b""[..], None);
     loop {
         let end = memchr::memchr(b'\n', rest)?;
         let (line, after) = (rest[..end].trim_ascii_end(), &rest[end + 1..]);
@@ -72,12 +92,62 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
             let is_file =
                 ["filename", "filename*"].iter().any(|name| parameter(value, name.as_bytes()).is_some());
             part = parameter(value, b"name").map(|name| (name, is_file));
+        } else if name.eq_ignore_ascii_case(b"content-transfer-encoding") {
+            transfer_encoding = value.get(1..).unwrap_or_default().trim_ascii();
+        } else if name.eq_ignore_ascii_case(b"content-type") {
+            charset = parameter(value, b"charset");
         }
     }
     let (name, is_file) = part?;
     let value = rest.strip_suffix(b"\n").unwrap_or(rest);
     let value = value.strip_suffix(b"\r").unwrap_or(value);
-    Some(Part { name, value, is_file: is_file && !value.is_empty() })
+    let is_file = is_file && !value.is_empty();
+    let value = if is_file { value.into() } else { decode_text(value, transfer_encoding, charset) };
+    Some(Part { name, value, is_file })
+}
+
+/// Decodes a text that is quoted-printable or Base64 (RFC 7578 §4.7), and converts it to UTF-8 if it is not
+/// UTF-8 and its `charset` names another encoding. Leaves other texts unchanged, also malformed ones.
+fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
+    let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
+        decode_quoted_printable(value).into()
+    } else if transfer_encoding.eq_ignore_ascii_case(b"base64") {
+        let text: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        BASE64.decode(text).map_or(value.into(), Cow::from)
+    } else {
+        Cow::from(value)
+    };
+    let encoding = charset.and_then(Encoding::for_label).filter(|_| str::from_utf8(&value).is_err());
+    let converted = encoding.and_then(|encoding| {
+        let text = encoding.decode_without_bom_handling_and_without_replacement(&value)?;
+        Some(text.into_owned().into_bytes())
+    });
+    converted.map_or(value, Cow::from)
+}
+
+/// Decodes `=XX`, and removes `=` at the ends of lines with the line breaks (RFC 2045 §6.7). Leaves other
+/// equals signs unchanged.
+fn decode_quoted_printable(value: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|digits| str::from_utf8(digits).ok());
+        let byte =
+            code.filter(|code| !code.starts_with('+')).and_then(|code| u8::from_str_radix(code, 16).ok());
+        let line_break = ["\r\n", "\n"].iter().find(|end| after.starts_with(end.as_bytes()));
+        rest = match (first, byte, line_break) {
+            (b'=', Some(byte), _) => {
+                decoded.push(byte);
+                &after[2..]
+            }
+            (b'=', None, Some(end)) => &after[end.len()..],
+            _ => {
+                decoded.push(*first);
+                after
+            }
+        };
+    }
+    decoded
 }
 
 #[cfg(test)]
@@ -90,7 +160,7 @@ mod tests {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         parts(body.as_bytes(), b"x")
             .iter()
-            .map(|part| (text(part.name), text(part.value), part.is_file))
+            .map(|part| (text(part.name), text(&part.value), part.is_file))
             .collect()
     }
 
@@ -105,7 +175,7 @@ mod tests {
             (
                 "preamble\r\n--x  \r\ncontent-disposition:form-data;name=a\r\nContent-Type: text/plain; name=c\r\n\r\n\r\n--x\r\n\
                  Content-Disposition: form-data; name=\"b\"\r\n\r\n--xy\r\n--x--\r\n--x\r\nContent-Disposition: form-data; name=c\r\n\r\n",
-                vec![field("a", ""), field("b", "")],
+                vec![field("a", ""), field("b", "--xy")],
             ),
             (
                 "--x\nContent-Disposition: form-data; name=\"a;b=c\"\n\n1 --x\n--x--",
@@ -128,6 +198,33 @@ mod tests {
             (file("FileName*=UTF-8''a.pdf", "1"), true),
         ] {
             assert_eq!(texts(&body)[0].2, is_file, "{body}");
+        }
+    }
+
+    #[test]
+    fn encoded_texts_are_decoded() {
+        let part = |headers: &str, value: &[u8]| {
+            let head = format!("--x\r\nContent-Disposition: form-data; name=a\r\n{headers}\r\n\r\n");
+            let body = [head.as_bytes(), value, b"\r\n--x--"].concat();
+            String::from_utf8(parts(&body, b"x")[0].value.to_vec()).unwrap_or_else(|_| "not UTF-8".to_owned())
+        };
+        let quoted = "Content-Transfer-Encoding: Quoted-Printable";
+        let base64 = "content-transfer-encoding:base64";
+        let latin = "Content-Type: text/plain; charset=ISO-8859-1";
+        for (headers, value, expected) in [
+            (quoted, &b"Joe owes =E2=82=AC100."[..], "Joe owes €100."),
+            (quoted, b"one =\r\ntwo\r\n3=3d=3", "one two\r\n3==3"),
+            (quoted, b"=+1=x1=", "=+1=x1="),
+            (base64, b"Sm9lIG93ZXMg\r\n4oKsMTAwLg==", "Joe owes €100."),
+            (base64, b"4oKs", "€"),
+            (base64, b"not Base64!", "not Base64!"),
+            ("Content-Transfer-Encoding: 8bit", b"=3D", "=3D"),
+            (latin, b"Andr\xe9", "André"),
+            (latin, "André".as_bytes(), "André"),
+            (&format!("{latin}\r\n{quoted}"), b"Andr=E9", "André"),
+            ("Content-Type: text/plain", b"Andr\xe9", "not UTF-8"),
+        ] {
+            assert_eq!(part(headers, value), expected, "{headers}");
         }
     }
 
