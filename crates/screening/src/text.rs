@@ -431,9 +431,9 @@ impl Alphabets {
     }
 
     /// Whether a word of Latin and other letters is one that people write: a Latin name with an ending of
-    /// another alphabet (`iPhone'ов`, `PDFка`, `SEOшник`), or Latin capitals with small Greek letters (`TNFα`,
-    /// `NFκB`). A disguise replaces letters by others that resemble them, so an ending after small letters
-    /// has a letter that resembles none, or follows an apostrophe.
+    /// another alphabet (`iPhone'ов`, `PDFка`, `SEOшник`), or Latin capitals with small Greek letters
+    /// (`TNFα`, `NFκB`). A disguise replaces letters by others that resemble them, so an ending after small
+    /// letters has a letter that resembles none, or follows an apostrophe.
     fn has_ending(&self, scripts: u8) -> bool {
         let is_acronym = !self.has_small_latin && !self.has_other_capital;
         let is_symbol = is_acronym && scripts == Script::Latin as u8 | Script::Greek as u8;

@@ -279,8 +279,8 @@ impl TextScan {
     }
 }
 
-/// Whether a text has a question mark. In links, an ASCII letter or digit follows it; in scripts without spaces
-/// between words, any other letter may. A semicolon after a Greek letter is one as well.
+/// Whether a text has a question mark. In links, an ASCII letter or digit follows it; in scripts without
+/// spaces between words, any other letter may. A semicolon after a Greek letter is one as well.
 fn is_question(text: &str) -> bool {
     let is_greek = |c: char| matches!(u32::from(c), 0x370..=0x3ff | 0x1f00..=0x1fff);
     text.match_indices('?').any(|(at, _)| !text[at + 1..].starts_with(|c: char| c.is_ascii_alphanumeric()))
