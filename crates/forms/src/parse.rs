@@ -354,9 +354,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 impl MembersVisitor {
-    /// The value that a form post would have for the control of a field. Of several values of a field for one,
-    /// the last counts. A box without a value of its own is `on`. A consent must come from a box: the text of
-    /// another control may say no in any language.
+    /// The value that a form post would have for the control of a field. Of several values for a field with
+    /// one, the last counts. A box without a value of its own is `on`. A consent must come from a box: the
+    /// text of another control may say no in any language.
     fn posted(&self, name: &str, given: MemberValue) -> MemberValue {
         match (self.0.field(name).map(|field| field.kind), given) {
             (Some(FieldKind::Choices), MemberValue::Text(text)) => MemberValue::List(vec![text]),
