@@ -1,8 +1,11 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
-use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
+use super::dom::{Data, Dom, NodeId, Tag};
+use super::footnote_references::{
+    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, note_name,
+    reference_number, reference_target, whole_reference,
+};
 use super::omission_rule::Rule;
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The footnotes of a page. The notes have been detached from the tree.
@@ -19,9 +22,8 @@ pub(super) struct Definition {
 }
 
 /// Finds the footnotes below `root` and detaches the notes, without their numbers, links back and copies in
-/// the margin. Looks for notes without links only if there are none with links. Numbers notes in the order of
-/// their references, as renderers of Markdown do, but notes without links in the order in which they were
-/// found. Returns the notes in document order.
+/// the margin. Looks for notes without links only if there are none with links. Returns the notes in document
+/// order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
@@ -40,8 +42,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     }
     remove_side_copies(dom, root, &found);
     add_side_notes(dom, root, &ids, &mut found);
-    let labels = found.order.iter().zip(1..).map(|(&note, number): (_, u32)| (note, number.to_string()));
-    let labels: HashMap<NodeId, String> = labels.collect();
+    let labels = found.labels();
     let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
     // Sort the notes by node id, which increases in document order except for misnested tags.
     found.order.sort_unstable();
@@ -67,6 +68,17 @@ impl Found {
             number
         });
     }
+
+    /// The labels of the notes: the page's own numbers if no two are equal, because the text may name them
+    /// ("see note 3"), otherwise their positions in the order in which they were found.
+    fn labels(&self) -> HashMap<NodeId, String> {
+        let own: HashSet<&str> = self.numbers.values().map(String::as_str).collect();
+        let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if own.len() == self.numbers.len() && own.iter().all(is_number) {
+            return self.numbers.clone();
+        }
+        self.order.iter().zip(1..).map(|(&note, number): (_, u32)| (note, number.to_string())).collect()
+    }
 }
 
 /// Finds the footnotes whose references are links to the notes.
@@ -76,31 +88,57 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
+    let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
         if fragment(dom, link).is_none() && !dom.has_attribute(link, "onclick") {
             continue;
         }
-        let number = reference_number(dom, link).filter(|_| !is_marked_as_back(dom, link));
-        let Some((number, target)) = number.zip(reference_target(dom, link, ids)) else { continue };
+        let number = reference_number(dom, link)
+            .filter(|n| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1)
+            .filter(|_| !is_marked_as_back(dom, link));
+        let target = reference_target(dom, link, ids).filter(|&target| !dom.is_heading(target));
+        let Some((number, target)) = number.zip(target) else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
         // A link inside a note is not a reference to a note.
         if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
             continue;
         }
         let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note));
-        if !is_footnote_reference(dom, link, target, note, content) {
+        let leads_back = content.leads_back_to(dom, link);
+        if content.has_heading || !leads_back && !is_named_reference(dom, link, target, note) {
             continue;
         }
+        lists_with_links_back.extend(dom.parent(note).filter(|_| leads_back));
         found.add_note(note, number);
         found.references.insert(whole_reference(dom, link), note);
     }
+    drop_incomplete_lists(dom, &mut found, &lists_with_links_back);
     found
 }
 
-/// The element around a link to a note that contains only this link, or the link itself.
-fn whole_reference(dom: &Dom, link: NodeId) -> NodeId {
-    let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
-    dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link)).unwrap_or(link)
+/// Drops the notes of each list that also has items without a reference, unless the list has links back to
+/// the text. Such a list is a bibliography: the text may name a range of its numbers ("1–3"), and without
+/// some of its items it would show others.
+fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &HashSet<NodeId>) {
+    // The first note of each list, and the number of its notes.
+    let mut lists: HashMap<NodeId, (NodeId, usize)> = HashMap::new();
+    for &note in &found.order {
+        if let Some(list) = dom.parent(note).filter(|list| !lists_with_links_back.contains(list)) {
+            lists.entry(list).or_insert((note, 0)).1 += 1;
+        }
+    }
+    lists.retain(|&list, &mut (note, count)| {
+        let class = dom.attribute(note, "class");
+        let is_entry = |&id: &NodeId| {
+            dom.tag(id) == dom.tag(note)
+                && (dom.tag(id) == Tag::Li || class.is_some() && dom.attribute(id, "class") == class)
+        };
+        dom.child_elements(list).filter(is_entry).count() > count
+    });
+    let is_dropped = |note| dom.parent(note).is_some_and(|list| lists.contains_key(&list));
+    found.order.retain(|&note| !is_dropped(note));
+    found.numbers.retain(|&note, _| !is_dropped(note));
+    found.references.retain(|_, note| !is_dropped(*note));
 }
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
@@ -325,9 +363,6 @@ fn add_side_notes(dom: &Dom, root: NodeId, ids: &Ids, found: &mut Found) {
     }
 }
 
-/// The attributes of a reference whose value is the id of its note, which a script shows.
-const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footnote-id", "popovertarget"];
-
 /// The note whose id an attribute of a short reference names: a block or a phrase, but no heading or cell.
 fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
     let is_note = |&note: &NodeId| {
@@ -337,99 +372,6 @@ fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
         )
     };
     ids.get(dom, note_name(dom, id)?).filter(is_note)
-}
-
-/// The id of the note that an attribute of a short reference names.
-pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
-    let (attribute, name) = NOTE_IDS.iter().find_map(|&name| Some((name, dom.attribute(id, name)?)))?;
-    // Elements with many others are not read, because nested ones would be read again and again.
-    if dom.descendants(id).take(MAX_REFERENCE_NODES).count() == MAX_REFERENCE_NODES {
-        return None;
-    }
-    let is_reference = attribute.starts_with("data-")
-        || dom.is_in(id, &[Tag::Sup])
-        || dom.find(id, Tag::Sup).is_some()
-        || is_named_as_note(dom, id);
-    reference_number(dom, id).filter(|_| is_reference).map(|_| name)
-}
-
-/// Number of nodes in an element from which it is not a reference.
-const MAX_REFERENCE_NODES: usize = 8;
-
-/// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
-/// reference: its key is [`BACK`] followed by the link's fragment without `ref`. Of several elements with one
-/// key, the first counts. Built when it is first needed, because most pages have no footnotes.
-#[derive(Default)]
-struct Ids(OnceCell<HashMap<String, NodeId>>);
-
-impl Ids {
-    fn get(&self, dom: &Dom, name: &str) -> Option<NodeId> {
-        self.0.get_or_init(|| Self::read(dom)).get(name).copied()
-    }
-
-    /// Builds the map of [`Ids`] from the whole document.
-    fn read(dom: &Dom) -> HashMap<String, NodeId> {
-        let mut ids = HashMap::new();
-        for id in dom.descendants(DOCUMENT) {
-            let names =
-                [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
-            for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
-                ids.entry(name.to_owned()).or_insert(id);
-            }
-            if dom.tag(id) == Tag::A
-                && let Some((before, after)) =
-                    fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
-            {
-                ids.entry(format!("{BACK}{before}{after}")).or_insert(id);
-            }
-        }
-        ids
-    }
-}
-
-/// The element that a reference links to. Notes from Word and some other programs have no id, but the
-/// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot have
-/// no fragment, but their `onclick` script names the note.
-fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
-    let script = || {
-        let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
-        ids.get(dom, call.split('\'').next()?)
-    };
-    let Some(fragment) = fragment(dom, link) else { return script() };
-    ids.get(dom, fragment).or_else(|| ids.get(dom, &format!("{BACK}{fragment}")))
-}
-
-/// Prefix of the keys under which [`Ids`] stores the links back to references.
-const BACK: &str = "\u{1}";
-
-/// Maximum length in bytes of a fragment, and of the part of an attribute in which the name of a note is
-/// looked for.
-const MAX_NAME: usize = 400;
-
-/// The fragment in the address of a link; `None` if it is empty, missing or longer than [`MAX_NAME`], or if
-/// the address before it ends with `.js`.
-fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
-    let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
-    // Ignore the address before the fragment: it may be the page's own, and the fragments of other pages
-    // normally match no id on this page.
-    ((1..=MAX_NAME).contains(&fragment.len()) && (page.is_empty() || !page.ends_with(".js")))
-        .then_some(fragment)
-}
-
-/// The number or symbol of a reference, without brackets. `None` unless it is one to four ASCII letters,
-/// digits or symbols such as `†`.
-fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
-    let text = dom.collapsed_text(link);
-    let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
-    let is_short = (1..=4).contains(&text.chars().count());
-    let is_mark = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '†' | '‡' | '§' | '¶'));
-    (is_short && is_mark).then(|| text.to_owned())
-}
-
-/// Whether a link has a role or a class that marks it as a link back to a reference.
-fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
-    dom.attribute(link, "role") == Some("doc-backlink")
-        || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
 }
 
 /// The block that is the note around `target`: the first suitable one of `target` and its five nearest
@@ -459,7 +401,7 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
             .is_some_and(|link| reference_number(dom, link).is_some() && is_alone_in_parent(dom, link))
 }
 
-/// The facts about a note that [`is_footnote_reference`] needs.
+/// The facts about a note that tell whether a link refers to it.
 struct NoteContent<'a> {
     has_heading: bool,
     /// The fragments of the links in the note.
@@ -475,55 +417,24 @@ impl<'a> NoteContent<'a> {
             fragments: links.filter_map(|link| fragment(dom, link)).collect(),
         }
     }
-}
 
-/// Whether the siblings of an element contain only white space and brackets.
-fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
-    let is_bracket = |t: &str| t.chars().all(|c| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')'));
-    let is_blank = |id| dom.subtree(id).all(|d| dom.text(d).is_none_or(is_bracket));
-    dom.nodes_before(id).chain(dom.nodes_after(id)).all(is_blank)
-}
-
-/// Words that occur in the ids and classes of references and notes.
-const NAMES: [&str; 8] = ["fn", "ftn", "cite_note", "note", "endnote", "sidenote", "bib", "ref"];
-
-/// Whether an element has attributes like those of references and notes.
-fn is_named_as_note(dom: &Dom, id: NodeId) -> bool {
-    let attributes = ["id", "class", "role", "href", "rel", "epub:type", "data-type"];
-    attributes.into_iter().filter_map(|name| dom.attribute(id, name)).any(|value| {
-        let value = clip(value, MAX_NAME).to_ascii_lowercase();
-        let mut words = value.split_ascii_whitespace();
-        let start = value.trim_start_matches(['#', '_']);
-        words.any(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("note"))
-            || value.contains("footnote")
-            || value.contains("noteref")
-            || NAMES.iter().any(|name| start.starts_with(name) || value.contains(&format!("-{name}")))
-    })
-}
-
-/// Whether a link refers to the footnote `note`, judging by the link's number and position, the names of the
-/// link and the note, and links back from the note.
-fn is_footnote_reference(
-    dom: &Dom,
-    link: NodeId,
-    target: NodeId,
-    note: NodeId,
-    content: &NoteContent<'_>,
-) -> bool {
-    let is_numbered = reference_number(dom, link)
-        .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1);
-    if !is_numbered || content.has_heading || dom.is_heading(target) {
-        return false;
+    /// Whether the note has a link to a reference: to the id of the link, of an element in it, or of one of
+    /// the two elements around it.
+    fn leads_back_to(&self, dom: &Dom, link: NodeId) -> bool {
+        let around = dom.ancestors(link).take(3);
+        let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
+        let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
+        around.chain(own).any(|name| name.len() <= MAX_NAME && self.fragments.contains(name))
     }
+}
+
+/// Whether a link refers to the footnote `note`, judging by the link's position and the names of the link and
+/// the note.
+fn is_named_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
     let is_raised = dom.is_in(link, &[Tag::Sup]);
     let is_named = |id| is_named_as_note(dom, id);
-    let around = dom.ancestors(link).take(3);
-    let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
-    let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
-    let leads_back = around.chain(own).any(|name| name.len() <= MAX_NAME && content.fragments.contains(name));
     let is_back = dom.tag(target) == Tag::A && fragment(dom, target).is_some_and(|f| f.contains("ref"));
-    leads_back
-        || is_raised && (is_back || is_named(target) || dom.tag(note) == Tag::Li)
+    is_raised && (is_back || is_named(target) || dom.tag(note) == Tag::Li)
         || (is_named(link) || dom.parent(link).is_some_and(is_named))
             && (is_raised || is_named(target) || is_named(note))
 }
@@ -766,6 +677,37 @@ mod tests {
             let text = markdown(&format!("<p>a{plain} b</p>{label}<p>c"));
             assert!(!text.contains("[^"), "{text}");
         }
+    }
+
+    #[test]
+    fn notes_keep_their_numbers_unless_two_are_equal() {
+        let page = |first: &str, second: &str| {
+            markdown(&format!(
+                "<p>a<sup><a href=#m>{first}</a></sup> b<sup><a href=#n>{second}</a></sup> see 2\
+                 <ol><li id=n><p>one<li id=m><p>two</ol>"
+            ))
+        };
+        assert_eq!(page("2", "1"), "a[^2] b[^1] see 2\n\n[^1]: one\n\n[^2]: two\n");
+        assert_eq!(page("*", "1"), "a[^1] b[^2] see 2\n\n[^2]: one\n\n[^1]: two\n");
+        assert_eq!(page("1", "1"), "a[^1] b[^2] see 2\n\n[^2]: one\n\n[^1]: two\n");
+    }
+
+    #[test]
+    fn a_bibliography_that_is_cited_in_part_stays_a_list() {
+        let page = |list: &str| {
+            markdown(&format!("<p>a<sup><a href=#bib1 id=r>1</a>-<a href=#bib3>3</a></sup>{list}"))
+        };
+        let cited = "a<sup>[1](#bib1)-[3](#bib3)</sup>\n\n";
+        let list = page("<ol><li id=bib1>b<li id=bib2>c<li id=bib3>d</ol>");
+        assert_eq!(list, format!("{cited}1. b\n2. c\n3. d\n"));
+        let entries =
+            "<div><div class=e id=bib1>b</div><div class=e>c</div><div class=e id=bib3>d</div></div>";
+        assert_eq!(page(entries), format!("{cited}b\n\nc\n\nd\n"));
+        let notes = "a<sup>[^1]-[^3]</sup>\n\n";
+        let whole = "<ol><li id=bib1>b<li id=bib3>d</ol>";
+        assert_eq!(page(whole), format!("{notes}[^1]: b\n\n[^3]: d\n"));
+        let linked_back = page("<ul><li id=bib1>b <a href=#r>^</a><li>c<li id=bib3>d</ul>");
+        assert_eq!(linked_back, format!("{notes}- c\n\n[^1]: b\n\n[^3]: d\n"));
     }
 
     #[test]

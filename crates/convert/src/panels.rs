@@ -3,7 +3,7 @@
 
 use super::documentation_markup::is_copy_button;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
-use super::footnotes;
+use super::footnote_references::note_name;
 use std::collections::HashSet;
 
 /// Maximum length in bytes of the part of an attribute in which the ids of panels are read.
@@ -63,7 +63,7 @@ impl Panels {
                 match &*attribute.name.local {
                     "aria-controls" | "data-bs-target" | "data-target" | "data-controls" => add(value),
                     "data-definition" | "data-footnote-id" => {
-                        footnotes::note_name(dom, id).into_iter().for_each(&mut add);
+                        note_name(dom, id).into_iter().for_each(&mut add);
                     }
                     "data-bs-toggle" | "data-toggle" => is_control = true,
                     "role" => is_control |= value == "tab",

@@ -1,0 +1,131 @@
+//! Reads references to footnotes: their numbers, and the notes that they lead to or name.
+
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+/// The element around a link to a note that contains only this link, or the link itself.
+pub(super) fn whole_reference(dom: &Dom, link: NodeId) -> NodeId {
+    let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
+    dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link)).unwrap_or(link)
+}
+
+/// Whether the siblings of an element contain only white space and brackets.
+pub(super) fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
+    let is_bracket = |t: &str| t.chars().all(|c| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')'));
+    let is_blank = |id| dom.subtree(id).all(|d| dom.text(d).is_none_or(is_bracket));
+    dom.nodes_before(id).chain(dom.nodes_after(id)).all(is_blank)
+}
+
+/// The attributes of a reference whose value is the id of its note, which a script shows.
+const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footnote-id", "popovertarget"];
+
+/// The id of the note that an attribute of a short reference names.
+pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
+    let (attribute, name) = NOTE_IDS.iter().find_map(|&name| Some((name, dom.attribute(id, name)?)))?;
+    // Elements with many others are not read, because nested ones would be read again and again.
+    if dom.descendants(id).take(MAX_REFERENCE_NODES).count() == MAX_REFERENCE_NODES {
+        return None;
+    }
+    let is_reference = attribute.starts_with("data-")
+        || dom.is_in(id, &[Tag::Sup])
+        || dom.find(id, Tag::Sup).is_some()
+        || is_named_as_note(dom, id);
+    reference_number(dom, id).filter(|_| is_reference).map(|_| name)
+}
+
+/// Number of nodes in an element from which it is not a reference.
+const MAX_REFERENCE_NODES: usize = 8;
+
+/// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
+/// reference: its key is [`BACK`] followed by the link's fragment without `ref`. Of several elements with one
+/// key, the first counts. Built when it is first needed, because most pages have no footnotes.
+#[derive(Default)]
+pub(super) struct Ids(OnceCell<HashMap<String, NodeId>>);
+
+impl Ids {
+    pub(super) fn get(&self, dom: &Dom, name: &str) -> Option<NodeId> {
+        self.0.get_or_init(|| Self::read(dom)).get(name).copied()
+    }
+
+    /// Builds the map of [`Ids`] from the whole document.
+    fn read(dom: &Dom) -> HashMap<String, NodeId> {
+        let mut ids = HashMap::new();
+        for id in dom.descendants(DOCUMENT) {
+            let names =
+                [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
+            for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
+                ids.entry(name.to_owned()).or_insert(id);
+            }
+            if dom.tag(id) == Tag::A
+                && let Some((before, after)) =
+                    fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
+            {
+                ids.entry(format!("{BACK}{before}{after}")).or_insert(id);
+            }
+        }
+        ids
+    }
+}
+
+/// The element that a reference links to. Notes from Word and some other programs have no id, but the
+/// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot have
+/// no fragment, but their `onclick` script names the note.
+pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
+    let script = || {
+        let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
+        ids.get(dom, call.split('\'').next()?)
+    };
+    let Some(fragment) = fragment(dom, link) else { return script() };
+    ids.get(dom, fragment).or_else(|| ids.get(dom, &format!("{BACK}{fragment}")))
+}
+
+/// Prefix of the keys under which [`Ids`] stores the links back to references.
+const BACK: &str = "\u{1}";
+
+/// Maximum length in bytes of a fragment, and of the part of an attribute in which the name of a note is
+/// looked for.
+pub(super) const MAX_NAME: usize = 400;
+
+/// The fragment in the address of a link; `None` if it is empty, missing or longer than [`MAX_NAME`], or if
+/// the address before it ends with `.js`.
+pub(super) fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
+    let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
+    // Ignore the address before the fragment: it may be the page's own, and the fragments of other pages
+    // normally match no id on this page.
+    ((1..=MAX_NAME).contains(&fragment.len()) && (page.is_empty() || !page.ends_with(".js")))
+        .then_some(fragment)
+}
+
+/// The number or symbol of a reference, without brackets. `None` unless it is one to four ASCII letters,
+/// digits or symbols such as `†`.
+pub(super) fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
+    let text = dom.collapsed_text(link);
+    let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
+    let is_short = (1..=4).contains(&text.chars().count());
+    let is_mark = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '†' | '‡' | '§' | '¶'));
+    (is_short && is_mark).then(|| text.to_owned())
+}
+
+/// Whether a link has a role or a class that marks it as a link back to a reference.
+pub(super) fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
+    dom.attribute(link, "role") == Some("doc-backlink")
+        || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
+}
+
+/// Words that occur in the ids and classes of references and notes.
+const NAMES: [&str; 8] = ["fn", "ftn", "cite_note", "note", "endnote", "sidenote", "bib", "ref"];
+
+/// Whether an element has attributes like those of references and notes.
+pub(super) fn is_named_as_note(dom: &Dom, id: NodeId) -> bool {
+    let attributes = ["id", "class", "role", "href", "rel", "epub:type", "data-type"];
+    attributes.into_iter().filter_map(|name| dom.attribute(id, name)).any(|value| {
+        let value = clip(value, MAX_NAME).to_ascii_lowercase();
+        let mut words = value.split_ascii_whitespace();
+        let start = value.trim_start_matches(['#', '_']);
+        words.any(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("note"))
+            || value.contains("footnote")
+            || value.contains("noteref")
+            || NAMES.iter().any(|name| start.starts_with(name) || value.contains(&format!("-{name}")))
+    })
+}
