@@ -232,14 +232,14 @@ impl Converter<'_> {
                 self.append_nodes([child], list.items.last_mut().map_or(&mut *out, |item| &mut item.blocks));
                 continue;
             }
-            let mut blocks = self.blocks_in(child);
+            let next = list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
+            let value = number_attribute(dom, child, "value").or(reversed);
+            reversed = reversed.and_then(|_| value?.checked_sub(1));
+            let mut blocks = self.blocks_in_item(child, value.or(next));
             self.link_item(id, child, &mut linked, &mut blocks);
             if let Some((link, address)) = self.card_link(child) {
                 self.link_card(link, &address, &mut blocks);
             }
-            let next = list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
-            let value = number_attribute(dom, child, "value").or(reversed);
-            reversed = reversed.and_then(|_| value?.checked_sub(1));
             if value.is_some() && next.is_some() && value != next {
                 let following = List { start: value, is_loose: list.is_loose, items: Vec::new() };
                 let before = std::mem::replace(&mut list, following);
@@ -264,6 +264,29 @@ impl Converter<'_> {
             list.is_loose |= list.items.iter().any(has_blank);
         }
         out.extend(lists.into_iter().map(Block::List));
+    }
+
+    /// The blocks of a list item. A marker that the page writes before them is left out if it is a bullet or
+    /// the item's own `number`, and otherwise is on the line of the text after it.
+    fn blocks_in_item(&self, item: NodeId, number: Option<u32>) -> Vec<Block> {
+        let dom = self.dom;
+        let Some((marker, text)) = item_marker(dom, item) else { return self.blocks_in(item) };
+        let outer = self.skipped.replace(Some(marker));
+        let mut blocks = self.blocks_in(item);
+        self.skipped.set(outer);
+        let own = text.trim_matches(['(', ')', '[', ']', '.']);
+        if !own.contains(char::is_alphanumeric) || number.is_some_and(|number| own == number.to_string()) {
+            dom.skip(marker, Rule::FootnoteMark);
+            return blocks;
+        }
+        let mut line = Inline::of_text(&text).finish_line();
+        if let Some(Block::Paragraph(first)) = blocks.first_mut() {
+            line = format!("{line} {}", std::mem::take(first));
+            *first = line;
+        } else {
+            blocks.insert(0, Block::Paragraph(line));
+        }
+        blocks
     }
 
     /// The children of an element. Replaces a wrapper, which is an element such as `<div>` with a child that
@@ -520,6 +543,34 @@ fn find_text<'b>(
         }
         _ => None,
     })
+}
+
+/// The element with the marker at the start of a list item, and its text: a bullet, or letters and digits with
+/// punctuation such as `(a)` or `1.`, before other content.
+fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
+    const BULLETS: [&str; 7] =
+        ["\u{2022}", "\u{25e6}", "\u{25aa}", "\u{25ab}", "\u{2023}", "\u{2043}", "\u{2219}"];
+    let is_space = |&id: &NodeId| dom.text(id).is_some_and(|text| text.trim().is_empty());
+    let mut nodes = dom.children(item).skip_while(is_space);
+    let marker = nodes.next().filter(|&id| dom.tag(id) == Tag::Span)?;
+    let after = nodes.next()?;
+    let inner = dom.descendants(marker).take(4).collect::<Vec<_>>();
+    // An image or a longer text is no marker.
+    if inner.len() == 4
+        || inner.iter().any(|&id| dom.text(id).map_or(dom.tag(id) != Tag::Span, |t| t.len() > 12))
+    {
+        return None;
+    }
+    let text = dom.collapsed_text(marker);
+    let is_tag = dom.has_class(marker, "ltx_tag");
+    let is_number = || {
+        let number = text.trim_start_matches(['(', '[']).strip_suffix([')', ']', '.']);
+        let is_short = |number: &str| (1..=4).contains(&number.len());
+        // `1.` and `50` in two elements are one number.
+        number.is_some_and(|n| is_short(n) && n.bytes().all(|b| b.is_ascii_alphanumeric()))
+            && !dom.text(after).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    (BULLETS.contains(&&*text) || is_tag && !text.is_empty() || is_number()).then_some((marker, text))
 }
 
 /// Strikes out the text of each heading, paragraph and table cell, also in quotes and lists.

@@ -11,7 +11,7 @@ const LINE_NUMBERS: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
     "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number",
-    "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n",
+    "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n", "ltx_tag_listingline",
 ];
 
 /// Classes of elements in a code block that are not code: copy buttons, hidden texts and popups.
@@ -20,7 +20,7 @@ const NOT_CODE: &[&str] = &[
     "ttc", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
     "cm-gutters", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
     "code-block-copy", "rehype-pretty-copy",
-    "twoslash-popup-container",
+    "twoslash-popup-container", "ltx_listing_data",
 ];
 
 /// Classes of a `<div>` or a table cell that is not code. On other elements, they mark highlighted words.
@@ -45,7 +45,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
         Tag::Div => {
             let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
-            dom.has_class_in(id, &["cm-content", "CodeMirror-code"])
+            dom.has_class_in(id, &["cm-content", "CodeMirror-code", "ltx_lstlisting"])
                 // Doxygen marks code blocks with the class `fragment`, and Writerside with `code-block`.
                 || dom.has_class(id, "fragment") && only_lines()
                 || dom.has_class(id, "code-block")
@@ -272,8 +272,11 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
 }
 
 /// The beginnings of classes that end with the name of a language.
-const PREFIXES: [&str; 7] =
-    ["language-", "lang-", "lang:", "highlight-source-", "highlight-text-", "brush:", "src-"];
+#[rustfmt::skip]
+const PREFIXES: [&str; 9] = [
+    "language-", "lang-", "lang:", "highlight-source-", "highlight-text-", "brush:", "src-", "ltx_lst_language_",
+    "mw-highlight-lang-",
+];
 
 /// The language that the attributes or the classes of one element name. A class without a prefix must be a
 /// known language, and follow the class of a highlighter or be on a highlighter's or a `<code>` element.
@@ -391,6 +394,8 @@ mod tests {
             "<div class='syntaxhighlighter rust'><table><tr><td class=gutter><div class='line number1'>1</div><div class=line>2</div><div class=line>3</div><td class=code><div class=container><div class=line><code class=keyword>let</code> <code>a = 1;</code></div><div class=line> </div><div class=line><code>let b;</code></div></div></table></div>",
             "<div class='codecolorer-container rust default'><table><tr><td class=line-numbers><div>1<br>2<br>3<br></div><td><div class='rust codecolorer'>let a = 1;<br><br>let b;<br></div></table></div>",
             "<div class=code-block data-lang=rust>let a = 1;\n\nlet b;</div>",
+            // LaTeXML
+            "<div class='ltx_lstlisting ltx_lst_language_Rust'><div class=ltx_listing_data><a href=data:,x>x</a></div><div class=ltx_listingline><span class=ltx_tag_listingline>1</span>let a = 1;</div><div class=ltx_listingline></div><div class=ltx_listingline>let b;</div></div>",
             // Expressive Code, CodeMirror
             "<figure class=frame><pre data-language=rust><code><div class=ec-line><div class=gutter>1</div><div class=code>let a = 1;</div></div><div class=ec-line><div class=code>\n</div></div><div class=ec-line><div class=code>let b;</div></div></code></pre><div class=copy><button>Copy</button></div></figure>",
             "<div class=cm-content data-language=rust><div class=cm-line>let a = 1;</div><div class=cm-line><br></div><div class=cm-line>let b;</div></div>",

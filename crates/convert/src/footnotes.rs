@@ -42,6 +42,10 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     }
     remove_side_copies(dom, root, &found);
     add_side_notes(dom, root, &ids, &mut found);
+    for &note in &found.order {
+        let is_number = |dom: &Dom, id| dom.has_class_in(id, NUMBER_CLASSES);
+        dom.omit_each(note, |dom, id| is_number(dom, id).then_some(Rule::FootnoteMark));
+    }
     let labels = found.labels();
     let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
     // Sort the notes by node id, which increases in document order except for misnested tags.
@@ -294,7 +298,7 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
 /// Whether an element is a note in the margin.
 fn is_side_note(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Span | Tag::Small | Tag::Aside)
-        && dom.has_class_in(id, &["sidenote", "marginnote"])
+        && dom.has_class_in(id, &["sidenote", "marginnote", "ltx_note_outer"])
 }
 
 /// Whether an element is a tooltip or popup inside a paragraph or an item.
@@ -357,7 +361,7 @@ fn add_side_notes(dom: &Dom, root: NodeId, ids: &Ids, found: &mut Found) {
         let is_known = |id| found.numbers.contains_key(&id) || found.references.contains_key(&id);
         let is_inside = |id| is_known(id) || id == note;
         if !dom.ancestors(note).any(is_known) && !dom.ancestors(reference).any(is_inside) {
-            found.add_note(note, String::new());
+            found.add_note(note, reference_number(dom, reference).unwrap_or_default());
             found.references.insert(reference, note);
         }
     }
@@ -446,8 +450,11 @@ const MAX_BACK_LINK: usize = 60;
 #[rustfmt::skip]
 const BACK_CLASSES: &[&str] = &[
     "footnote-backref", "mw-cite-backlink", "footnote-back", "data-footnote-backref", "footnote-definition-label",
-    "easy-footnote-to-top", "fn-backref", "label", "ltx_tag_note", "ltx_note_mark",
+    "easy-footnote-to-top", "fn-backref", "label",
 ];
+
+/// The classes of the numbers that LaTeXML repeats in a note.
+const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark"];
 
 /// Removes a note's links back to the text, its number if it is marked up as one, and the brackets and arrows
 /// around these. `leads_back` returns whether the target of a link is a reference.
@@ -659,6 +666,19 @@ mod tests {
             let text = markdown(&format!("<p>{plain} c"));
             assert!(text.contains("one c\n") && !text.contains("[^"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_note_of_latexml_does_not_repeat_its_number() {
+        let note = |number: &str, text: &str| {
+            let mark = format!("<sup class=ltx_note_mark>{number}</sup>");
+            format!(
+                "<span class='ltx_note ltx_role_footnote'>{mark}<span class=ltx_note_outer>\
+                 <span class=ltx_note_content>{mark}<span class=ltx_tag_note>{number}</span>{text}</span></span></span>"
+            )
+        };
+        let html = format!("<p>a{} b{} c", note("1", ".NET"), note("2", "two"));
+        assert_eq!(markdown(&html), "a[^1] b[^2] c\n\n[^1]: .NET\n\n[^2]: two\n");
     }
 
     #[test]

@@ -378,6 +378,11 @@ mod tests {
                 "b [e](/d \"c\")\n",
             ),
             ("<p><x-button href=javascript:a>b</x-button> <x-card href=/a>c</x-card>", "b c\n"),
+            (
+                "<ul><li> <span>•</span><p>a</p><li><span class=ltx_tag>–</span> b<li><span>–</span> 5</ul>\
+                 <ol><li><span>1.</span><cite>a</cite><li><span>(a)</span><p>b<li><span>3.</span>5 m</ol>",
+                "- a\n\n- b\n\n- – 5\n\n1. a\n\n2. (a) b\n\n3. 3.5 m\n",
+            ),
             ("<ul><li>--<li>a<hr></ul>", "- \\--\n\n- a\n\n  ---\n"),
             ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
             ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),

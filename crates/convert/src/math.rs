@@ -37,6 +37,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
             let rest = dom.attribute(id, "type")?.strip_prefix("math/tex")?;
             (clean_tex(&dom.text_content(id))?, rest.contains("display"))
         }
+        Tag::Table if dom.has_class_in(id, EQUATION_TABLES) => (read_equations(dom, id)?, true),
         Tag::Span | Tag::Div | Tag::Other | Tag::P => return read_renderer_element(dom, id),
         _ => return None,
     };
@@ -101,6 +102,49 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return None;
     };
     Some(Formula { tex, is_display })
+}
+
+/// The classes of the tables in which LaTeXML lays out equations: a row for each, with cells for the sides of
+/// the equals sign and for the number.
+const EQUATION_TABLES: &[&str] = &["ltx_equation", "ltx_equationgroup", "ltx_eqn_table"];
+
+/// The equations in a table of LaTeXML, as one formula; `None` if the table has other text.
+fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
+    let mut rows: Vec<String> = Vec::new();
+    let (mut is_aligned, mut has_number) = (false, false);
+    for row in dom.descendants(table).filter(|&id| dom.tag(id) == Tag::Tr) {
+        let (mut sides, mut number) = (Vec::new(), None);
+        for cell in dom.child_elements(row) {
+            let part = dom.child_elements(cell).next();
+            let text = || dom.collapsed_text(cell);
+            match part {
+                Some(math) if dom.tag(math) == Tag::Math && dom.next_element(math).is_none() => {
+                    let is_blank = |id| id == math || dom.is_blank(id);
+                    let tex = read_formula(dom, math).filter(|_| dom.children(cell).all(is_blank))?.tex;
+                    sides.push(tex.strip_prefix("\\displaystyle").unwrap_or(&tex).trim().to_owned());
+                }
+                Some(tag) if dom.has_class(tag, "ltx_tag") => {
+                    number = text().strip_prefix('(')?.strip_suffix(')').map(str::to_owned);
+                }
+                _ if dom.is_blank(cell) => {}
+                _ => return None,
+            }
+        }
+        is_aligned |= sides.len() > 1;
+        has_number |= number.is_some();
+        let tag = number.map(|number| format!(" \\tag{{{number}}}")).unwrap_or_default();
+        let row = sides.join(" & ") + &tag;
+        rows.extend((!row.is_empty()).then_some(row));
+    }
+    Some(match (&*rows, is_aligned) {
+        ([], _) => return None,
+        ([row], false) => row.clone(),
+        // Only the environment without `ed` accepts numbers.
+        (_, _) => {
+            let name = if has_number { "align" } else { "aligned" };
+            format!("\\begin{{{name}}}\n{}\n\\end{{{name}}}", rows.join(" \\\\\n"))
+        }
+    })
 }
 
 /// Whether an element is the output or the preview of MathJax 2. The script with the TeX follows it.
@@ -235,6 +279,23 @@ mod tests {
         assert_eq!(first("<div class=math-block data-math=x_1>x</div>"), Some(("x_1".into(), true)));
         let numbered = "<div class=math><span class=eqno>(1)<a href=#e>¶</a></span>\\[a_1\\]</div>";
         assert_eq!(first(numbered), Some(("a_1 \\tag{1}".into(), true)));
+    }
+
+    #[test]
+    fn a_table_of_latexml_is_one_formula() {
+        let math = |tex: &str| format!("<td> <math alttext='{tex}'><mi>x</mi></math> </td>");
+        let number = "<td class=ltx_eqn_eqno><span class='ltx_tag ltx_tag_equation'>(1)</span></td>";
+        let table = |rows: &str| first(&format!("<table class=ltx_eqn_table>{rows}</table>"));
+        let formula = |tex: &str| Some((tex.to_owned(), true));
+        assert_eq!(table(&format!("<tr><td>{}{number}", math("a=b"))), formula("a=b \\tag{1}"));
+        let row = format!("<tr>{}{}", math("\\displaystyle a"), math("\\displaystyle=b"));
+        assert_eq!(table(&row), formula("\\begin{aligned}\na & =b\n\\end{aligned}"));
+        assert_eq!(
+            table(&format!("{row}{number}{row}")),
+            formula("\\begin{align}\na & =b \\tag{1} \\\\\na & =b\n\\end{align}")
+        );
+        let with_text = format!("{row}<tr><td>and</td>");
+        assert_eq!(table(&with_text), Some(("\\displaystyle a".to_owned(), false)), "not one formula");
     }
 
     #[test]
