@@ -1,7 +1,7 @@
 //! Reads the text and the language of code blocks from the markup of Shiki, Prism, highlight.js, Chroma,
 //! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag, clip};
 use super::omission_rule::Rule;
 
 /// Classes of elements in a code block that contain the numbers of lines. Some highlighters also set these
@@ -11,7 +11,7 @@ const LINE_NUMBERS: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
     "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number",
-    "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n", "ltx_tag_listingline",
+    "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n", "ltx_tag_listingline", "lines-num",
 ];
 
 /// Classes of elements in a code block that are not code: copy buttons, hidden texts and popups.
@@ -20,7 +20,7 @@ const NOT_CODE: &[&str] = &[
     "ttc", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
     "cm-gutters", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
     "code-block-copy", "rehype-pretty-copy",
-    "twoslash-popup-container", "ltx_listing_data",
+    "twoslash-popup-container", "ltx_listing_data", "code-annotation-anchor",
 ];
 
 /// Classes of a `<div>` or a table cell that is not code. On other elements, they mark highlighted words.
@@ -34,18 +34,25 @@ const LINES: &[&str] = &[
 ];
 
 /// Classes of tables that place line numbers beside code.
-const CODE_TABLES: &[&str] =
-    &["highlighttable", "lntable", "rouge-table", "hljs-ln", "codehilitetable", "crayon-table"];
+#[rustfmt::skip]
+const CODE_TABLES: &[&str] = &[
+    "highlighttable", "lntable", "rouge-table", "hljs-ln", "codehilitetable", "crayon-table",
+    "js-file-line-container",
+];
+
+/// Classes of `<div>` elements that contain code and no `<pre>`: those of CodeMirror, LaTeXML and Quill.
+const CODE_BLOCKS: &[&str] = &["cm-content", "CodeMirror-code", "ltx_lstlisting", "ql-code-block-container"];
 
 /// Whether an element is a code block: a `<pre>`, or what highlighters, editors and documentation generators
 /// use instead.
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
-        Tag::Pre => !is_verse(dom, id),
+        Tag::Pre => !is_verse(dom, id) && !dom.has_attribute(id, "data-math-style"),
         Tag::Div => {
             let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
-            dom.has_class_in(id, &["cm-content", "CodeMirror-code", "ltx_lstlisting"])
+            dom.has_class_in(id, CODE_BLOCKS)
+                || is_diagram(dom, id)
                 // Doxygen marks code blocks with the class `fragment`, and Writerside with `code-block`.
                 || dom.has_class(id, "fragment") && only_lines()
                 || dom.has_class(id, "code-block")
@@ -58,9 +65,28 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
                 || dom.style(id, "white-space").is_some_and(|value| value.contains("pre"))
                     && dom.text_content(id).trim().contains('\n')
                 || dom.find(id, Tag::Pre).is_some()
+                || is_unwrapped_code(dom, id)
         }
         _ => false,
     }
+}
+
+/// Whether a `<div>` contains only the source of a diagram, which a script draws.
+fn is_diagram(dom: &Dom, id: NodeId) -> bool {
+    dom.has_class(id, "mermaid")
+        && !dom.is_blank(id)
+        && dom.descendants(id).all(|d| matches!(dom.tag(d), Tag::Text | Tag::Ignored))
+}
+
+/// Whether a `<code>` element with a language and several lines stands alone in a `<div>` or the like, instead
+/// of in a `<pre>`.
+fn is_unwrapped_code(dom: &Dom, id: NodeId) -> bool {
+    let is_block = |p| matches!(dom.tag(p), Tag::Div | Tag::Section | Tag::Figure | Tag::Other);
+    dom.classes(id).any(|class| class.starts_with("language-"))
+        && dom.parent(id).is_some_and(is_block)
+        && !dom.is_in(id, &[Tag::P, Tag::Pre])
+        && dom.text_content(id).trim().contains('\n')
+        && dom.nodes_before(id).chain(dom.nodes_after(id)).all(|sibling| dom.is_blank(sibling))
 }
 
 /// Whether a `<pre>` is a poem of WordPress or Asciidoctor, and not code.
@@ -78,8 +104,10 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         let cells: Vec<NodeId> = rows.flat_map(|row| dom.child_elements(row)).take(3).collect();
         matches!(*cells, [numbers, code] if is_line_numbers(dom, numbers) && dom.find(code, Tag::Pre).is_some())
     };
+    let is_line = |d| dom.tag(d) == Tag::Td && dom.has_class_in(d, &["blob-code", "lines-code"]);
     dom.has_class_in(id, CODE_TABLES)
         || is_gutter()
+        || dom.descendants(id).take(8).any(is_line)
         || dom.parent(id).is_some_and(|p| {
             matches!(dom.tag(p), Tag::Pre | Tag::Code)
                 || dom.has_class_in(p, &["syntaxhighlighter", "codecolorer-container"])
@@ -101,6 +129,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         return code_text(dom, editor);
     }
     let mut text = String::new();
+    let is_diff = is_diff(dom, root);
     // The open elements that contain one line of code each, and whether each has contained text so far.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
@@ -143,6 +172,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 if std::mem::take(&mut is_owed) || (!text.is_empty() && !text.ends_with('\n')) {
                     text.push('\n');
                 }
+                text.extend(diff_sign(dom, id).or(Some(' ')).filter(|_| is_diff));
                 let has_text = dom.descendants(id).any(|d| dom.text(d).is_some_and(|t| !t.is_empty()));
                 lines.push((id, has_text));
             }
@@ -162,6 +192,22 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // A `<pre>` and the fragments of Doxygen keep their indentation.
     let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment");
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
+}
+
+/// The sign that a page shows with CSS before a line of code that was added or removed.
+fn diff_sign(dom: &Dom, line: NodeId) -> Option<char> {
+    let has = |class| dom.has_class(line, class);
+    let is_marked = has("diff") || has("ec-line");
+    let signs = [("remove", '-'), ("del", '-'), ("add", '+'), ("ins", '+')];
+    signs.into_iter().find(|&(class, _)| is_marked && has(class)).map(|(_, sign)| sign)
+}
+
+/// Whether code has lines that were added or removed, and does not show this with signs in its text.
+fn is_diff(dom: &Dom, root: NodeId) -> bool {
+    let marked = |id| Some((id, diff_sign(dom, id)?));
+    dom.descendants(root).find_map(marked).is_some_and(|(line, sign)| {
+        declared_language(dom, root) != "diff" || !dom.text_content(line).starts_with(sign)
+    })
 }
 
 /// Whether the element is a `<pre><code>` that contains only text.
@@ -261,13 +307,21 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The language of a code block, named by the block, the first `<code>` elements in it, or the nearest
-/// elements around it; empty if it is unknown or plain text.
+/// The language of a code block; `diff` if it is unknown but lines are marked as added or removed, empty if it
+/// is unknown or plain text.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
+    let name = declared_language(dom, root);
+    if name.is_empty() && is_diff(dom, root) { "diff".to_owned() } else { name }
+}
+
+/// The language that a code block, the first elements in it, or the nearest elements around it name; empty if
+/// none does, or if it is plain text.
+fn declared_language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);
     let wrappers = dom.ancestors(root).skip(1).take(4).take_while(|&id| !is_page(id));
-    let mut candidates = std::iter::once(root).chain(code).chain(wrappers);
+    let line = dom.child_elements(root).next().filter(|_| dom.tag(root) == Tag::Div);
+    let mut candidates = std::iter::once(root).chain(code).chain(line).chain(wrappers);
     candidates.find_map(|id| element_language(dom, id)).unwrap_or_default()
 }
 
@@ -278,13 +332,23 @@ const PREFIXES: [&str; 9] = [
     "mw-highlight-lang-",
 ];
 
+/// The beginnings of classes that end with the name of a language, or with other words.
+const AMBIGUOUS_PREFIXES: [&str; 4] = ["hl-", "source-", "sh_", "type-"];
+
+/// The value of a setting in an attribute such as `brush: java; gutter: false`.
+fn brush(settings: &str) -> Option<&str> {
+    clip(settings, 200).split_once("brush:")?.1.split(';').next()
+}
+
 /// The language that the attributes or the classes of one element name. A class without a prefix must be a
-/// known language, and follow the class of a highlighter or be on a highlighter's or a `<code>` element.
+/// known language, and follow the class of a highlighter or be on a highlighter's, a `<pre>` or a `<code>`
+/// element.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
     let attributes = ["data-language", "data-lang", "data-code-lang", "data-enlighter-language", "language"];
     let named = dom.first_attribute(id, &attributes);
     let named = named.or_else(|| dom.attribute(id, "lang").filter(|_| is_code));
+    let named = named.or_else(|| brush(dom.attribute(id, "data-syntaxhighlighter-params")?));
     if let Some(name) = named.and_then(normalize_language) {
         return Some(name);
     }
@@ -300,7 +364,9 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
         let sphinx = class.strip_prefix("highlight-").filter(|name| {
             !is_code && (is_known_language(name) || dom.has_class(id, "notranslate") || has_block())
         });
-        if let Some(name) = prefixed.or(sphinx).and_then(normalize_language) {
+        let mut ambiguous = AMBIGUOUS_PREFIXES.iter().filter_map(|p| class.strip_prefix(p));
+        let ambiguous = ambiguous.find(|name| is_known_language(name));
+        if let Some(name) = prefixed.or(sphinx).or(ambiguous).and_then(normalize_language) {
             return Some(name);
         }
         let is_name_after =
@@ -322,13 +388,14 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     }
     found.or_else(|| {
         let known = dom.classes(id).find(|c| is_known_language(c));
-        known.filter(|_| is_highlighter || dom.tag(id) == Tag::Code).and_then(normalize_language)
+        known.filter(|_| is_highlighter || is_code || is_diagram(dom, id)).and_then(normalize_language)
     })
 }
 
 /// Normalizes the name of a language for use after a code fence; `None` for plain text and invalid names.
 fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
+    let name = name.strip_prefix("lang-").unwrap_or(&name).to_owned();
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));
     let is_plain = matches!(
         &*name,
@@ -341,6 +408,11 @@ fn normalize_language(name: &str) -> Option<String> {
             | "undefined"
             | "nohighlight"
             | "generic"
+            | "auto"
+            | "unknown"
+            | "null"
+            | "no-highlight"
+            | "plain-text"
     );
     (is_word && !is_plain && name.len() <= 30).then_some(name)
 }
@@ -350,7 +422,7 @@ fn normalize_language(name: &str) -> Option<String> {
 fn is_known_language(class: &str) -> bool {
     matches!(class.to_ascii_lowercase().as_str(), "asm" | "awk" | "bash" | "c" | "c++" | "clojure" | "cmake" | "console" | "cpp"
         | "cs" | "csharp" | "css" | "csv" | "dart" | "diff" | "docker" | "dockerfile" | "elixir" | "elm" | "erlang" | "fish"
-        | "fsharp" | "go" | "golang" | "graphql" | "groovy" | "haskell" | "hcl" | "html" | "http" | "ini" | "java"
+        | "fsharp" | "go" | "golang" | "graphql" | "groovy" | "haskell" | "hcl" | "html" | "http" | "ini" | "ipython3" | "java"
         | "javascript" | "js" | "json" | "json5" | "jsonc" | "jsx" | "julia" | "kotlin" | "latex" | "lean" | "less" | "lisp"
         | "lua" | "makefile" | "markdown" | "matlab" | "md" | "mermaid" | "nginx" | "nim" | "nix" | "objc" | "ocaml" | "perl"
         | "php" | "plsql" | "powershell" | "proto" | "protobuf" | "ps1" | "puppet" | "py" | "python" | "python3" | "r"
@@ -452,6 +524,84 @@ mod tests {
             assert_eq!(code(&format!("<pre><code {attribute}>x</code></pre>")).0, "php", "{attribute}");
         }
         assert_eq!(code("<pre data-enlighter-language=generic>x</pre>").0, "");
+    }
+
+    #[test]
+    fn added_and_removed_lines_have_signs() {
+        let diff = "-a()\n+b()\n c()";
+        let line = |class: &str, text: &str| format!("<span class='line {class}'>{text}</span>\n");
+        let lines = [line("diff remove", "a()"), line("diff add", "b()"), line("", "c()")].concat();
+        let page = |language: &str| code(&format!("<pre><code class='{language}'>{lines}</code></pre>"));
+        assert_eq!(page("language-js"), ("js".to_owned(), diff.to_owned()));
+        assert_eq!(page(""), ("diff".to_owned(), diff.to_owned()));
+        let line = |class: &str, text: &str| {
+            format!("<div class='ec-line {class}'><div class=code>{text}</div></div>")
+        };
+        let lines = [line("highlight del", "a()"), line("highlight ins", "b()"), line("", "c()")].concat();
+        assert_eq!(code(&format!("<pre>{lines}</pre>")).1, diff);
+        let own = "<pre class=language-diff><span class='line diff remove'>-a()</span></pre>";
+        assert_eq!(code(own).1, "-a()");
+        assert_eq!(code("<pre><span class=line>a</span><span class='line add'>b</span></pre>").1, "a\nb");
+    }
+
+    #[test]
+    fn code_without_pre_is_a_block() {
+        for (html, language, text) in [
+            ("<div class=mermaid>\ngraph TD\n  A--&gt;B\n</div>", "mermaid", "graph TD\n  A-->B"),
+            ("<div><code class=language-js>if (a) {\n  b()\n}</code></div>", "js", "if (a) {\n  b()\n}"),
+            (
+                "<div class=ql-code-block-container><div class=ql-code-block data-language=js>if (a)</div><div class=ql-code-block>  b()</div></div>",
+                "js",
+                "if (a)\n  b()",
+            ),
+            (
+                "<div class='data type-python'><table class='highlight js-file-line-container'><tr><td class=blob-num></td><td class=blob-code>if a:</td></tr><tr><td class=blob-num></td><td class=blob-code>  b</td></tr></table></div>",
+                "python",
+                "if a:\n  b",
+            ),
+            (
+                "<table><tr><td class=lines-num><span data-line-number=1></span><td class=lines-code><code>if a:\n</code><tr><td class=lines-num><td class=lines-code><code>  b\n</code></table>",
+                "",
+                "if a:\n  b",
+            ),
+        ] {
+            assert_eq!(code(html), (language.to_owned(), text.to_owned()), "{html}");
+        }
+        for html in [
+            "<div class=mermaid><svg><text>a</text></svg></div>",
+            "<div class=mermaid></div>",
+            "<div>Use <code class=language-js>a\nb</code></div>",
+            "<p><code class=language-js>a\nb</code>",
+            "<div><code>a\nb</code></div>",
+        ] {
+            let dom = parse(html);
+            assert!(!dom.descendants(DOCUMENT).any(|id| is_code_block(&dom, id)), "{html}");
+        }
+    }
+
+    #[test]
+    fn annotations_are_no_code() {
+        let anchor = "<a class=code-annotation-anchor data-target-annotation=1>1</a>";
+        assert_eq!(code(&format!("<pre><code>{anchor}a(b)</code></pre>")).1, "a(b)");
+    }
+
+    #[test]
+    fn classes_and_settings_name_the_language() {
+        for (html, expected) in [
+            ("<div class='mw-highlight mw-highlight-lang-python'><pre>x</pre></div>", "python"),
+            ("<div class='cpp source-cpp'><pre>x</pre></div>", "cpp"),
+            ("<div class='highlight hl-ipython3'><pre>x</pre></div>", "ipython3"),
+            ("<pre class='code file php'>x</pre>", "php"),
+            ("<pre class=sh_java>x</pre>", "java"),
+            ("<pre data-syntaxhighlighter-params='brush: java; gutter: false'>x</pre>", "java"),
+            ("<div class='source-view type-box'><pre class=wide>x</pre></div>", ""),
+            ("<pre data-language=lang-auto>x</pre>", ""),
+        ] {
+            assert_eq!(code(html).0, expected, "{html}");
+        }
+        for plain in ["auto", "unknown", "null", "no-highlight", "plain-text"] {
+            assert_eq!(code(&format!("<pre><code class=language-{plain}>x</code></pre>")).0, "", "{plain}");
+        }
     }
 
     #[test]
