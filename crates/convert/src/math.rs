@@ -29,7 +29,9 @@ impl Formula {
 pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     let (tex, is_display) = match dom.tag(id) {
         Tag::Math => {
-            let attribute = || dom.first_attribute(id, &["alttext", "data-latex"]).map(str::to_owned);
+            let alternative = || dom.first_attribute(id, &["alttext"]).filter(|text| is_tex(text));
+            let attribute =
+                || alternative().or_else(|| dom.first_attribute(id, &["data-latex"])).map(str::to_owned);
             let tex = tex_annotation(dom, id).or_else(attribute).unwrap_or_else(|| mathml_to_tex(dom, id));
             (clean_tex(&tex)?, dom.attribute(id, "display") == Some("block"))
         }
@@ -38,7 +40,11 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
             (clean_tex(&dom.text_content(id))?, rest.contains("display"))
         }
         Tag::Table if dom.has_class_in(id, EQUATION_TABLES) => (read_equations(dom, id)?, true),
-        Tag::Span | Tag::Div | Tag::Other | Tag::P => return read_renderer_element(dom, id),
+        // GitLab puts formulas into code.
+        Tag::Code | Tag::Pre if !dom.has_attribute(id, "data-math-style") => return None,
+        Tag::Span | Tag::Div | Tag::Other | Tag::P | Tag::Code | Tag::Pre => {
+            return read_renderer_element(dom, id);
+        }
         _ => return None,
     };
     Some(Formula { tex, is_display })
@@ -54,12 +60,17 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     if is_rendered_script(dom, id) {
         return Some(Formula { tex: String::new(), is_display: false });
     }
+    if let Some(tex) = editor_formula(dom, id) {
+        let is_display =
+            dom.tag(id) == Tag::Div || dom.name(id) == "d-math" && dom.has_attribute(id, "block");
+        return Some(Formula { tex: clean_tex(&tex)?, is_display });
+    }
     if dom.tag(id) != Tag::Other && !["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part)) {
         return None;
     }
     let has = |name: &str| dom.has_class(id, name);
     let is_mathjax = dom.name(id) == "mjx-container" || dom.has_class_in(id, &["MathJax", "mjx-chtml"]);
-    let is_plain = dom.has_class_in(id, &["math", "arithmatex", "MathJax_Preview"]);
+    let is_plain = dom.has_class_in(id, &["math", "math-tex", "arithmatex", "MathJax_Preview"]);
     let tex = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]);
     let is_renderer = is_mathjax || is_plain || tex.is_some() || dom.has_class_in(id, RENDERERS);
     if !is_renderer {
@@ -147,6 +158,26 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     })
 }
 
+/// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render.
+fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
+    if dom.name(id) == "d-math" {
+        return Some(dom.text_content(id));
+    }
+    if dom.has_class(id, "latex-rendered") {
+        let attributes: serde_json::Value = serde_json::from_str(dom.attribute(id, "data-attrs")?).ok()?;
+        return attributes.get("persistentExpression")?.as_str().map(str::to_owned);
+    }
+    let is_math = dom.attribute(id, "data-type").is_some_and(|kind| kind.ends_with("-math"));
+    let name = if dom.has_class(id, "ql-formula") { "data-value" } else { "data-latex" };
+    dom.attribute(id, name).filter(|_| is_math || name == "data-value").map(str::to_owned)
+}
+
+/// Whether a text alternative of MathML is TeX: it has commands or scripts, or no word of four letters or more.
+fn is_tex(text: &str) -> bool {
+    let is_word = |word: &str| word.len() > 3 && word.bytes().all(|b| b.is_ascii_alphabetic());
+    text.contains(['\\', '^', '_']) || !text.split_whitespace().any(is_word)
+}
+
 /// Whether an element is the output or the preview of MathJax 2. The script with the TeX follows it.
 fn is_rendered_script(dom: &Dom, id: NodeId) -> bool {
     let is_output =
@@ -195,11 +226,20 @@ fn clean_tex(tex: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Whether the page loads a script that renders TeX between delimiters as formulas.
+/// Whether the page loads a script that renders TeX between delimiters as formulas: MathJax or KaTeX, or one of
+/// the files of MathJax on another server, or an inline script that configures or loads one of these.
 pub(super) fn has_math_script(dom: &Dom) -> bool {
-    dom.descendants(DOCUMENT).any(|id| {
-        let source = if dom.tag(id) == Tag::Script { dom.attribute(id, "src") } else { None };
-        source.is_some_and(|s| s.to_ascii_lowercase().contains("mathjax") || s.contains("katex"))
+    let is_renderer = |source: &str| {
+        let file = source.rsplit('/').next().unwrap_or_default();
+        source.to_ascii_lowercase().contains("mathjax")
+            || source.contains("katex")
+            || file.starts_with("tex-") && (file.contains("chtml") || file.contains("svg"))
+    };
+    let is_loader = |code: &str| code.contains("MathJax") || code.contains("renderMathInElement");
+    dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Script).any(|id| {
+        dom.attribute(id, "src").is_some_and(is_renderer)
+            || dom.attribute(id, "type").is_none_or(|kind| !kind.contains("json"))
+                && dom.children(id).filter_map(|text| dom.text(text)).any(is_loader)
     })
 }
 
@@ -214,11 +254,32 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     out.add_text(rest);
 }
 
+/// The environments that are formulas without delimiters.
+const ENVIRONMENTS: [&str; 6] = ["align", "equation", "gather", "multline", "eqnarray", "alignat"];
+
+/// The environment at the start of `text`, of at most 2000 bytes.
+fn environment(text: &str) -> Option<&str> {
+    let name = clip(text.strip_prefix("\\begin{")?, 20).split_once('}')?.0;
+    if !ENVIRONMENTS.contains(&name.trim_end_matches('*')) {
+        return None;
+    }
+    let close = format!("\\end{{{name}}}");
+    let end = clip(text, 2000).find(&close)? + close.len();
+    Some(&text[..end])
+}
+
 /// The first formula in `text`: where it starts, its TeX of at most 2000 bytes, where it ends, and whether it
-/// is a display formula.
+/// is a display formula. A dollar sign after a backslash delimits none.
 fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {
+        if text[at..].starts_with("\\$") {
+            from = at + 2;
+            continue;
+        }
+        if let Some(tex) = environment(&text[at..]) {
+            return Some((at, tex, at + tex.len(), true));
+        }
         let found = DELIMITERS.into_iter().find(|(open, ..)| text[at..].starts_with(open));
         from = at + found.map_or(1, |(open, ..)| open.len());
         let Some((open, close, is_display)) = found else { continue };
@@ -279,6 +340,67 @@ mod tests {
         assert_eq!(first("<div class=math-block data-math=x_1>x</div>"), Some(("x_1".into(), true)));
         let numbered = "<div class=math><span class=eqno>(1)<a href=#e>¶</a></span>\\[a_1\\]</div>";
         assert_eq!(first(numbered), Some(("a_1 \\tag{1}".into(), true)));
+    }
+
+    #[test]
+    fn formulas_that_editors_leave_to_scripts_are_read() {
+        for (html, expected) in [
+            ("<span class=ql-formula data-value='e=mc^2'><i></i></span>", Some(("e=mc^2", false))),
+            ("<span data-type=inline-math data-latex=a_1></span>", Some(("a_1", false))),
+            ("<div data-type=block-math data-latex=a_1></div>", Some(("a_1", true))),
+            (
+                "<div class=latex-rendered data-attrs='{\"persistentExpression\":\"a_1\"}'></div>",
+                Some(("a_1", true)),
+            ),
+            ("<p><code data-math-style=inline>a_1</code>", Some(("a_1", false))),
+            ("<pre data-math-style=display><code>a_1</code></pre>", Some(("a_1", true))),
+            ("<d-math>a_1</d-math>", Some(("a_1", false))),
+            ("<d-math block>a_1</d-math>", Some(("a_1", true))),
+            ("<span class=math-tex>\\( a_1 \\)</span>", Some(("a_1", false))),
+            ("<span class=math-tex>addition</span>", None),
+            ("<span data-value=5>a</span>", None),
+            ("<div class=latex-rendered data-attrs=x>a</div>", None),
+            ("<code>a_1</code>", None),
+        ] {
+            assert_eq!(first(html), expected.map(|(tex, is_display)| (tex.to_owned(), is_display)), "{html}");
+        }
+    }
+
+    #[test]
+    fn words_that_describe_a_formula_are_no_tex() {
+        let math = |alternative: &str| first(&format!("<math alttext='{alternative}'><mi>a</mi></math>"));
+        for words in ["x squared plus two", "E equals m c squared"] {
+            assert_eq!(math(words), Some(("a".to_owned(), false)));
+        }
+        for tex in ["x + y", "\\sin four times", "sin x", "E=mc^2"] {
+            assert_eq!(math(tex), Some((tex.to_owned(), false)));
+        }
+    }
+
+    #[test]
+    fn a_script_that_renders_formulas_is_found() {
+        let is_found = |script: &str| has_math_script(&parse(script));
+        for script in [
+            "<script src=/js/tex-mml-chtml.js></script>",
+            "<script src=/mathjax/x.js></script>",
+            "<script>window.MathJax = {}</script>",
+            "<script>renderMathInElement(document.body)</script>",
+        ] {
+            assert!(is_found(script), "{script}");
+            let html = format!(
+                "{script}<p>We get</p>\n\\begin{{align*}}\na &amp;= b \\\\\n\\end{{align*}}<p>\\begin{{x}}a\\end{{x}}"
+            );
+            let markdown = super::super::tests::markdown(&html);
+            let formula = "We get\n\n$$\n\\begin{align*} a &= b \\\\ \\end{align*}\n$$\n\n";
+            assert!(markdown.starts_with(formula) && !markdown[formula.len()..].contains('$'), "{markdown}");
+        }
+        for script in [
+            "<script src=/js/tex-editor.js></script>",
+            "<script type=application/ld+json>\"MathJax\"</script>",
+            "<p>MathJax",
+        ] {
+            assert!(!is_found(script), "{script}");
+        }
     }
 
     #[test]
