@@ -51,7 +51,7 @@ impl HtmlTree {
         let names = ["form", "input", "select", "textarea"];
         let found = elements.filter(|element| names.contains(&element.name())).filter(is_shown);
         let (forms, controls): (Vec<_>, Vec<_>) = found.partition(|element| element.name() == "form");
-        let places: HashMap<HtmlElement, usize> = forms.iter().copied().zip(0..).collect();
+        let places: HashMap<NodeId, usize> = forms.iter().map(|form| form.id).zip(0..).collect();
         let mut ids = HashMap::new();
         for (form, place) in forms.iter().zip(0..) {
             if let Some(id) = form.attribute("id").filter(|id| !id.is_empty()) {
@@ -62,7 +62,7 @@ impl HtmlTree {
         for control in controls {
             let place = match control.attribute("form") {
                 Some(id) => ids.get(id),
-                None => control.ancestors().find_map(|outer| places.get(&outer)),
+                None => control.ancestors().find_map(|outer| places.get(&outer.id)),
             };
             if let Some((_, controls)) = place.and_then(|place| forms.get_mut(*place)) {
                 controls.push(control);
