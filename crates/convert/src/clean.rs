@@ -4,7 +4,7 @@
 use super::answer_symbols::answer_of;
 use super::code;
 use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{DOCUMENT, Dom, Node, NodeId, Tag, count_letters};
+use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip, count_letters};
 use super::media;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
@@ -145,6 +145,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
             !(is_most && own * 4 >= words || is_hidden_page(dom, root, id, own * 2 >= words))
         });
     }
+    separate_words(dom, root);
     for id in hidden {
         dom.omit(id, Rule::Hidden);
     }
@@ -192,7 +193,8 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number, or the only text of a table cell. A text for screen readers beside them says the same.
+/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell. A text for screen
+/// readers beside them says the same.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // Rows of stars over each other show a rating by their widths.
@@ -219,6 +221,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     };
     symbols.chars().all(|c| MARKS.contains(&c) || c.is_whitespace())
         || symbols.chars().all(is_sign) && is_at_number(dom, id)
+        || is_in_text(dom, id, symbols)
         || fills_cell() && !symbols.contains(|c: char| ('\u{e000}'..='\u{f8ff}').contains(&c))
 }
 
@@ -232,12 +235,86 @@ fn is_sign(c: char) -> bool {
 
 /// Whether a number is directly before or after an element, except for spaces.
 fn is_at_number(dom: &Dom, id: NodeId) -> bool {
-    let Node { previous, next, .. } = *dom.node(id);
-    let edge = |node: Option<NodeId>| {
-        dom.text(node.filter(|&n| dom.text(n).is_some()).or_else(|| node.and_then(|n| dom.node(n).first))?)
+    text_beside(dom, id, false).trim_end().ends_with(|c: char| c.is_ascii_digit())
+        || text_beside(dom, id, true).trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether one or two symbols in an inline element are a part of the text around it: they are between two
+/// phrases, as in `9–17`, or without a space before or after a word, as in `@ann` and `12°`. Arrows, bullets
+/// and signs that open and close are decoration unless they are between two phrases. So are the `#` of a
+/// heading, which is a permalink, and the quotation marks of a quotation, which Markdown shows by itself.
+fn is_in_text(dom: &Dom, id: NodeId, symbols: &str) -> bool {
+    const BEFORE_WORDS: &str = "@#©(“„‘‚\"'";
+    const AFTER_WORDS: &str = "#°%‰′″™®:;,.…)”’\"'†‡";
+    let is_symbol = |c: char| {
+        c.is_ascii_punctuation()
+            || matches!(c, '\u{a1}'..='\u{bf}' | '×' | '÷' | '\u{2010}'..='\u{205e}' | '\u{2100}'..='\u{22ff}')
+            || matches!(c, '\u{3000}'..='\u{303f}' | '・' | '\u{ff01}'..='\u{ff65}')
     };
-    edge(previous).is_some_and(|text| text.trim_end().ends_with(|c: char| c.is_ascii_digit()))
-        || edge(next).is_some_and(|text| text.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+    let tag = dom.tag(id);
+    if tag.is_block() || tag == Tag::A || symbols.chars().count() > 2 || !symbols.chars().all(is_symbol) {
+        return false;
+    }
+    let is_quote = |c: char| "“”„‘’‚\"'".contains(c);
+    let is_expressed = symbols == "#" && dom.ancestors(id).any(|a| dom.is_heading(a))
+        || symbols.chars().all(is_quote) && dom.is_in(id, &[Tag::Blockquote, Tag::Figure]);
+    let (before, after) = (text_beside(dom, id, false), text_beside(dom, id, true));
+    let is_all_in = |list: &str| symbols.chars().all(|c| list.contains(c));
+    let has_word = |text: &str| text.contains(char::is_alphanumeric);
+    has_word(&before) && has_word(&after)
+        || !is_expressed && after.starts_with(char::is_alphanumeric) && is_all_in(BEFORE_WORDS)
+        || !is_expressed && before.ends_with(char::is_alphanumeric) && is_all_in(AFTER_WORDS)
+}
+
+/// The nearest text before or after an inline element in its block, with the spaces between. Empty if there
+/// is none among the next four siblings; at most the nearest 100 bytes of each text.
+fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
+    let step = |id: NodeId| if is_after { dom.node(id).next } else { dom.node(id).previous };
+    let near = |text: &'_ str| {
+        let start = text.ceil_char_boundary(text.len().saturating_sub(100));
+        if is_after { clip(text, 100).to_owned() } else { text[start..].to_owned() }
+    };
+    let mut found = String::new();
+    for node in std::iter::successors(step(id), |&id| step(id)).take(4) {
+        if dom.tag(node).is_block() || dom.tag(node) == Tag::Br {
+            break;
+        }
+        let text: String = dom.subtree(node).take(32).filter_map(|d| dom.text(d)).map(near).collect();
+        found = if is_after { found + &text } else { text + &found };
+        if !found.trim().is_empty() {
+            break;
+        }
+    }
+    found
+}
+
+/// Puts spaces around symbols that the layout of a page separates from the words beside them: separators such
+/// as `·`, and symbols that are decoration, whose removal would join two words.
+fn separate_words(dom: &mut Dom, root: NodeId) {
+    let is_joint = |id: &NodeId| {
+        let (id, tag) = (*id, dom.tag(*id));
+        if dom.attribute(id, "aria-hidden") != Some("true")
+            || tag.is_block()
+            || dom.descendants(id).take(4).count() > 3
+            || dom.is_in(id, &[Tag::Pre, Tag::Code])
+        {
+            return false;
+        }
+        let text = dom.text_content(id);
+        let is_separator = matches!(text.trim(), "•" | "·" | "|" | "›" | "»" | "→");
+        let is_near = |c: char| c.is_alphanumeric() || is_separator && !c.is_whitespace();
+        !text.trim().is_empty()
+            && (is_separator || is_decoration(dom, id))
+            && text_beside(dom, id, false).ends_with(is_near)
+            && text_beside(dom, id, true).starts_with(is_near)
+    };
+    let joints: Vec<NodeId> = dom.descendants(root).filter(is_joint).collect();
+    for id in joints {
+        for place in [Some(id), dom.node(id).next].into_iter().flatten() {
+            let space = dom.push(Tag::Text, Data::Text(" ".into()));
+            dom.insert_before(place, space);
+        }
+    }
 }
 
 /// Elements that are content even if they are hidden from screen readers.
@@ -248,7 +325,8 @@ const CONTENT: [Tag; 5] = [Tag::Img, Tag::Pre, Tag::Code, Tag::Table, Tag::Figur
 fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
     let is_aria_hidden = dom.attribute(id, "aria-hidden") == Some("true")
         && !CONTENT.contains(&dom.tag(id))
-        && dom.tag(id) != Tag::P;
+        && dom.tag(id) != Tag::P
+        && !(dom.letters(id) == 0 && is_meaningful_symbol(dom, id, dom.text_content(id).trim()));
     is_aria_hidden
         || dom.has_class_in(id, FOR_SCREEN_READERS)
         || dom.has_class_in(id, &["noprint", "mw-editsection", "u-hidden", "is-hidden"])
@@ -454,8 +532,8 @@ mod tests {
             <b aria-hidden=true>k</b><i class=icon aria-hidden=true>arrow_down</i><p hidden=until-found>l</p>\
             <p style='--menu-display: none; color: red'>m</p><p style='VISIBILITY:hidden'>n</p>\
             <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
-        assert_eq!(visible(html, false), "adfghijklmpq");
-        assert_eq!(visible(html, true), "afgilmq");
+        assert_eq!(visible(html, false), "adfghij • klmpq");
+        assert_eq!(visible(html, true), "afgi • lmq");
     }
 
     #[test]
@@ -499,6 +577,32 @@ mod tests {
         ] {
             assert_eq!(visible(html, false), expected, "{html}");
         }
+    }
+
+    #[test]
+    fn symbols_between_two_texts_or_at_a_word_stay() {
+        let mark = |html: &str| html.replace("<b>", "<b aria-hidden=true>");
+        for (html, expected) in [
+            ("9<b>–</b>17, 3<b>:</b>1, 1<b>,</b>000, $9<b>/</b>mo", "9–17, 3:1, 1,000, $9/mo"),
+            (
+                "C<b>#</b>, <b>@</b>ann, 12<b>°</b>C, Oak<b>™</b>, <b>(</b>a<b>)</b>",
+                "C#, @ann, 12°C, Oak™, (a)",
+            ),
+            ("<i>2 May</i><b>&middot;</b><i>6 min</i>", "2 May · 6 min"),
+            ("<a href=/a>A</a><b>›</b><a href=/b>B</a> <b>→</b> C", "A › B → C"),
+            ("<p><b>“</b>a<b>”</b><blockquote><b>“</b>a<b>”</b></blockquote>", "“a”a"),
+            // Decoration.
+            ("<i>2 May</i><b>🎉</b><i>6 min</i>", "2 May 6 min"),
+            ("9<b>🎉</b>.5, a<b></b>b", "9.5, ab"),
+            ("9<b> – </b><i class=sr-only>to</i> 17", "9 to 17"),
+            ("<ul><li><b>•</b>a<li>b<b>›</b><li><b>→</b>c<b>+</b></ul>", "abc"),
+            ("<h2>a<b>#</b></h2><h2>a <a href='#a' aria-hidden=true>#</a> b</h2>", "aa b"),
+            ("<ol><li>a<li aria-hidden=true>/<li>b</ol>", "ab"),
+            ("<pre><code>a<b>→</b>b</code></pre>", "ab"),
+        ] {
+            assert_eq!(visible(&mark(html), false), expected, "{html}");
+        }
+        assert_eq!(visible(&mark("9<b>–</b>17 <b>🎉</b>"), true), "9–17");
     }
 
     #[test]
