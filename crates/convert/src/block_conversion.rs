@@ -545,8 +545,8 @@ fn find_text<'b>(
     })
 }
 
-/// The element with the marker at the start of a list item, and its text: a bullet, or letters and digits with
-/// punctuation such as `(a)` or `1.`, before other content.
+/// The element with the marker at the start of a list item, and its text: a bullet, or letters and digits
+/// with punctuation such as `(a)` or `1.`, before other content.
 fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     const BULLETS: [&str; 7] =
         ["\u{2022}", "\u{25e6}", "\u{25aa}", "\u{25ab}", "\u{2023}", "\u{2043}", "\u{2219}"];

@@ -78,8 +78,8 @@ fn is_diagram(dom: &Dom, id: NodeId) -> bool {
         && dom.descendants(id).all(|d| matches!(dom.tag(d), Tag::Text | Tag::Ignored))
 }
 
-/// Whether a `<code>` element with a language and several lines stands alone in a `<div>` or the like, instead
-/// of in a `<pre>`.
+/// Whether a `<code>` element with a language and several lines stands alone in a `<div>` or the like,
+/// instead of in a `<pre>`.
 fn is_unwrapped_code(dom: &Dom, id: NodeId) -> bool {
     let is_block = |p| matches!(dom.tag(p), Tag::Div | Tag::Section | Tag::Figure | Tag::Other);
     dom.classes(id).any(|class| class.starts_with("language-"))
@@ -307,8 +307,8 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The language of a code block; `diff` if it is unknown but lines are marked as added or removed, empty if it
-/// is unknown or plain text.
+/// The language of a code block; `diff` if it is unknown but lines are marked as added or removed, empty if
+/// it is unknown or plain text.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     let name = declared_language(dom, root);
     if name.is_empty() && is_diff(dom, root) { "diff".to_owned() } else { name }

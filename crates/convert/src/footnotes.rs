@@ -405,7 +405,7 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
             .is_some_and(|link| reference_number(dom, link).is_some() && is_alone_in_parent(dom, link))
 }
 
-/// The facts about a note that tell whether a link refers to it.
+/// The facts about a note by which a link is recognized as its reference.
 struct NoteContent<'a> {
     has_heading: bool,
     /// The fragments of the links in the note.

@@ -172,7 +172,8 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     dom.attribute(id, name).filter(|_| is_math || name == "data-value").map(str::to_owned)
 }
 
-/// Whether a text alternative of MathML is TeX: it has commands or scripts, or no word of four letters or more.
+/// Whether a text alternative of MathML is TeX: it has commands or scripts, or no word of four letters or
+/// more.
 fn is_tex(text: &str) -> bool {
     let is_word = |word: &str| word.len() > 3 && word.bytes().all(|b| b.is_ascii_alphabetic());
     text.contains(['\\', '^', '_']) || !text.split_whitespace().any(is_word)
@@ -226,8 +227,8 @@ fn clean_tex(tex: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Whether the page loads a script that renders TeX between delimiters as formulas: MathJax or KaTeX, or one of
-/// the files of MathJax on another server, or an inline script that configures or loads one of these.
+/// Whether the page loads a script that renders TeX between delimiters as formulas: MathJax or KaTeX, or one
+/// of the files of MathJax on another server, or an inline script that configures or loads one of these.
 pub(super) fn has_math_script(dom: &Dom) -> bool {
     let is_renderer = |source: &str| {
         let file = source.rsplit('/').next().unwrap_or_default();

@@ -155,8 +155,8 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     if notice.topic == Topic::Canary {
         message = message.header(CANARY_HEADER, Raw::new(notice.id.to_string()));
     }
-    // A person has caused the mail of a submission. Ticket systems, such as GitLab's and Discourse, drop mails
-    // that programs send on their own, and would drop it, too.
+    // A person has caused the mail of a submission. Ticket systems, such as GitLab's and Discourse, drop
+    // mails that programs send on their own, and would drop it, too.
     if notice.topic != Topic::Submission {
         message = message.header("Auto-Submitted", Raw::new("auto-generated"));
     }

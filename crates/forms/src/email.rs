@@ -65,8 +65,8 @@ pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The address as a visitor has typed or copied it, with these changes: blank and invisible characters at both
-/// ends, and invisible ones in the local part, are removed; full-width characters become ASCII; an
+/// The address as a visitor has typed or copied it, with these changes: blank and invisible characters at
+/// both ends, and invisible ones in the local part, are removed; full-width characters become ASCII; an
 /// internationalized domain becomes Punycode. The result may still be no address.
 pub(crate) fn posted_address(text: &str) -> String {
     let ascii: String = text.trim_matches(is_blank).chars().map(from_full_width).collect();

@@ -23,17 +23,19 @@ pub struct Language {
     pub description: String,
 }
 
-/// The primary subtags of languages that are written from right to left.
-const RIGHT_TO_LEFT: [&str; 10] = ["ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"];
+/// The primary subtags of languages that are written from right to left, in upper case.
+const RIGHT_TO_LEFT: [&str; 10] = ["AR", "CKB", "DV", "FA", "HE", "PS", "SD", "UG", "UR", "YI"];
+/// The scripts that are written from right to left, in upper case.
+const RIGHT_TO_LEFT_SCRIPTS: [&str; 6] = ["ADLM", "ARAB", "HEBR", "NKOO", "SYRC", "THAA"];
 
 /// Whether texts in the language with this tag are written from right to left, judging by its script or else
 /// by its primary subtag.
 pub(super) fn is_right_to_left(tag: &str) -> bool {
-    let tag = tag.to_ascii_lowercase();
+    let tag = tag.to_ascii_uppercase();
     let mut subtags = tag.split('-');
     let language = subtags.next().unwrap_or_default();
     match subtags.find(|subtag| subtag.len() == 4 && subtag.bytes().all(|byte| byte.is_ascii_alphabetic())) {
-        Some(script) => ["adlm", "arab", "hebr", "nkoo", "syrc", "thaa"].contains(&script),
+        Some(script) => RIGHT_TO_LEFT_SCRIPTS.contains(&script),
         None => RIGHT_TO_LEFT.contains(&language),
     }
 }

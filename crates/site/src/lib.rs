@@ -55,8 +55,6 @@ mod plain_page;
 mod prebuilt;
 mod redirects;
 mod rewrite_headers;
-mod rule_index;
-mod rules;
 
 // Responses: paths, representations, encodings, and generated files.
 mod allowed_hosts;
@@ -64,7 +62,6 @@ mod content_signals;
 mod encodings;
 pub mod file;
 mod live_reload;
-pub mod path;
 mod path_registry;
 pub mod resources;
 mod variants;
@@ -75,6 +72,8 @@ pub mod fuzzing;
 /// Faults in the configuration or the site.
 pub use frontdesk_fault as fault;
 pub use frontdesk_publish::disk_file;
+use frontdesk_site_rules as rules;
+pub use frontdesk_site_rules::path;
 
 // Loading a site.
 pub use frontdesk_process::parallel::{STACK_BYTES, in_parallel};

@@ -15,7 +15,7 @@ pub enum RulesDialect {
 
 /// A path with placeholders: `:name` for a segment or a part of one, and at most one `*` for any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     /// The segments up to the `*`; the last one is the beginning of the segment with the `*`.
     start: Vec<Segment>,
     /// The segments after the `*`; the first one is the end of the segment with the `*`. `None` if the

@@ -76,7 +76,7 @@ fn is_plain(path: &[u8]) -> bool {
 
 /// Percent-decodes once. Rejects percent signs without two digits, text that is not UTF-8, and encoded
 /// slashes, because decoding would turn them into separators.
-pub(super) fn percent_decode(path: &str) -> Result<Cow<'_, str>, PathError> {
+pub fn percent_decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     for (at, _) in path.match_indices('%') {
         match path.as_bytes().get(at + 1..at + 3) {
             Some([b'2', b'f' | b'F']) => return Err(PathError::Ambiguous),
@@ -88,7 +88,7 @@ pub(super) fn percent_decode(path: &str) -> Result<Cow<'_, str>, PathError> {
 }
 
 /// The ASCII characters that RFC 3986 §3.3 forbids in a path.
-pub(super) const NOT_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+pub const NOT_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -126,7 +126,7 @@ pub fn public_path(file: &str) -> String {
 
 /// The file (`posts/a/x.png`) with a public path (`/blog/a/x.png`): the inverse of [`public_path`]. Files in
 /// `pages/blog/` share the paths of those in `posts/`, and get the latter names.
-pub(super) fn asset_file(path: &str) -> String {
+pub fn asset_file(path: &str) -> String {
     match path.trim_start_matches('/').split_once('/') {
         Some(("assets", rest)) => format!("assets/{rest}"),
         Some(("blog", rest)) => format!("posts/{rest}"),
@@ -150,7 +150,7 @@ pub fn markdown_paths(page: &str) -> [String; 3] {
 
 /// The path in the other normalization forms of Unicode (UAX #15), because names of files that were made on
 /// macOS have decomposed characters, unlike links. Empty for ASCII.
-pub(super) fn other_forms(path: &str) -> impl Iterator<Item = String> {
+pub fn other_forms(path: &str) -> impl Iterator<Item = String> {
     let forms = (!path.is_ascii()).then(|| [path.nfc().collect::<String>(), path.nfd().collect()]);
     forms.into_iter().flatten().filter(move |form| form != path)
 }

@@ -5,7 +5,9 @@
 //! Cloudflare's redirects default to 302 and take precedence over files, but its rewrites (status 200) do
 //! not.
 
+pub mod path;
 mod pattern;
+mod rule_index;
 
 use std::borrow::Cow;
 
@@ -14,8 +16,8 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 pub use self::pattern::RulesDialect;
 use self::pattern::{Captures, Pattern, encode_url, fill_in, name_length};
-use super::rule_index::RuleIndex;
-use crate::fault::Fault;
+use self::rule_index::RuleIndex;
+use frontdesk_fault::Fault;
 
 /// Maximum number of rules in a file, the same as Cloudflare's limit.
 const MAX_RULES: usize = 2_100;
@@ -25,38 +27,38 @@ const MAX_LINE: usize = 2_000;
 
 /// A list of rules in their original order, with an index by path.
 #[derive(Debug, Clone)]
-pub(super) struct RuleList<R> {
+pub struct RuleList<R> {
     rules: Vec<R>,
     index: RuleIndex,
 }
 
 /// A rule that applies to the paths that match a pattern.
-pub(super) trait PathRule {
+pub trait PathRule {
     fn pattern(&self) -> &Pattern;
 }
 
 impl<R: PathRule> RuleList<R> {
-    pub(super) fn new(rules: Vec<R>) -> Self {
+    pub fn new(rules: Vec<R>) -> Self {
         let index = RuleIndex::new(rules.iter().map(|rule| rule.pattern().whole_segments()));
         Self { rules, index }
     }
 
-    pub(super) fn all(&self) -> &[R] {
+    pub fn all(&self) -> &[R] {
         &self.rules
     }
 
-    pub(super) fn into_vec(self) -> Vec<R> {
+    pub fn into_vec(self) -> Vec<R> {
         self.rules
     }
 
     /// The rules that may match a decoded path, in their original order. Includes every rule that matches.
-    pub(super) fn candidates(&self, path: &str) -> impl Iterator<Item = &R> {
+    pub fn candidates(&self, path: &str) -> impl Iterator<Item = &R> {
         self.index.candidates(path).into_iter().map(|position| &self.rules[position])
     }
 
     /// Like [`Self::candidates`], but without the rules that match a path below `/api/` only because they
     /// match paths anywhere: a client of a form must not get a page for an endpoint that does not exist.
-    pub(super) fn candidates_for_request(&self, path: &str) -> impl Iterator<Item = &R> {
+    pub fn candidates_for_request(&self, path: &str) -> impl Iterator<Item = &R> {
         let is_api = path.starts_with("/api/");
         self.candidates(path).filter(move |rule| !is_api || rule.pattern().begins_with("api"))
     }
@@ -248,7 +250,7 @@ fn placeholders(to: &str) -> impl Iterator<Item = &str> {
 
 /// A path pattern in `_headers` with its headers.
 #[derive(Debug, Clone)]
-pub(super) struct HeaderRule {
+pub struct HeaderRule {
     pattern: Pattern,
     /// The headers to set. `None` instead of a value removes the values that earlier rules have set.
     headers: Vec<(HeaderName, Option<String>)>,
@@ -257,7 +259,7 @@ pub(super) struct HeaderRule {
 
 impl HeaderRule {
     /// A decoded path that the rule applies to.
-    pub(super) fn example(&self) -> String {
+    pub fn example(&self) -> String {
         self.pattern.example()
     }
 }
@@ -265,7 +267,7 @@ impl HeaderRule {
 /// The headers that the rules set for a decoded path, each name once: several values are joined with commas.
 /// Leaves out values that are invalid once their placeholders are filled in. In Netlify's dialect, a later
 /// rule replaces the values of earlier ones.
-pub(super) fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
+pub fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules.candidates(path) {
         let Some(captures) = rule.pattern.captures(path) else { continue };
@@ -303,7 +305,7 @@ fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<
 /// Reads `_redirects`. Reports and skips rules that are not supported, and those after [`MAX_RULES`]. A rule
 /// that restricts access is an error. Warns about placeholders without a value and, in Netlify's dialect,
 /// about those that are a part of a segment, but keeps these rules.
-pub(super) fn parse_redirects(
+pub fn parse_redirects(
     text: &str,
     dialect: RulesDialect,
     file: &str,
@@ -444,7 +446,7 @@ const COMPUTED: [&str; 14] = [
 /// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
 /// indentation has no meaning. Reports and skips what is not supported, headers without a value, and rules
 /// after [`MAX_RULES`]. `Basic-Auth` is an error.
-pub(super) fn parse_headers(
+pub fn parse_headers(
     text: &str,
     dialect: RulesDialect,
     file: &str,
