@@ -65,6 +65,15 @@ pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The spelling in ASCII of an internationalized domain, such as `bücher.example`, or of an address with one.
+/// `None` for other words.
+pub fn ascii_spelling(word: &str) -> Option<String> {
+    let address = if word.contains('@') { word.to_owned() } else { format!("@{word}") };
+    let is_domain = !word.is_ascii() && word.contains('.');
+    let spelling = Some(with_ascii_domain(&address)).filter(|spelling| is_domain && *spelling != address)?;
+    spelling.get(address.len() - word.len()..).map(str::to_owned)
+}
+
 /// The address as a visitor has typed or copied it, with these changes: blank and invisible characters at
 /// both ends, and invisible ones in the local part, are removed; full-width characters become ASCII; an
 /// internationalized domain becomes Punycode. The result may still be no address.
@@ -197,6 +206,21 @@ mod tests {
         }
         let long = format!("a@{}", "ü".repeat(60_000));
         assert_eq!(with_ascii_domain(&long), long);
+    }
+
+    #[test]
+    fn words_with_an_internationalized_domain_have_a_spelling_in_ascii() {
+        for (word, expected) in [
+            ("bücher.example", Some("xn--bcher-kva.example")),
+            ("ada@BÜCHER.example", Some("ada@xn--bcher-kva.example")),
+            ("@bücher.example", Some("@xn--bcher-kva.example")),
+            ("bücher", None),
+            ("ü..ü b", None),
+            ("example.com", None),
+            ("", None),
+        ] {
+            assert_eq!(ascii_spelling(word).as_deref(), expected, "{word}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::values;
 use crate::store::error::StoreError;
 use crate::submission::parse_fields;
 use frontdesk_forms::FieldValue;
+use frontdesk_forms::email::ascii_spelling;
 use frontdesk_forms::text::{fold, folded};
 
 /// Maximum number of words; further ones are ignored.
@@ -20,10 +21,12 @@ const PUNCTUATION: &[char] =
 
 /// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and
 /// diacritics. All of them must occur, in any order, also as parts of longer words. White space in phrases
-/// matches any white space, such as a line break.
+/// matches any white space, such as a line break. An internationalized domain also occurs as Punycode, which
+/// e-mail and web addresses are stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
-    words: Vec<String>,
+    /// The spellings of each word, of which one must occur.
+    words: Vec<Vec<String>>,
 }
 
 impl SearchText {
@@ -33,14 +36,16 @@ impl SearchText {
         let mut words = Vec::new();
         // Every second part is between quotes. An unclosed quote extends to the end of the text.
         for (at, part) in text.split('"').enumerate() {
-            let part = fold(part);
             if at % 2 == 1 {
-                words.push(single_spaced(part.trim().chars()).collect());
+                words.push(vec![single_spaced(fold(part).trim().chars()).collect()]);
             } else {
-                words.extend(part.split_whitespace().map(|word| word.trim_matches(PUNCTUATION).to_owned()));
+                words.extend(part.split_whitespace().map(|word| {
+                    let word = word.trim_matches(PUNCTUATION);
+                    std::iter::once(fold(word)).chain(ascii_spelling(word).map(|word| fold(&word))).collect()
+                }));
             }
         }
-        words.retain(|word| !word.is_empty());
+        words.retain(|word: &Vec<String>| !word[0].is_empty());
         words.truncate(MAX_WORDS);
         (!words.is_empty()).then_some(SearchText { words })
     }
@@ -51,7 +56,7 @@ impl SearchText {
             let mut rest = single_spaced(folded(&value[at..]));
             word.chars().all(|c| rest.next() == Some(c))
         };
-        let any_begins = |at: usize| self.words.iter().any(|word| begins(word, at));
+        let any_begins = |at: usize| self.words.iter().flatten().any(|word| begins(word, at));
         // A match begins with a character that is compared. So a long run of marks is skipped once, not from
         // each mark in it.
         let is_compared = |c: char| folded(c.encode_utf8(&mut [0; 4])).next().is_some();
@@ -65,7 +70,8 @@ impl SearchText {
 
     fn are_in_folded(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
         let texts: Vec<String> = fields.iter().map(|(_, value)| comparable(&value.display())).collect();
-        self.words.iter().all(|word| notes.contains(word) || texts.iter().any(|text| text.contains(word)))
+        let is_found = |word: &str| notes.contains(word) || texts.iter().any(|text| text.contains(word));
+        self.words.iter().all(|spellings| spellings.iter().any(|word| is_found(word)))
     }
 
     /// Whether each word is in a field of a JSON object or in the notes. Overwrites `buffer`, which is reused
@@ -89,7 +95,8 @@ impl SearchText {
         }
         let notes = comparable(notes);
         let is_missing = |word: &str| !word.contains('\\') && !buffer.contains(word) && !notes.contains(word);
-        if self.words.iter().flat_map(|word| word.split(' ')).any(is_missing) {
+        let may_occur = |phrase: &str| !phrase.split(' ').any(is_missing);
+        if !self.words.iter().all(|spellings| spellings.iter().any(|phrase| may_occur(phrase))) {
             return Ok(false);
         }
         Ok(self.are_in_folded(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, &notes))
@@ -176,6 +183,23 @@ mod tests {
         }
         assert_eq!(SearchText::parse("M\u{fc}ll pump").unwrap().find("a Pump for Muller"), Some(2));
         assert_eq!(SearchText::parse("\"a pump").unwrap().find("not \u{ad}\u{301}a \r\n\tpump"), Some(8));
+        let address = [("email".to_owned(), FieldValue::from("ada@xn--bcher-kva.example"))];
+        for (text, expected) in [
+            ("b\u{fc}cher.example", true),
+            ("ada@B\u{dc}CHER.example,", true),
+            ("xn--bcher-kva", true),
+            ("bucher.example", false),
+            ("\"b\u{fc}cher.example\"", false),
+        ] {
+            let words = SearchText::parse(text).unwrap();
+            assert_eq!(words.are_in(&address, ""), expected, "{text}");
+            let json = "{\"email\":\"ada@xn--bcher-kva.example\"}";
+            assert_eq!(words.are_in_json(json, "", &mut String::new()).unwrap(), expected, "{text}");
+            assert!(
+                text.starts_with('x')
+                    || words.are_in(&[], "von b\u{fc}cher.example f\u{fc}r ada@b\u{fc}cher.example")
+            );
+        }
         assert_eq!(SearchText::parse(&"a ".repeat(99)).unwrap().words.len(), MAX_WORDS);
     }
 }
