@@ -60,6 +60,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
                     && dom.descendants(id).all(is_inline)
         }
         Tag::Table => is_code_table(dom, id),
+        Tag::Other => dom.name(id) == "d-code" && dom.has_attribute(id, "block"),
         Tag::Code => {
             dom.has_class(id, "block") && !dom.is_in(id, &[Tag::P, Tag::Pre, Tag::Li, Tag::Td])
                 || dom.style(id, "white-space").is_some_and(|value| value.contains("pre"))
@@ -548,6 +549,7 @@ mod tests {
     fn code_without_pre_is_a_block() {
         for (html, language, text) in [
             ("<div class=mermaid>\ngraph TD\n  A--&gt;B\n</div>", "mermaid", "graph TD\n  A-->B"),
+            ("<d-code block language=js>\nif (a) {\n  b()\n}\n</d-code>", "js", "if (a) {\n  b()\n}"),
             ("<div><code class=language-js>if (a) {\n  b()\n}</code></div>", "js", "if (a) {\n  b()\n}"),
             (
                 "<div class=ql-code-block-container><div class=ql-code-block data-language=js>if (a)</div><div class=ql-code-block>  b()</div></div>",
@@ -570,6 +572,7 @@ mod tests {
         for html in [
             "<div class=mermaid><svg><text>a</text></svg></div>",
             "<div class=mermaid></div>",
+            "<p>a <d-code>b</d-code>",
             "<div>Use <code class=language-js>a\nb</code></div>",
             "<p><code class=language-js>a\nb</code>",
             "<div><code>a\nb</code></div>",

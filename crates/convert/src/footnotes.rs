@@ -42,6 +42,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     }
     remove_side_copies(dom, root, &found);
     add_side_notes(dom, root, &ids, &mut found);
+    add_inline_notes(dom, root, &mut found);
     for &note in &found.order {
         let is_number = |dom: &Dom, id| dom.has_class_in(id, NUMBER_CLASSES);
         dom.omit_each(note, |dom, id| is_number(dom, id).then_some(Rule::FootnoteMark));
@@ -298,7 +299,7 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
 /// Whether an element is a note in the margin.
 fn is_side_note(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Span | Tag::Small | Tag::Aside)
-        && dom.has_class_in(id, &["sidenote", "marginnote", "ltx_note_outer"])
+        && dom.has_class_in(id, &["sidenote", "marginnote", "ltx_note_outer", "footnote_tooltip"])
 }
 
 /// Whether an element is a tooltip or popup inside a paragraph or an item.
@@ -317,8 +318,21 @@ fn side_reference(dom: &Dom, note: NodeId) -> Option<NodeId> {
     let reference = before.next()?;
     match dom.tag(reference) {
         Tag::Label if dom.is_blank(reference) => Some(reference),
-        Tag::Label | Tag::Sup | Tag::Button => reference_number(dom, reference).map(|_| reference),
+        Tag::A if dom.has_attribute(reference, "href") => None,
+        Tag::Label | Tag::Sup | Tag::Button | Tag::A => reference_number(dom, reference).map(|_| reference),
         _ => None,
+    }
+}
+
+/// Adds the notes of Distill, which stand in the text, and puts an empty element as a reference before each.
+fn add_inline_notes(dom: &mut Dom, root: NodeId, found: &mut Found) {
+    for note in dom.outermost(root, |id| dom.name(id) == "d-footnote") {
+        if !dom.is_blank(note) && !dom.ancestors(note).any(|a| found.numbers.contains_key(&a)) {
+            let reference = dom.push(Tag::Other, Data::Empty);
+            dom.insert_before(note, reference);
+            found.add_note(note, String::new());
+            found.references.insert(reference, note);
+        }
     }
 }
 
@@ -450,7 +464,7 @@ const MAX_BACK_LINK: usize = 60;
 #[rustfmt::skip]
 const BACK_CLASSES: &[&str] = &[
     "footnote-backref", "mw-cite-backlink", "footnote-back", "data-footnote-backref", "footnote-definition-label",
-    "easy-footnote-to-top", "fn-backref", "label",
+    "easy-footnote-to-top", "fn-backref", "label", "footnote_plugin_index",
 ];
 
 /// The classes of the numbers that LaTeXML repeats in a note.
@@ -679,6 +693,24 @@ mod tests {
         };
         let html = format!("<p>a{} b{} c", note("1", ".NET"), note("2", "two"));
         assert_eq!(markdown(&html), "a[^1] b[^2] c\n\n[^1]: .NET\n\n[^2]: two\n");
+    }
+
+    #[test]
+    fn notes_in_the_text_and_in_tables_of_plugins_are_footnotes() {
+        let html = "<p>a<d-footnote>one <i>x</i></d-footnote> b<d-footnote>two</d-footnote> c";
+        assert_eq!(markdown(html), "a[^1] b[^2] c\n\n[^1]: one *x*\n\n[^2]: two\n");
+        let tooltip = "<span class=footnote_tooltip>one</span>";
+        let text = |call: &str| {
+            format!(
+                "<p>a<span class=footnote_referrer><a role=button {call}><sup>1</sup></a>{tooltip}</span> b."
+            )
+        };
+        let table = "<div><p>References</p><table><caption>References<tr><th id=fn_1 class=footnote_plugin_index>\
+                     <a role=button>\u{2191}1</a><td>one</table></div>";
+        let called = text("onclick=\"moveToReference('fn_1')\"");
+        for html in [format!("{called}{table}"), text("")] {
+            assert_eq!(markdown(&html), "a[^1] b.\n\n[^1]: one\n", "{html}");
+        }
     }
 
     #[test]

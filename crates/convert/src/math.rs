@@ -395,6 +395,8 @@ mod tests {
             let formula = "We get\n\n$$\n\\begin{align*} a &= b \\\\ \\end{align*}\n$$\n\n";
             assert!(markdown.starts_with(formula) && !markdown[formula.len()..].contains('$'), "{markdown}");
         }
+        let prices = r"<script src=mathjax.js></script><p>\$5 and \$6";
+        assert_eq!(super::super::tests::markdown(prices), "\\\\$5 and \\\\$6\n");
         for script in [
             "<script src=/js/tex-editor.js></script>",
             "<script type=application/ld+json>\"MathJax\"</script>",

@@ -608,7 +608,7 @@ fn html_tag(tag: Tag) -> Option<&'static str> {
 /// Whether an element is always converted to blocks instead of inline Markdown, regardless of its content.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block()
-        || dom.tag(id) == Tag::Code && code::is_code_block(dom, id)
+        || matches!(dom.tag(id), Tag::Code | Tag::Other) && code::is_code_block(dom, id)
         || dom.tag(id) == Tag::Span && dom.attribute(id, "data-as") == Some("p")
         || component_title(dom, id).is_some()
 }
