@@ -69,8 +69,8 @@ impl Ids {
 }
 
 /// The element that a reference links to. Notes from Word and some other programs have no id, but the
-/// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot and of
-/// some plugins have no fragment, but their `onclick` script names the note.
+/// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot and
+/// of some plugins have no fragment, but their `onclick` script names the note.
 pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
     let script = || {
         let (call, arguments) = clip(dom.attribute(link, "onclick")?, MAX_NAME).split_once("('")?;

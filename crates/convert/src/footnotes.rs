@@ -296,7 +296,7 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
     definitions
 }
 
-/// Whether an element is a note in the margin.
+/// Whether an element is a note in the margin, or a phrase that LaTeXML or a plugin shows like one.
 fn is_side_note(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Span | Tag::Small | Tag::Aside)
         && dom.has_class_in(id, &["sidenote", "marginnote", "ltx_note_outer", "footnote_tooltip"])
@@ -419,7 +419,7 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
             .is_some_and(|link| reference_number(dom, link).is_some() && is_alone_in_parent(dom, link))
 }
 
-/// The facts about a note by which a link is recognized as its reference.
+/// The facts about a note by which a link to it is recognized as a reference.
 struct NoteContent<'a> {
     has_heading: bool,
     /// The fragments of the links in the note.

@@ -546,6 +546,15 @@ mod tests {
             ("<p>", "<b data-cfemail=5439>x</b>", ""),
             ("<svg>", "<switch><g/><text>x</text></switch>", ""),
             ("<textarea id=source># x</textarea>", "<script>remark.create()</script>", ""),
+            ("<p>", "x<d-footnote>y</d-footnote>", ""),
+            ("<p><sup><a href=#n>1</a></sup><ol><li id=n>", "<li>x", ""),
+            ("<ol>", "<li><span>1.</span>x", ""),
+            // Code without a `<pre>`, marked lines, and formulas.
+            ("<div>", "<code class=language-x>a\nb</code><i></i>", ""),
+            ("<div>", "<div class=mermaid>a<!-- -->", ""),
+            ("<pre>", "<b class='line diff add'>a</b>", ""),
+            ("<script src=mathjax.js></script><p>", "\\begin{align} ", ""),
+            ("<table class=ltx_eqn_table>", "<tr><td><math alttext=x></math>", ""),
         ] {
             let (once, twice) = (work(start, piece, end, 1000), work(start, piece, end, 2000));
             assert!(twice * 10 <= once * 22, "{start} {piece} {end}: {once}, {twice}");
