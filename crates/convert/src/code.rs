@@ -113,7 +113,8 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
             matches!(dom.tag(p), Tag::Pre | Tag::Code)
                 || dom.has_class_in(p, &["syntaxhighlighter", "codecolorer-container"])
                 || dom.has_class(p, "highlight")
-                    && (dom.tag(p) == Tag::Figure || dom.descendants(id).any(|d| dom.has_class(d, "gutter")))
+                    && (dom.tag(p) == Tag::Figure && dom.find(id, Tag::Pre).is_some()
+                        || dom.descendants(id).any(|d| dom.has_class(d, "gutter")))
         })
 }
 
@@ -230,7 +231,8 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
         }
         Tag::Span | Tag::Code | Tag::Other => {
             ["data-line", "data-line-number"].iter().any(|name| dom.has_attribute(id, name))
-                || dom.has_class_in(id, LINES)
+                // Prism names its tokens, such as `block` in Handlebars and `line` in diffs.
+                || dom.has_class_in(id, LINES) && !dom.has_class(id, "token")
                 || dom.is_styled_as_block(id)
         }
         _ => false,
@@ -442,6 +444,34 @@ mod tests {
         let dom = parse(html);
         let id = dom.descendants(DOCUMENT).find(|&id| is_code_block(&dom, id)).expect("a code block");
         (language(&dom, id), code_text(&dom, id))
+    }
+
+    #[test]
+    fn tokens_of_prism_are_no_lines() {
+        for (html, expected) in [
+            (
+                "<pre><code><i></i><span class='token deleted'><span class='token prefix'>-</span><span class='token line'>a\n</span></span><span class='token prefix'>+</span><span class='token line'>b\n</span></code></pre>",
+                "-a\n+b",
+            ),
+            (
+                "<pre><code><span class=token-line>-<span class='token deleted line'>a</span><br></span><span class=token-line>+<span class='token line'>b</span><br></span></code></pre>",
+                "-a\n+b",
+            ),
+            ("<pre><code>{{<span class='token block keyword'>#if</span> x}}</code></pre>", "{{#if x}}"),
+        ] {
+            assert_eq!(code(html).1, expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn a_highlighted_figure_without_code_is_a_table() {
+        let dom = |html: &str| parse(&format!("<figure class=highlight>{html}</figure>"));
+        let is_code = |html: &str| {
+            let dom = dom(html);
+            dom.descendants(DOCUMENT).any(|id| dom.tag(id) == Tag::Table && is_code_block(&dom, id))
+        };
+        assert!(is_code("<table><tr><td class=code><pre>a</pre></table>"));
+        assert!(!is_code("<table><tr><td>Oak<td>9 m</table>"));
     }
 
     #[test]
