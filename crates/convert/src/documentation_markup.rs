@@ -115,7 +115,10 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
             )
             || c.starts_with("admonitionHeading")
     };
-    let title = dom.descendants(id).take(30).find(|&d| dom.classes(d).any(is_title));
+    // A paragraph before a title is not part of it, so such a title is a heading in the text.
+    let mut start = dom.descendants(id).take(30);
+    let title = start.find(|&d| dom.classes(d).any(is_title) || dom.tag(d) == Tag::P && !dom.is_blank(d));
+    let title = title.filter(|&title| dom.classes(title).any(is_title));
     // Ignore the title of a nested admonition.
     let is_inside = |title: NodeId| {
         dom.ancestors(title).skip(1).take_while(|&a| a != id).any(|a| kind_by_class(dom, a).is_some())
@@ -160,7 +163,7 @@ pub(super) struct Tabs {
 const MAX_LABEL: usize = 200;
 
 /// Finds the tabs of the panels below `root`: those that name or open them, or else those at the same
-/// position.
+/// position. Headings directly before their panels, and elements around their panels, are no tabs.
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs below each element that was searched for the tabs of a panel.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
@@ -173,7 +176,12 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
         let position = positions.entry(parent).or_default();
         let before = std::mem::replace(position, *position + 1);
         let mut above = dom.ancestors(id).skip(1).take(4);
-        let container = above.find(|&a| tabs.entry(a).or_insert_with(|| find_tabs(dom, a)).len() > 1);
+        // A list of a single tab is complete, so tabs around it belong to other panels.
+        let is_list = |c| dom.attribute(c, "role") == Some("tablist");
+        let container = above.find(|&a| {
+            let tabs = tabs.entry(a).or_insert_with(|| find_tabs(dom, a));
+            tabs.len() > 1 || tabs.len() == 1 && dom.child_elements(a).take(10).any(is_list)
+        });
         let Some(tabs) = container.and_then(|container| tabs.get(&container)) else { continue };
         let [name, own] = ["aria-labelledby", "id"].map(|a| dom.attribute(id, a).filter(|v| !v.is_empty()));
         let opens = |tab: NodeId| {
@@ -188,6 +196,9 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
                 || opens(tab)
         };
         let Some(&tab) = tabs.iter().find(|&&tab| named(tab)).or_else(|| tabs.get(before)) else { continue };
+        if is_heading_above(dom, tab, id) || dom.ancestors(id).any(|a| a == tab) {
+            continue;
+        }
         let text = texts.entry(tab).or_insert_with(|| clip(&shown_text(dom, tab), MAX_LABEL).to_owned());
         if !text.is_empty() {
             found.labels.insert(id, text.clone());
@@ -209,6 +220,15 @@ fn add_other_tabs(dom: &Dom, root: NodeId, found: &mut Tabs) {
             && label.is_some_and(|&label| clip(&shown_text(dom, tab), MAX_LABEL) == label)
     };
     found.tabs.extend(dom.descendants(root).filter(is_other));
+}
+
+/// Whether a tab is a heading, or in one or has one, directly before its panel, as in accordions. Such a tab
+/// stays a heading.
+fn is_heading_above(dom: &Dom, tab: NodeId, panel: NodeId) -> bool {
+    let mut places = dom.ancestors(tab).take(3);
+    places.any(|place| {
+        dom.next_element(place) == Some(panel) && dom.subtree(place).take(20).any(|d| dom.is_heading(d))
+    })
 }
 
 /// The tabs among the first 2000 nodes below `container`: by their role, or by a class of Webflow, or of a
@@ -433,6 +453,8 @@ mod tests {
         }
         let titled = "<div class='admonition danger'><p class=admonition-title>Do not</p><p>x</div>";
         assert_eq!(markdown(titled), "> [!CAUTION]\n> **Do not**\n>\n> x\n");
+        let late = "<div class='alert alert-info'><p>x</p><h4 class=alert-heading>y</h4><p>z</div>";
+        assert_eq!(markdown(late), "> [!NOTE]\n> x\n>\n> #### y\n>\n> z\n");
     }
 
     #[test]
@@ -440,6 +462,11 @@ mod tests {
         let html = "<div><ul role=tablist><li role=tab>npm</li><li role=tab>pnpm</li></ul>\
             <div><div role=tabpanel><p>a</div><div role=tabpanel hidden><p>b</div></div></div>";
         assert_eq!(markdown(html), "**npm**\n\na\n\n**pnpm**\n\nb\n");
+        let one = "<div><ul role=tablist><li role=tab>Bash</ul><div><div role=tabpanel>c</div></div></div>";
+        assert_eq!(
+            markdown(&format!("<div>{html}{one}</div>")),
+            "**npm**\n\na\n\n**pnpm**\n\nb\n\n**Bash**\n\nc\n"
+        );
         for html in [
             // Elementor, Webflow, Asciidoctor, Divi
             "<div><div role=tablist><p role=tab aria-controls=p>A</p><p role=tab aria-controls=q>B</p></div><div><p role=tab aria-controls=p>A</p><div role=tabpanel id=p>x</div><p role=tab aria-controls=q>B</p><div role=tabpanel id=q>y</div></div></div>",
@@ -451,6 +478,19 @@ mod tests {
         }
         let html = html.replace("pnpm<", "<b class=n>Oak</b><span class=l>9 m</span><br>old<");
         assert_eq!(markdown(&html), "**npm**\n\na\n\n**Oak 9 m old**\n\nb\n");
+    }
+
+    #[test]
+    fn headings_above_their_panels_stay_headings() {
+        let item = |name: &str| {
+            format!(
+                "<div><div role=tab id=t{name}><h4><a href=#p{name}>{name}</a></h4></div><div id=p{name} role=tabpanel aria-labelledby=t{name}><p>x</div></div>"
+            )
+        };
+        let html = format!("<div role=tablist>{}{}</div>", item("a"), item("b"));
+        assert_eq!(markdown(&html), "#### a\n\nx\n\n#### b\n\nx\n");
+        let around = "<div role=tablist><div role=tab id=t><h4>a</h4><div role=tabpanel aria-labelledby=t>x</div></div></div>";
+        assert_eq!(markdown(around), "#### a\n\nx\n");
     }
 
     #[test]
