@@ -5,6 +5,7 @@ use super::footnote_references::{
     Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, note_name,
     reference_number, reference_target, whole_reference,
 };
+use super::note_numbers::{RaisedNumber, first_text, is_isotope, numbered_text, raised_numbers};
 use super::omission_rule::Rule;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -31,14 +32,15 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         found = find_unlinked_notes(dom, root, &ids);
     }
     for &note in &found.order {
-        remove_back_links(dom, note, |dom, link| {
+        let number = &found.numbers[&note];
+        remove_back_links(dom, note, number, |dom, link| {
             let target = fragment(dom, link).and_then(|fragment| ids.get(dom, fragment));
             target.is_some_and(|target| {
                 let mut around = dom.ancestors(target).take(3).chain(dom.descendants(target).take(5));
                 around.any(|id| found.references.contains_key(&id))
             })
         });
-        remove_number(dom, note, &found.numbers[&note]);
+        remove_number(dom, note, number);
     }
     remove_side_copies(dom, root, &found);
     add_side_notes(dom, root, &ids, &mut found);
@@ -161,19 +163,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             found.add_note(note, number.to_owned());
         }
     };
-    // Caches the first text node of each block.
-    let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
-    for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
-        let number = dom.collapsed_text(id);
-        if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
-            continue;
-        }
-        let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
-        let note = block.filter(|&b| {
-            let start = *starts.entry(b).or_insert_with(|| first_text(dom, b));
-            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
-                && start.is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
-        });
+    for RaisedNumber { id, number, note } in raised_numbers(dom, root) {
         match note {
             Some(note) if numbers.contains(&number) => add_note(note, &number),
             Some(_) => {}
@@ -239,6 +229,8 @@ fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> O
 /// that are empty without them.
 fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
+    // Whether blocks after the first paragraph of a note have continued it.
+    let mut has_continued = false;
     // Maps the element directly after a series of detached notes to the element before the series. A search
     // in the tree would visit the text between the detached notes again for each note.
     let mut above: HashMap<NodeId, Option<NodeId>> = HashMap::new();
@@ -261,12 +253,14 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
         };
         let is_heading = dom.is_heading(note);
         if dom.tag(note) == Tag::P && is_section || is_heading {
-            // The blocks up to the next note or heading continue the note after its first paragraph.
-            while let Some(block) = next.filter(|id| !labels.contains_key(id) && !dom.is_heading(*id)) {
-                next = dom.next_element(block);
+            let is_known = is_heading || is_only_for_notes(dom, container, previous);
+            let (blocks, end) = continuing_blocks(dom, next, &labels, is_known, has_continued);
+            has_continued |= !blocks.is_empty();
+            for &block in &blocks {
                 dom.detach(block);
-                parts.push(block);
             }
+            parts.extend(blocks);
+            next = end;
         }
         if is_heading {
             parts.remove(0);
@@ -294,6 +288,37 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
     }
     remove_empty_containers(dom, containers);
     definitions
+}
+
+/// The blocks from `next` that continue a note after its first paragraph, and the node after them: all up to
+/// the next note or heading. After the last note of a page's content, where other content may follow
+/// (`is_known` is false), only paragraphs and lists, and none unless an earlier note has such blocks.
+fn continuing_blocks(
+    dom: &Dom,
+    next: Option<NodeId>,
+    labels: &HashMap<NodeId, String>,
+    is_known: bool,
+    has_continued: bool,
+) -> (Vec<NodeId>, Option<NodeId>) {
+    let after = std::iter::successors(next, |&id| dom.next_element(id));
+    let mut blocks: Vec<NodeId> =
+        after.take_while(|id| !labels.contains_key(id) && !dom.is_heading(*id)).collect();
+    let end = blocks.last().map_or(next, |&last| dom.next_element(last));
+    if is_known || end.is_some_and(|end| labels.contains_key(&end)) {
+        return (blocks, end);
+    }
+    let is_text = |id: &NodeId| matches!(dom.tag(*id), Tag::P | Tag::Ul | Tag::Ol);
+    let length = blocks.iter().take_while(|id| has_continued && is_text(id)).count();
+    let end = blocks.get(length).copied().or(end);
+    blocks.truncate(length);
+    (blocks, end)
+}
+
+/// Whether the element around notes has no other content: nothing is before the first note or before the
+/// title or rule above the notes, `previous`, and it is not the page's own content.
+fn is_only_for_notes(dom: &Dom, container: Option<NodeId>, previous: Option<NodeId>) -> bool {
+    let is_content = |id| matches!(dom.tag(id), Tag::Article | Tag::Body | Tag::Main);
+    previous.is_none_or(|title| dom.previous_element(title).is_none()) && !container.is_some_and(is_content)
 }
 
 /// Whether an element is a note in the margin, or a phrase that LaTeXML or a plugin shows like one.
@@ -460,11 +485,12 @@ fn is_named_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> 
 /// Maximum number of characters of the text of a link back, such as "Jump back to footnote 1 in the text".
 const MAX_BACK_LINK: usize = 60;
 
-/// The classes of links back and of the elements around them, and of the numbers of notes.
+/// The classes of links back and of the elements around them, and of the numbers of notes. The class `label`
+/// counts only on a note's own number.
 #[rustfmt::skip]
 const BACK_CLASSES: &[&str] = &[
     "footnote-backref", "mw-cite-backlink", "footnote-back", "data-footnote-backref", "footnote-definition-label",
-    "easy-footnote-to-top", "fn-backref", "label", "footnote_plugin_index",
+    "easy-footnote-to-top", "fn-backref", "footnote_plugin_index",
 ];
 
 /// The classes of the numbers that LaTeXML repeats in a note.
@@ -472,7 +498,11 @@ const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark"];
 
 /// Removes a note's links back to the text, its number if it is marked up as one, and the brackets and arrows
 /// around these. `leads_back` returns whether the target of a link is a reference.
-fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, NodeId) -> bool) {
+fn remove_back_links(dom: &mut Dom, note: NodeId, number: &str, leads_back: impl Fn(&Dom, NodeId) -> bool) {
+    let is_number = |dom: &Dom, id| {
+        let text = dom.collapsed_text(id);
+        text.trim_matches(['[', ']', '.', ':', ')', '(', ' ']) == number
+    };
     let is_back_link = |id| {
         let text = dom.collapsed_text(id);
         let length = text.chars().count();
@@ -482,10 +512,16 @@ fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, Node
         (fragment(dom, id).is_some() || is_script())
             && (is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id))
     };
-    let is_back =
-        |&id: &NodeId| dom.has_class_in(id, BACK_CLASSES) || dom.tag(id) == Tag::A && is_back_link(id);
+    let is_back = |&id: &NodeId| {
+        dom.has_class_in(id, BACK_CLASSES)
+            || dom.has_class(id, "label") && is_number(dom, id)
+            || dom.tag(id) == Tag::A && is_back_link(id)
+    };
     let links: Vec<NodeId> = dom.descendants(note).filter(is_back).collect();
     let first = first_text(dom, note);
+    let raised = first.and_then(|first| dom.ancestors(first).take(3).find(|&a| dom.tag(a) == Tag::Sup));
+    let raised = raised.filter(|&raised| is_number(dom, raised) && !is_isotope(dom, note, raised));
+    let has_links = !links.is_empty();
     let mut parents: Vec<NodeId> = Vec::new();
     for link in links {
         parents.extend(dom.parent(link).filter(|&p| p != note));
@@ -499,32 +535,41 @@ fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, Node
             dom.omit(parent, Rule::FootnoteMark);
         }
     }
-    let raised = first.and_then(|first| dom.ancestors(first).take(3).find(|&a| dom.tag(a) == Tag::Sup));
     if let Some(raised) = raised {
-        let number = dom.text_content(raised);
-        let number = number.trim().trim_matches(['[', ']', '.', ':', ')', '(', ' ']);
-        if (1..=4).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit()) {
-            dom.omit(raised, Rule::FootnoteMark);
-        }
+        dom.omit(raised, Rule::FootnoteMark);
     }
-    if first.is_some() {
+    let Some(first) = first else { return };
+    if dom.ancestors(first).all(|a| a != note) {
+        trim_note_start(dom, note);
+    } else if has_links
+        && let Data::Text(text) = &mut dom.node_mut(first).data
+        && text.trim().chars().all(|c| "[]()^.:↑↩".contains(c))
+    {
+        *text = "".into();
         trim_note_start(dom, note);
     }
 }
 
-/// Removes the number at the beginning of a note, if it is bold or followed by punctuation, and the
-/// punctuation after it.
+/// Removes the number at the beginning of a note, if it is bold or in a form of [`numbered_text`], and the
+/// punctuation after it. An item of an ordered list keeps a number without a bracket before it, because
+/// browsers number the items.
 fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
+    let is_item = dom.tag(note) == Tag::Li && dom.parent(note).is_some_and(|list| dom.tag(list) == Tag::Ol);
     if let Some(bold) = bold_start(dom, note).filter(|&bold| dom.collapsed_text(bold) == number) {
         dom.omit(bold, Rule::FootnoteMark);
-    } else if let Data::Text(text) = &mut dom.node_mut(first).data
+        trim_note_start(dom, note);
+    } else if !dom.is_in(first, &CODE)
+        && let Data::Text(text) = &mut dom.node_mut(first).data
+        && (!is_item || text.trim_start().starts_with('['))
         && let Some(rest) = numbered_text(text.trim_start(), number)
     {
         *text = rest.into();
     }
-    trim_note_start(dom, note);
 }
+
+/// Elements with code, of whose text nothing is cut off.
+const CODE: [Tag; 4] = [Tag::Code, Tag::Kbd, Tag::Pre, Tag::Samp];
 
 /// The bold element around the beginning of a note.
 fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
@@ -532,18 +577,17 @@ fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
     matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)
 }
 
-/// The rest of `text` after a leading number and punctuation; `None` if `text` does not begin with these.
-fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
-    text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(['.', ')', ']', ':'])
-}
-
-/// Removes the punctuation left at the beginning of a note after its number has been removed.
+/// Removes the punctuation left at the beginning of a note after its number or a link back has been removed
+/// there. Punctuation between a space and a word belongs to the word, as in ` .NET`.
 fn trim_note_start(dom: &mut Dom, note: NodeId) {
-    let Some(first) = first_text(dom, note) else { return };
+    let Some(first) = first_text(dom, note).filter(|&first| !dom.is_in(first, &CODE)) else { return };
     if let Data::Text(text) = &mut dom.node_mut(first).data {
-        let trimmed = text.trim_start().trim_start_matches([']', ':', '.', '↑', '^', ')', '-', '\u{2013}']);
-        if trimmed.len() < text.trim_start().len() {
-            *text = trimmed.trim_start().into();
+        let start = text.trim_start();
+        let rest = start.trim_start_matches([']', ':', '.', '↑', '^', ')', '-', '\u{2013}']);
+        let is_in_word =
+            start.len() < text.len() && !rest.is_empty() && !rest.starts_with(char::is_whitespace);
+        if rest.len() < start.len() && !is_in_word {
+            *text = rest.trim_start().into();
         }
     }
 }
@@ -579,11 +623,6 @@ fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeI
 fn is_title_of_notes(text: &str) -> bool {
     let text = text.trim().trim_end_matches(':').to_lowercase();
     matches!(&*text, "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations")
-}
-
-/// The first text node below `root` that is not only white space.
-fn first_text(dom: &Dom, root: NodeId) -> Option<NodeId> {
-    dom.descendants(root).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()))
 }
 
 #[cfg(test)]
@@ -768,9 +807,71 @@ mod tests {
             "<p>5 m<sup>2</sup><p><sup>2</sup>H",
             "<p>5 m<sup>2</sup><hr><p>1. a<p>2. b",
             "<p>5 m<sup>3</sup><aside><ol start=3><li>a</ol></aside>",
+            // Fractions, powers, isotopes and verses.
+            "<p>Use <sup>1</sup>/<sub>2</sub> l<ol><li><sup>1</sup>/<sub>2</sub> cup</ol>",
+            "<p>x<sup>1</sup> + <i>x</i><sup>2</sup><hr><p>1. a<p>2. b",
+            "<p>The <sup>1</sup>H spectrum<p><sup>1</sup>H NMR",
+            "<p>Chapter<sup>1</sup><p><sup>1</sup>a <sup>2</sup>b",
         ] {
             assert!(!markdown(html).contains("[^"), "{}", markdown(html));
         }
+    }
+
+    #[test]
+    fn exponents_beside_footnotes_stay() {
+        let html = "<p>5 m<sup>2</sup> a<sup>1</sup><hr><p>1. b<p>2. c";
+        assert_eq!(markdown(html), "5 m<sup>2</sup> a[^1]\n\n---\n\n2\\. c\n\n[^1]: b\n");
+        for note in ["b 3 m<sup>2</sup>", "b"] {
+            let html = format!("<p>語<sup>1</sup>語<p><sup>1</sup>{note}");
+            assert_eq!(markdown(&html), format!("語[^1]語\n\n[^1]: {note}\n"));
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_note_stays() {
+        let linked = |list: &str, note: &str| {
+            markdown(&format!(
+                "<p>a<sup id=r><a href=#fn1>1</a></sup><{list}>{note} <a href=#r>↩</a></{list}>"
+            ))
+        };
+        for (note, expected) in [
+            (".NET", ".NET"),
+            ("-40 °C", "-40 °C"),
+            ("–5 %", "–5 %"),
+            ("1.5 m", "1.5 m"),
+            ("1) b, 2) c", "1\\) b, 2) c"),
+            ("<code>:root</code>", "`:root`"),
+            ("<sup>14</sup>C", "<sup>14</sup>C"),
+            ("<sup>1</sup>H", "<sup>1</sup>H"),
+            ("b <i class=label>c</i>", "b *c*"),
+            // Marks of the note.
+            ("<sup>1</sup> b", "b"),
+            ("[1] b", "b"),
+            ("<b>1</b>. b", "b"),
+            ("<i class=label>1.</i> b", "b"),
+            ("<a href=#r>^</a> .NET", ".NET"),
+            ("<a href=#r>1</a>. b", "b"),
+            ("^ <a href=#r>1</a> b", "b"),
+        ] {
+            assert_eq!(
+                linked("ol", &format!("<li id=fn1>{note}")),
+                format!("a[^1]\n\n[^1]: {expected}\n"),
+                "{note}"
+            );
+        }
+        assert_eq!(linked("div", "<p id=fn1>1. b"), "a[^1]\n\n[^1]: b\n");
+        assert_eq!(linked("div", "<p id=fn1>1.5 b"), "a[^1]\n\n[^1]: 1.5 b\n");
+    }
+
+    #[test]
+    fn content_after_the_last_note_is_no_part_of_it() {
+        let note = "a<sup>1</sup><hr><p>1. b";
+        let after = "<p>c</p><table><tr><th>d<th>e</table>";
+        let end = "---\n\nc\n\n| d | e |\n| --- | --- |\n\n[^1]: b\n";
+        assert_eq!(markdown(&format!("<p>{note}{after}")), format!("a[^1]\n\n{end}"));
+        let two = format!("<p>a<sup>1</sup> a<sup>2</sup><hr><p>1. b<p>b<p>2. b{after}");
+        let end = "---\n\n| d | e |\n| --- | --- |\n\n[^1]: b\n\n    b\n\n[^2]: b\n\n    c\n";
+        assert_eq!(markdown(&two), format!("a[^1] a[^2]\n\n{end}"));
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod mathml;
 mod measure;
 mod media;
 mod metadata;
+mod note_numbers;
 mod omission_rule;
 mod omitted_text;
 mod panels;

@@ -1,0 +1,93 @@
+//! Reads the numbers of footnotes without links: raised numbers, except fractions, exponents, verses and
+//! isotopes, and numbers at the beginning of notes.
+
+use super::dom::{Dom, NodeId, Tag};
+use std::collections::HashMap;
+
+/// A raised number, and the block that begins with it.
+pub(super) struct RaisedNumber {
+    pub(super) id: NodeId,
+    pub(super) number: String,
+    pub(super) note: Option<NodeId>,
+}
+
+/// The raised numbers of at most three digits below `root`, except those of expressions ([`is_expression`]),
+/// and those directly before a letter in the middle of a block, which number verses or isotopes. Leaves out a number at the start of a block with several of them, which has verses and is not one note.
+pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
+    // Caches the first text node of each block.
+    let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
+    let mut counts: HashMap<NodeId, usize> = HashMap::new();
+    let mut found = Vec::new();
+    for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
+        let number = dom.collapsed_text(id);
+        if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
+        let note = block.filter(|&b| {
+            let start = *starts.entry(b).or_insert_with(|| first_text(dom, b));
+            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
+                && start.is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
+        });
+        if is_expression(dom, id) {
+            continue;
+        }
+        if let Some(block) = block {
+            *counts.entry(block).or_default() += 1;
+        }
+        // A verse or the name of an isotope begins with the number, and a note only at the start of a block.
+        // Scripts without spaces between words, such as Chinese, have no case.
+        let after = dom.node(id).next.and_then(|next| dom.text(next));
+        let is_before_letter =
+            after.is_some_and(|text| text.starts_with(|c: char| c.is_lowercase() || c.is_uppercase()));
+        if note.is_some() || !is_before_letter {
+            found.push(RaisedNumber { id, number, note });
+        }
+    }
+    found.retain(|raised| raised.note.is_none_or(|note| counts.get(&note) == Some(&1)));
+    found
+}
+
+/// Units before an exponent, and the number of powers of ten.
+const BEFORE_EXPONENTS: [&str; 13] =
+    ["m", "cm", "mm", "km", "dm", "nm", "µm", "ft", "in", "yd", "mi", "s", "10"];
+
+/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable.
+fn is_expression(dom: &Dom, raised: NodeId) -> bool {
+    let next = dom.node(raised).next;
+    let is_fraction =
+        |next| dom.tag(next) == Tag::Sub || dom.text(next).is_some_and(|t| t.starts_with(['/', '⁄', '∕']));
+    if next.is_some_and(is_fraction) {
+        return true;
+    }
+    let previous = dom.node(raised).previous.and_then(|id| {
+        let inner = std::iter::successors(Some(id), |&id| dom.node(id).last);
+        dom.text(inner.take(4).last()?)
+    });
+    let Some(text) = previous else { return false };
+    let start = text.char_indices().rev().take(4).take_while(|(_, c)| c.is_alphanumeric()).last();
+    let word = start.map_or("", |(at, _)| &text[at..]);
+    let is_variable = word.len() == 1 && word.contains(|c| matches!(c, 'i'..='k' | 'n' | 'p'..='z'));
+    is_variable || BEFORE_EXPONENTS.contains(&word)
+}
+
+/// Whether a raised number at the beginning of a list item belongs to the name of an isotope, such as ¹⁴C. The
+/// item's own number would be another one than that of the list.
+pub(super) fn is_isotope(dom: &Dom, note: NodeId, raised: NodeId) -> bool {
+    let after = dom.node(raised).next.and_then(|next| dom.text(next));
+    dom.tag(note) == Tag::Li && after.is_some_and(|text| text.starts_with(char::is_uppercase))
+}
+
+/// The rest of `text` after a leading number and punctuation; `None` if `text` does not begin with these, or
+/// if the number goes on, as in `1.5`.
+pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
+    const ENDS: [char; 4] = ['.', ')', ']', ':'];
+    let rest = text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(ENDS)?;
+    let rest = rest.trim_start_matches(ENDS);
+    (!rest.starts_with(|c: char| c.is_ascii_digit())).then(|| rest.trim_start())
+}
+
+/// The first text node below `root` that is not only white space.
+pub(super) fn first_text(dom: &Dom, root: NodeId) -> Option<NodeId> {
+    dom.descendants(root).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()))
+}
