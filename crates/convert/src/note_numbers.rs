@@ -12,7 +12,8 @@ pub(super) struct RaisedNumber {
 }
 
 /// The raised numbers of at most three digits below `root`, except those of expressions ([`is_expression`]),
-/// and those directly before a letter in the middle of a block, which number verses or isotopes. Leaves out a number at the start of a block with several of them, which has verses and is not one note.
+/// and those directly before a letter in the middle of a block, which number verses or isotopes. Leaves out a
+/// number at the start of a block with several of them, which has verses and is not one note.
 pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
     // Caches the first text node of each block.
     let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
@@ -71,8 +72,8 @@ fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     is_variable || BEFORE_EXPONENTS.contains(&word)
 }
 
-/// Whether a raised number at the beginning of a list item belongs to the name of an isotope, such as ¹⁴C. The
-/// item's own number would be another one than that of the list.
+/// Whether a raised number at the beginning of a list item belongs to the name of an isotope, such as ¹⁴C.
+/// The item's own number would be another one than that of the list.
 pub(super) fn is_isotope(dom: &Dom, note: NodeId, raised: NodeId) -> bool {
     let after = dom.node(raised).next.and_then(|next| dom.text(next));
     dom.tag(note) == Tag::Li && after.is_some_and(|text| text.starts_with(char::is_uppercase))

@@ -398,6 +398,7 @@ const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
 
 /// How the alphabets of a word's letters follow each other.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the letters of a word")]
 struct Alphabets {
     /// The script of the last letter; 0 before the first one.
     last: u8,
