@@ -1,6 +1,8 @@
 //! Answers to forms that browsers send without JavaScript: a redirect to the thank-you page, or the form's
 //! page with a message, the visitor's text and the errors.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, REFERER};
 use http::request::Parts;
@@ -10,6 +12,7 @@ use super::post_form::refusal::FormRefusal;
 use super::response::{HttpResponse, text};
 use frontdesk_forms::Form;
 use frontdesk_forms::form_post::PostedForm;
+use frontdesk_forms::percent::parameter;
 use frontdesk_http::{RequestBody, host_of};
 use frontdesk_site::{FormMessage, Site, path};
 
@@ -134,16 +137,21 @@ impl<'a> Answer<'a> {
 }
 
 /// The decoded path of the page that the visitor left: the query `page=…` of the form's address, which the
-/// theme adds, or else the path of a `Referer` on this site. `None` if the path is invalid; an invalid query
-/// does not fall back to `Referer`.
+/// theme adds, or else the path of a `Referer` on this site. `None` if neither is a path.
 fn page_left(head: &Parts, base_url: &str) -> Option<String> {
-    let referer = || own_referer(head, base_url)?.split(['?', '#']).next();
-    Some(path::decode(named_page(head).or_else(referer)?).ok()?.into_owned())
+    let decode = |page: &str| path::decode(page).ok().map(Cow::into_owned);
+    let referer = || own_referer(head, base_url)?.split(['?', '#']).next().and_then(decode);
+    named_page(head).and_then(|page| decode(&page)).or_else(referer)
 }
 
-/// The page that the query `page=…` of the request names: the page with the form.
-pub(super) fn named_page(head: &Parts) -> Option<&str> {
-    head.uri.query().and_then(|query| query.strip_prefix("page="))
+/// The page that the parameter `page` of the request's query names: the page with the form. The theme writes
+/// it first and as a path, which may contain `&`; other templates encode it as any parameter.
+pub(super) fn named_page(head: &Parts) -> Option<Cow<'_, str>> {
+    let query = head.uri.query()?;
+    match query.strip_prefix("page=").filter(|page| page.starts_with('/')) {
+        Some(page) => Some(page.into()),
+        None => parameter(query, "page").map(Cow::Owned),
+    }
 }
 
 /// The path and query of `Referer` if it is a URL of this site, by the host of `base_url` or the request.
@@ -198,6 +206,11 @@ mod tests {
         };
         check("/api/contact?page=/de/kontakt/", None, Some("/de/kontakt/"));
         check("/api/contact?page=/a%20b&c=d/", None, Some("/a b&c=d/"));
+        check("/api/contact?page=%2Fde%2Fkontakt%2F", None, Some("/de/kontakt/"));
+        check("/api/contact?utm_source=x&page=/de/kontakt/", None, Some("/de/kontakt/"));
+        check("/api/contact?page=%2Fa%2520b%2F&page=/c/", None, Some("/a b/"));
+        check("/api/contact?page=%2F%2Fevil.example/", Some("https://www.example.com/y/"), Some("/y/"));
+        check("/api/contact?page=%ff&homepage=/x/", None, None);
         check("/api/contact?page=/x/", Some("https://www.example.com/y/"), Some("/x/"));
         check("/api/contact", Some("https://www.example.com/de/kontakt/?a#b"), Some("/de/kontakt/"));
         check("/api/contact", Some("http://127.0.0.1:8080/x/"), Some("/x/"));

@@ -7,6 +7,7 @@ mod canary;
 mod rate_limit;
 pub(super) mod refusal;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -252,8 +253,8 @@ impl FormRequest<'_> {
         // Ignore a `Referer` with the endpoint's path: it is an error page, not the page with the form.
         let referer = html_answer::own_referer(head, base_url);
         let referer = referer.filter(|page| page.split('?').next() != Some(form.path));
-        for page in [html_answer::named_page(head), referer].into_iter().flatten() {
-            lead.complete_from(page);
+        for page in [html_answer::named_page(head), referer.map(Cow::from)].into_iter().flatten() {
+            lead.complete_from(&page);
         }
         let origin = cors::permitted_origin(&options.allowed_origins, &head.headers);
         let origin = origin.as_ref().and_then(|origin| origin.to_str().ok());

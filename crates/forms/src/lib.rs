@@ -42,7 +42,7 @@ pub mod lead;
 pub mod mailbox_identity;
 pub mod multipart;
 pub mod parse;
-mod percent;
+pub mod percent;
 pub mod schema;
 pub mod telephone;
 pub mod text;

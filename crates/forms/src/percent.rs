@@ -28,3 +28,10 @@ pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Encoded<'_>, Encoded<'
         (Encoded(&pair[..at]), Encoded(pair.get(at + 1..).unwrap_or_default()))
     })
 }
+
+/// The decoded value of the first parameter with this name in a query. `None` if there is none, or if the
+/// value is not UTF-8.
+pub fn parameter(query: &str, wanted: &str) -> Option<String> {
+    let (_, value) = pairs(query.as_bytes()).find(|(name, _)| name.decode_bytes() == wanted.as_bytes())?;
+    value.decode().ok()
+}
