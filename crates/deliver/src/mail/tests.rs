@@ -28,7 +28,7 @@ fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
             "X-Frontdesk-Id: 01940000-0000-7000-8000-000000000001",
             "MIME-Version: 1.0",
             "Content-Type: multipart/alternative;",
-            " boundary=\"=_a0771ba2018183b086ceb4219ae4faf8\"",
+            " boundary=\"=_a3af535ea113c2cf6ef3f952cf0472c9\"",
         ],
     );
 }
@@ -64,7 +64,20 @@ fn a_form_of_the_operator_has_its_title_and_the_labels_of_then() {
     assert!(parsed.body_html(0).unwrap().contains("<dt>Work &lt;i&gt; e-mail</dt>"));
     // Without a known definition, the names stand for the labels.
     let unknown = Notification::from_submission(&stored("book", None, fields));
-    assert_eq!((unknown.title.as_str(), unknown.label("work")), ("Book: ", "work".to_owned()));
+    assert_eq!((unknown.title.as_str(), unknown.label("work")), ("Book", "work".to_owned()));
+}
+
+#[test]
+fn a_label_with_punctuation_gets_no_second_colon() {
+    let text = "title = \"Visit\"\ndescription = \"D.\"\nsubmit = \"S\"\n\
+                [[field]]\nname = \"how\"\ntype = \"text\"\nlabel = \"How was it?\"\n\
+                [[field]]\nname = \"why\"\ntype = \"text\"\nlabel = \"Why: \"\n";
+    let form = FormFile::read("visit", text, "forms/visit.toml").unwrap().form;
+    let fields = vec![("how".to_owned(), "Good".into()), ("why".to_owned(), "Sun".into())];
+    let message = composed(&Notification::from_submission(&stored("visit", Some(form), fields)));
+    let parsed = MessageParser::default().parse(message.as_bytes()).expect("a message");
+    assert!(parsed.body_text(0).unwrap().starts_with("How was it? Good\r\nWhy: Sun\r\n"), "{message}");
+    assert_eq!(parsed.subject(), Some("Visit"));
 }
 
 #[test]
