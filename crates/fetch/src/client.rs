@@ -285,7 +285,7 @@ impl FetchClient {
             Ok(found)
         });
         let found = found.map_err(|error| error.in_phase(FetchPhase::Resolve))?;
-        let candidates = addresses_to_try(&found);
+        let candidates = addresses_to_try(&found, |address| *address);
         let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
         let mut failure =
             FetchError::from("the name has no address".to_owned()).in_phase(FetchPhase::Resolve);
@@ -371,14 +371,14 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
 
 /// The first two addresses of each family, in order, because this machine may have only IPv4 or only IPv6.
 /// Drops the others.
-pub fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
+pub fn addresses_to_try<A: Copy>(found: &[A], ip: impl Fn(&A) -> IpAddr) -> Vec<A> {
     let (mut v4, mut v6) = (0, 0);
-    let is_wanted = |address: &&IpAddr| {
-        let count = if address.is_ipv4() { &mut v4 } else { &mut v6 };
+    let is_wanted = |address: &&A| {
+        let count = if ip(address).is_ipv4() { &mut v4 } else { &mut v6 };
         *count += 1;
         *count <= MAX_ADDRESSES
     };
-    permitted.iter().filter(is_wanted).copied().collect()
+    found.iter().filter(is_wanted).copied().collect()
 }
 
 /// Appends up to `max_bytes` of the body to `beginning`. Returns false if the body is longer or breaks off.

@@ -51,7 +51,7 @@ pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
 pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
     let delimiter = [b"--", boundary].concat();
     let finder = memmem::Finder::new(&delimiter);
-    // A delimiter is a whole line, or its beginning up to `--`.
+    // After a delimiter come blanks and a line break, or `--` after the last part.
     let is_end_of_line = |at: usize| {
         let rest = &body[at..];
         let after = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));

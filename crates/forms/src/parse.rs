@@ -355,8 +355,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
 impl MembersVisitor {
     /// The value that a form post would have for the control of a field. Of several values for a field with
-    /// one, the last counts. A box without a value of its own is `on`. A consent must come from a box: the
-    /// text of another control may say no in any language.
+    /// one, the last counts. A box without a value of its own is `on`.
     fn posted(&self, name: &str, given: MemberValue) -> MemberValue {
         match (self.0.field(name).map(|field| field.kind), given) {
             (Some(FieldKind::Choices), MemberValue::Text(text)) => MemberValue::List(vec![text]),
@@ -364,8 +363,8 @@ impl MembersVisitor {
             (_, MemberValue::List(mut texts)) => {
                 texts.pop().map_or(MemberValue::List(texts), MemberValue::Posted)
             }
-            (Some(FieldKind::Consent), given) => given,
             (_, MemberValue::Text(text)) => MemberValue::Posted(text),
+            (Some(FieldKind::Consent), given) => given,
             (_, MemberValue::Flag(true)) => MemberValue::Posted("on".to_owned()),
             (Some(FieldKind::Number), given) => given,
             (_, MemberValue::Number(Some(number))) => MemberValue::Posted(number.to_string()),

@@ -128,7 +128,8 @@ pub enum Problem {
 /// - numbers and days have digits of any script;
 /// - e-mail addresses are converted by [`posted_address`];
 /// - a scheme alone (`https://`), which pages put into empty controls, is an empty web address;
-/// - a consent may have any value that does not say no: a browser sends the value of a ticked box only.
+/// - a consent may have any value that does not say no ([`says_no`]): a browser sends the value of a ticked
+///   box only.
 ///
 /// Refuses whole numbers with three digits after a point: many visitors write thousands so.
 pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
@@ -147,10 +148,25 @@ pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValu
     };
     match checked {
         Err(problems) if field.kind == FieldKind::Consent && problems == [Problem::NotAccepted] => {
-            Ok(Some(FieldValue::Flag(true)))
+            if says_no(text) { absent(field) } else { Ok(Some(FieldValue::Flag(true))) }
         }
         checked => checked,
     }
+}
+
+/// Values of controls that refuse a consent, in lower case: hidden controls before a box and buttons have
+/// such values.
+#[rustfmt::skip]
+const REFUSALS: [&str; 26] = [
+    "0", "disagree", "decline", "declined", "false", "n", "nao", "não", "ne", "nee", "nein", "nej", "nei", "nie", "no",
+    "non", "none", "not", "null", "off", "refuse", "unchecked", "undefined", "нет", "ні", "いいえ",
+];
+
+/// Whether a value of a control refuses a consent, or begins with a word that does.
+fn says_no(text: &str) -> bool {
+    let text = text.trim_matches(is_blank).to_lowercase();
+    let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    REFUSALS.contains(&first)
 }
 
 /// Whether the text is a scheme of the web alone, such as `https://`.

@@ -95,11 +95,13 @@ impl Server {
         if config.get_hosts().is_empty() {
             return Err("names no host".to_owned());
         }
-        let Some(database) = config.get_dbname() else {
+        if config.get_dbname().is_none() {
             return Err("names no database, as in postgres://frontdesk@db.example.com/frontdesk".to_owned());
-        };
+        }
         // The rest of a password would otherwise be shown in the log as the name of the host or the database.
-        if database.contains('@') || !config.get_hosts().iter().all(is_host_name) {
+        // In other names, `@` is percent-encoded.
+        let has_at = base.split_once('@').is_some_and(|(_, names)| names.contains('@'));
+        if has_at || !config.get_hosts().iter().all(is_host_name) {
             return Err("has a host or a database with characters that no name has. If the password has such characters, percent-encode them: `@` as `%40`, `#` as `%23`, `/` as `%2F`, `?` as `%3F`, `%` as `%25`".to_owned());
         }
         let is_secured = match mode {
@@ -242,6 +244,21 @@ mod tests {
             assert_eq!(server.to_string(), shown);
             assert!(!format!("{server:?}").contains("hunter2"));
         }
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_refused() {
+        for url in
+            ["postgres://f:p@ss#w/rd@db:1/inbox", "postgres://f:p@ss/rd@db/inbox", "postgres://f:p@s@db/x"]
+        {
+            let error = Server::parse(url).err().unwrap_or_default();
+            assert!(error.contains("percent-encode") && !error.contains("ss"), "{url}: {error}");
+        }
+        for url in ["postgres://f:p%40ss@db-1.example.com/my%40inbox", "postgres://f@[::1]:5432/x"] {
+            assert!(Server::parse(url).is_ok(), "{url}");
+        }
+        let system = Server::parse("postgres://db.example.com/x?sslrootcert=system").unwrap();
+        assert_eq!((system.root_file(), system.tls().unwrap().is_some()), (None, true));
     }
 
     #[test]

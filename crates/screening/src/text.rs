@@ -322,7 +322,7 @@ impl Tokenizer<'_> {
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
         while let Some((folded, length)) = self.fold_next() {
-            let is_apostrophe = self.text[self.at..].starts_with(APOSTROPHES);
+            let start = self.at;
             self.at += length;
             let c = match folded {
                 Folded::Letter(c, script, case) => {
@@ -354,7 +354,7 @@ impl Tokenizer<'_> {
                     continue;
                 }
                 _ => {
-                    alphabets.after_apostrophe = is_apostrophe;
+                    alphabets.after_apostrophe = self.text[start..].starts_with(APOSTROPHES);
                     continue;
                 }
             };

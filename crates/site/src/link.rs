@@ -114,7 +114,7 @@ impl LinkCatalog {
             let asset = || Some(path::public_path(file)).filter(|path| self.assets.contains_key(path));
             self.pages.get(file).cloned().or_else(asset)
         };
-        let found = find(beside).or_else(|| path::other_forms(beside).find_map(|form| find(&form)));
+        let found = find(beside).or_else(|| find(&path::other_form(beside)?));
         found.unwrap_or_else(|| path::resolve_relative(place.path, raw))
     }
 }

@@ -79,6 +79,6 @@ impl PathRegistry {
     /// Whether a path has an owner or is a secondary path, in any normalization form of Unicode.
     pub fn has_path(&self, path: &str) -> bool {
         let is_known = |path: &str| self.owners.contains_key(path) || self.secondary.contains(path);
-        is_known(path) || path::other_forms(path).any(|form| is_known(&form))
+        is_known(path) || path::other_form(path).is_some_and(|form| is_known(&form))
     }
 }

@@ -173,7 +173,7 @@ impl BuildCache {
         let served_path = |name: &str| format!("{}{name}", build.mount);
         let spill = &self.places.spill;
         let files = read_build(&build.folder, &served_path, publication, &mut self.files, spill, faults)?;
-        if !files.iter().any(|file| file.name == "index.html") {
+        if !files.iter().any(|file| ["index.html", "index.htm"].contains(&&*file.name)) {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let missing = || format!("let the generator write an index.html to {}", build.folder.display());
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
@@ -538,14 +538,15 @@ impl Prebuilt {
             });
             names
         };
-        let names = pages.iter().map(|HtmlPage { path, .. }| {
+        let names = pages.iter().map(|page| {
+            let path = &page.path;
             let candidates = twin_names(path);
             let written = candidates.iter().find(|name| self.files.contains_key(*name)).cloned();
             let mut twins: Vec<String> = written.into_iter().chain(claim(candidates)).collect();
             if twins.is_empty() {
                 twins.push(format!("{path}.html.md"));
             }
-            (twins, claim(redirect_names(path)))
+            (twins, claim(redirect_names(path, page.name())))
         });
         names.collect()
     }

@@ -189,7 +189,7 @@ impl Site {
     /// The entry at a decoded path, or at the same path in another normalization form of Unicode.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         let find = |path: &str| self.entries.get(path);
-        find(path).or_else(|| path::other_forms(path).find_map(|form| find(&form)))
+        find(path).or_else(|| find(&path::other_form(path)?))
     }
 
     pub fn confirm_page(&self, page: ConfirmPage) -> Option<&File> {

@@ -478,6 +478,8 @@ pub fn parse_headers(
             (Some(name), _) => (name.trim(), None),
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
             (None, None) => {
+                // The headers that follow a path without its slash must not apply to the path before it.
+                is_skipped |= text.contains(['/', '*']);
                 warn("the line is ignored: it is not a header such as `Name: value`".to_owned());
                 continue;
             }

@@ -1,7 +1,7 @@
 //! One connection to a mail server, from the DNS lookup to the reply to a message.
 
 use std::future::poll_fn;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -481,17 +481,18 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let silence = |_| SmtpError::silence(SmtpPhase::Connect, limit);
     let found = timeout(limit, lookup).await.map_err(silence)?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
-    let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-    let found = addresses_to_try(&found);
+    let found: Vec<SocketAddr> = found.collect();
+    let found = addresses_to_try(&found, SocketAddr::ip);
     // The configuration was checked at startup, but the name may now resolve to other addresses.
-    if options.tls == SmtpTls::None && !found.iter().all(|address| address.to_canonical().is_loopback()) {
+    if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
+    {
         return Err(broken("without TLS, only connections to this machine are allowed".to_owned()));
     }
     let mut error = broken("the name has no address".to_owned());
     for (tried, address) in found.iter().enumerate() {
         let left = limit.saturating_sub(started.elapsed());
         let share = left / u32::try_from(found.len() - tried).unwrap_or(1);
-        match timeout(share, TcpStream::connect((*address, options.port))).await {
+        match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(failure)) => error = broken(failure.to_string()),
             Err(elapsed) => error = silence(elapsed),

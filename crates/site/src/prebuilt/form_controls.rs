@@ -133,7 +133,9 @@ impl Control {
             // Visitors write nothing into a hidden control, such as a token of the generator.
             return (!is_hidden).then_some(Mismatch::Unknown(name));
         };
-        if field.kind == FieldKind::Consent && !is_hidden && self.kind != "checkbox" {
+        // A hidden control whose value says yes would give the consent of every visitor.
+        let is_given = || self.values.iter().any(|value| field.value_of_control(value).is_some());
+        if field.kind == FieldKind::Consent && self.kind != "checkbox" && (!is_hidden || is_given()) {
             return Some(Mismatch::NoBox(name));
         }
         // Before a box, a hidden control often has the value of the box that is not ticked.

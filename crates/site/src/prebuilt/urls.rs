@@ -28,10 +28,11 @@ pub(super) fn twin_names(page: &str) -> Vec<String> {
     vec![format!("{stem}.md"), format!("{stem}.html.md")]
 }
 
-/// Other paths at which visitors may expect a page, which redirect to it.
-pub(super) fn redirect_names(page: &str) -> Vec<String> {
+/// Other paths at which visitors may expect the page in the HTML file `name`, which redirect to it.
+pub(super) fn redirect_names(page: &str, name: &str) -> Vec<String> {
     if page.ends_with('/') {
-        return path::redirect_paths(page);
+        let own = name.ends_with("index.htm").then(|| format!("{page}index.htm"));
+        return path::redirect_paths(page).into_iter().chain(own).collect();
     }
     match page.strip_suffix(".html") {
         Some(stem) => vec![stem.to_owned()],

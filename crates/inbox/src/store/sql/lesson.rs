@@ -140,8 +140,8 @@ pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bo
     Ok(is_removed)
 }
 
-/// Selects the submissions that screening held. A submission that only a flood
-/// holds teaches nothing: the cause is the rate, not the text.
+/// Selects the submissions that screening held. A submission that only a flood holds teaches nothing: the
+/// cause is the rate, not the text.
 const HELD_BY_SCREENING: &str = "withheld = 1 AND flood = 0";
 
 /// Whether screening held a submission, and not a flood. Call it before a release, which ends the flood's
