@@ -31,7 +31,7 @@ pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
         || dom.is_in(id, &[Tag::Sup])
         || dom.find(id, Tag::Sup).is_some()
         || is_named_as_note(dom, id);
-    reference_number(dom, id).filter(|_| is_reference).map(|_| name)
+    note_number(dom, id).filter(|_| is_reference).map(|_| name)
 }
 
 /// Number of nodes in an element from which it is not a reference.
@@ -105,6 +105,13 @@ pub(super) fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     let is_short = (1..=4).contains(&text.chars().count());
     let is_mark = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '†' | '‡' | '§' | '¶'));
     (is_short && is_mark).then(|| text.to_owned())
+}
+
+/// The number of a reference ([`reference_number`]), if it has only digits or is a single character. Other
+/// short texts, such as "API", may be words.
+pub(super) fn note_number(dom: &Dom, link: NodeId) -> Option<String> {
+    let is_number = |n: &String| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1;
+    reference_number(dom, link).filter(is_number)
 }
 
 /// Whether a link has a role or a class that marks it as a link back to a reference.

@@ -2,7 +2,7 @@
 
 use super::dom::{Data, Dom, NodeId, Tag};
 use super::footnote_references::{
-    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, note_name,
+    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, note_name, note_number,
     reference_number, reference_target, whole_reference,
 };
 use super::note_numbers::{RaisedNumber, first_text, is_isotope, numbered_text, raised_numbers};
@@ -23,12 +23,12 @@ pub(super) struct Definition {
 }
 
 /// Finds the footnotes below `root` and detaches the notes, without their numbers, links back and copies in
-/// the margin. Looks for notes without links only if there are none with links. Returns the notes in document
+/// the margin. Looks for notes without links only if there are neither notes nor a bibliography with links. Returns the notes in document
 /// order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
-    if found.order.is_empty() {
+    if found.order.is_empty() && !found.has_bibliography {
         found = find_unlinked_notes(dom, root, &ids);
     }
     for &note in &found.order {
@@ -65,6 +65,8 @@ struct Found {
     numbers: HashMap<NodeId, String>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,
+    /// Whether notes were dropped because they are a bibliography, whose links stay.
+    has_bibliography: bool,
 }
 
 impl Found {
@@ -100,9 +102,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         if fragment(dom, link).is_none() && !dom.has_attribute(link, "onclick") {
             continue;
         }
-        let number = reference_number(dom, link)
-            .filter(|n| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1)
-            .filter(|_| !is_marked_as_back(dom, link));
+        let number = note_number(dom, link).filter(|_| !is_marked_as_back(dom, link));
         let target = reference_target(dom, link, ids).filter(|&target| !dom.is_heading(target));
         let Some((number, target)) = number.zip(target) else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
@@ -124,7 +124,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
 }
 
 /// Drops the notes of each list that also has items without a reference, unless the list has links back to
-/// the text. Such a list is a bibliography: the text may name a range of its numbers ("1–3"), and without
+/// the text. Blocks other than list items count only between the first and the last note. Such a list is a bibliography: the text may name a range of its numbers ("1–3"), and without
 /// some of its items it would show others.
 fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &HashSet<NodeId>) {
     // The first note of each list, and the number of its notes.
@@ -140,8 +140,13 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
             dom.tag(id) == dom.tag(note)
                 && (dom.tag(id) == Tag::Li || class.is_some() && dom.attribute(id, "class") == class)
         };
-        dom.child_elements(list).filter(is_entry).count() > count
+        let entries: Vec<NodeId> = dom.child_elements(list).filter(is_entry).collect();
+        // The paragraphs of the text may look like the notes below it.
+        let is_note = |id: &NodeId| dom.tag(note) == Tag::Li || found.numbers.contains_key(id);
+        let first = entries.iter().position(is_note).unwrap_or_default();
+        entries.iter().rposition(is_note).is_some_and(|last| last + 1 - first > count)
     });
+    found.has_bibliography = !lists.is_empty();
     let is_dropped = |note| dom.parent(note).is_some_and(|list| lists.contains_key(&list));
     found.order.retain(|&note| !is_dropped(note));
     found.numbers.retain(|&note, _| !is_dropped(note));
@@ -344,7 +349,7 @@ fn side_reference(dom: &Dom, note: NodeId) -> Option<NodeId> {
     match dom.tag(reference) {
         Tag::Label if dom.is_blank(reference) => Some(reference),
         Tag::A if dom.has_attribute(reference, "href") => None,
-        Tag::Label | Tag::Sup | Tag::Button | Tag::A => reference_number(dom, reference).map(|_| reference),
+        Tag::Label | Tag::Sup | Tag::Button | Tag::A => note_number(dom, reference).map(|_| reference),
         _ => None,
     }
 }
@@ -715,6 +720,9 @@ mod tests {
             "<b>a</b> <span role=tooltip>one</span>",
             "a<sup>2</sup> b <span role=tooltip>one</span>",
             "<button popovertarget=p>About it</button> <span popover id=p>one</span>",
+            "<a data-definition=p>API</a> <span id=p>one</span>",
+            "<button class=btn-refresh popovertarget=p>Menu</button> <span popover id=p>one</span>",
+            "<button>Info</button> <span role=tooltip>one</span>",
         ] {
             let text = markdown(&format!("<p>{plain} c"));
             assert!(text.contains("one c\n") && !text.contains("[^"), "{text}");
@@ -794,6 +802,10 @@ mod tests {
         let entries =
             "<div><div class=e id=bib1>b</div><div class=e>c</div><div class=e id=bib3>d</div></div>";
         assert_eq!(page(entries), format!("{cited}b\n\nc\n\nd\n"));
+        let uncited = "<p>a<a href=#fn1 class=footnote-ref><sup>1</sup></a><ol><li id=fn1>b<li id=fn2>c</ol>";
+        assert_eq!(markdown(uncited), "a[<sup>1</sup>](#fn1)\n\n1. b\n2. c\n");
+        let paragraphs = "<p class=e>a<sup><a href=#note1>1</a></sup><p class=e>b<p class=e id=note1>1. c";
+        assert_eq!(markdown(paragraphs), "a[^1]\n\nb\n\n[^1]: c\n");
         let notes = "a<sup>[^1]-[^3]</sup>\n\n";
         let whole = "<ol><li id=bib1>b<li id=bib3>d</ol>";
         assert_eq!(page(whole), format!("{notes}[^1]: b\n\n[^3]: d\n"));
@@ -814,6 +826,19 @@ mod tests {
             "<p>Chapter<sup>1</sup><p><sup>1</sup>a <sup>2</sup>b",
         ] {
             assert!(!markdown(html).contains("[^"), "{}", markdown(html));
+        }
+    }
+
+    #[test]
+    fn numbers_after_words_that_are_also_units_are_footnotes() {
+        let notes = "<hr><p>1. b<p>2. c";
+        for (html, expected) in [
+            ("Free shipping<sup>1</sup>/returns<sup>2</sup>", "Free shipping[^1]/returns[^2]"),
+            ("Windows 10<sup>1</sup> a<sup>2</sup>", "Windows 10[^1] a[^2]"),
+            ("Brought in<sup>1</sup>, a<sup>2</sup>", "Brought in[^1], a[^2]"),
+        ] {
+            let expected = format!("{expected}\n\n[^1]: b\n\n[^2]: c\n");
+            assert_eq!(markdown(&format!("<p>{html}{notes}")), expected);
         }
     }
 

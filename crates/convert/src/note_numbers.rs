@@ -53,11 +53,19 @@ pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
 const BEFORE_EXPONENTS: [&str; 13] =
     ["m", "cm", "mm", "km", "dm", "nm", "µm", "ft", "in", "yd", "mi", "s", "10"];
 
-/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable.
+/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable. A slash
+/// is that of a fraction if a digit or `<sub>` follows. The exponent 1 is not written after units and ten.
 fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     let next = dom.node(raised).next;
-    let is_fraction =
-        |next| dom.tag(next) == Tag::Sub || dom.text(next).is_some_and(|t| t.starts_with(['/', '⁄', '∕']));
+    let is_fraction = |next| {
+        let denominator = dom.text(next).and_then(|text| text.strip_prefix(['/', '⁄', '∕']));
+        dom.tag(next) == Tag::Sub
+            || denominator.is_some_and(|rest| {
+                let after = dom.node(next).next.filter(|_| rest.is_empty());
+                rest.starts_with(|c: char| c.is_ascii_digit())
+                    || after.is_some_and(|after| matches!(dom.tag(after), Tag::Sub | Tag::Small | Tag::Span))
+            })
+    };
     if next.is_some_and(is_fraction) {
         return true;
     }
@@ -69,7 +77,7 @@ fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     let start = text.char_indices().rev().take(4).take_while(|(_, c)| c.is_alphanumeric()).last();
     let word = start.map_or("", |(at, _)| &text[at..]);
     let is_variable = word.len() == 1 && word.contains(|c| matches!(c, 'i'..='k' | 'n' | 'p'..='z'));
-    is_variable || BEFORE_EXPONENTS.contains(&word)
+    is_variable || BEFORE_EXPONENTS.contains(&word) && dom.collapsed_text(raised) != "1"
 }
 
 /// Whether a raised number at the beginning of a list item belongs to the name of an isotope, such as ¹⁴C.
