@@ -694,9 +694,15 @@ mod tests {
             "<table><tr><td>q<tr hidden><td>{{ a }}</table>",
             "<div class='row on'>q</div><div class=row hidden>a</div>",
             "<div class=card>q</div><div class='card empty' hidden>a</div>",
-            "<p><span class=text>q</span><span class=text hidden>a</span>",
+            "<div class=card>q</div><div class='card thanks' hidden>a</div>",
+            "<table><tr><td>q<td><tr hidden><td colspan=2>a</table>",
+            "<table><tr><td>q<td><tr hidden><td>a<td>$0.00</table>",
         ] {
             assert_eq!(visible(html, false), "q", "{html}");
+        }
+        let price = "<p><span class='price new'>$9</span><span class='price old' hidden>";
+        for other in ["$0.00", "Sold out"] {
+            assert_eq!(visible(&format!("{price}{other}</span>"), false), "$9", "{other}");
         }
     }
 

@@ -248,23 +248,42 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// Whether an element is an item or a row beside one that is shown, a slide or tab beside one with its
-/// classes, or a card or a price beside one with its first class.
+/// Whether an element is an item beside one that is shown, a row beside one with no more cells, a slide or tab
+/// beside one with its classes, or a card or a price beside one with its first class and as many others: one
+/// with more classes is another state of the card. A price beside a number must be one, and amounts must not be zero.
 fn is_beside_shown(dom: &Dom, id: NodeId) -> bool {
     let is_item = matches!(dom.tag(id), Tag::Li | Tag::Tr);
     let is_slide = dom.classes(id).take(8).any(|class| contains_any(class, &SLIDES));
     let first = dom.classes(id).next();
     let is_card = first.is_some_and(|class| CARDS.iter().any(|end| class.ends_with(end)));
+    let cells =
+        |row| dom.child_elements(row).take(20).filter(|&d| matches!(dom.tag(d), Tag::Td | Tag::Th)).count();
     let is_shown = |other: NodeId| {
         let is_hidden = dom.has_attribute(other, "hidden") || dom.style(other, "display") == Some("none");
+        let is_like_card = || {
+            dom.classes(other).next() == first
+                && dom.classes(other).take(8).count() >= dom.classes(id).take(8).count()
+        };
         dom.tag(other) == dom.tag(id)
             && !is_hidden
-            && (is_item
+            && (is_item && cells(other) <= cells(id)
                 || is_slide && is_alike(dom, id, other)
-                || is_card && dom.classes(other).next() == first)
+                || is_card && is_like_card())
     };
     let others = || dom.child_elements(dom.parent(id)?).take(20).find(|&other| is_shown(other));
-    (is_item || is_slide || is_card) && others().is_some()
+    let is_empty = |other| match dom.tag(id) {
+        Tag::Span => is_zero(dom, id).unwrap_or(is_zero(dom, other).is_some()),
+        Tag::Tr => is_zero(dom, id) == Some(true) && dom.text_content(id).contains(['$', '€', '£', '¥']),
+        _ => false,
+    };
+    (is_item || is_slide || is_card) && others().is_some_and(|other| !is_empty(other))
+}
+
+/// Whether all digits of an element are zeros; `None` if it has no digits.
+fn is_zero(dom: &Dom, id: NodeId) -> Option<bool> {
+    let text = dom.text_content(id);
+    let mut digits = text.chars().filter(char::is_ascii_digit).peekable();
+    digits.peek().is_some().then(|| digits.all(|digit| digit == '0'))
 }
 
 /// Whether the second element has all classes of the first one.
