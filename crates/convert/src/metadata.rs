@@ -47,7 +47,7 @@ pub(super) fn read_metadata(
     let first = |names: &[&str]| head.first_value(names);
     let site = first(&["og:site_name", "application-name"]).or(data.site);
     let names = site.as_deref().into_iter().chain(head.logos.iter().map(String::as_str)).chain(site_name);
-    let site_names = names.map(str::to_lowercase).collect();
+    let site_names = names.map(site_key).collect();
     let declared = [
         data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str()))),
         first(&["og:title", "twitter:title", "dc.title"]),
@@ -98,7 +98,8 @@ const LANGUAGE: &[&str] = &["content-language", "og:locale"];
 pub(super) struct Titles {
     /// The titles, the most specific kind first.
     declared: Vec<String>,
-    /// The declared name of the site and the texts of links to the home page, in lower case.
+    /// The declared name of the site and the texts of links to the home page, as [`site_key`]
+    /// writes them.
     site_names: HashSet<String>,
 }
 
@@ -111,7 +112,7 @@ impl Titles {
 
     /// Whether a text is the name of the site.
     pub(super) fn is_site_name(&self, text: &str) -> bool {
-        self.site_names.contains(&text.trim_matches(MARKS).to_lowercase())
+        self.site_names.contains(&site_key(text.trim_matches(MARKS)))
     }
 
     /// Whether a declared title consists of the two headings: that of the content, and the name of the site.
@@ -185,6 +186,12 @@ impl Titles {
         }
         title.to_owned()
     }
+}
+
+/// A possible name of the site, in lower case and without spaces: a logo may have parts that are laid out
+/// apart.
+fn site_key(name: &str) -> String {
+    name.to_lowercase().split_whitespace().collect()
 }
 
 /// Separators between the name of the site and the rest of a title.

@@ -42,7 +42,8 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
         return dom.element(before).is_some()
             && is_container(dom, parent)
             && joins_words(dom, before, id)
-            && !is_initial();
+            && !is_initial()
+            && !is_one_word(dom, before, id);
     }
     if dom.text(before).is_some() {
         return is_container(dom, parent) && !is_one_word(dom, before, id);
@@ -54,6 +55,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let has_class = |id| dom.has_attribute(id, "class");
     let are_items = is_item(dom, id) && is_item(dom, before);
     let are_parts = are_items && has_class(id) && has_class(before) || is_link(id) && is_link(before);
+    if are_items && are_amounts(dom, before, id) {
+        return true;
+    }
     if (dom.tag(before), dom.tag(id)) == (Tag::Code, Tag::Code) {
         return are_separate_codes(dom, parent, before, id);
     }
@@ -70,14 +74,26 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     is_separate && !is_one_word(dom, before, id) && !is_in_address(dom, before, id)
 }
 
-/// Whether two adjacent code spans are separate: they have different classes, or words meet in them, of which
-/// the second one begins with a capital if they are in prose.
+/// Whether two adjacent code spans are separate: they have different classes and no punctuation of a signature
+/// or path between them, or words meet in them, of which the second one begins with a capital if they are in
+/// prose.
 fn are_separate_codes(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let classes = [before, id].map(|id| dom.attribute(id, "class"));
     let is_upper = || edge(dom, id, true).is_some_and(char::is_uppercase);
     let is_prose = || !is_container(dom, parent) && !is_layout(dom, parent) && !holds_items(dom, parent);
-    classes[0] != classes[1] && classes.iter().all(Option::is_some)
+    let is_continued = || {
+        edge(dom, before, false).is_some_and(|end| matches!(end, '.' | ':' | '('))
+            || edge(dom, id, true).is_some_and(|start| matches!(start, '(' | '.' | '<'))
+    };
+    classes[0] != classes[1] && classes.iter().all(Option::is_some) && !is_continued()
         || joins_words(dom, before, id) && (is_upper() || !is_prose())
+}
+
+/// Whether an amount with its currency follows a number, as in `$9` and `$7`.
+fn are_amounts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    edge(dom, id, true).is_some_and(|start| "$€£¥".contains(start))
+        && edge(dom, before, false).is_some_and(|end| end.is_ascii_digit())
+        && short_text(dom, id).chars().nth(1).is_some_and(|c| c.is_ascii_digit())
 }
 
 /// The text or element before another one and before the form fields between them, which are not written.
@@ -163,7 +179,8 @@ fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> boo
     let letters = |id| short_text(dom, id).chars().take_while(|c| c.is_alphabetic()).count();
     match (end.is_ascii_digit(), start.is_uppercase()) {
         (true, is_upper) => is_upper || letters(id) > 2,
-        (false, true) => !end.is_uppercase(),
+        // A single letter is a part of a name such as iPhone.
+        (false, true) => !end.is_uppercase() && short_text(dom, before).chars().nth(1).is_some(),
         (false, false) => start.is_ascii_digit() && dom.tag(id) == Tag::Time,
     }
 }
@@ -228,15 +245,21 @@ fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
         only.and_then(|only| dom.text(only)).is_some_and(|text| text.chars().count() == 1)
     };
+    let is_raised = |id| matches!(dom.tag(id), Tag::Sup | Tag::Sub);
     let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
+    // The end of an ordinal such as `3rd`, or of a rounded number such as `10k`.
+    let ends_number = || matches!(&*short_text(dom, id), "st" | "nd" | "rd" | "th" | "k" | "K");
     let is_opened = || dom.nodes_before(id).take(5).any(|other| edge(dom, other, true) == Some('<'));
     match (end, start) {
         ('(' | '[' | '<', _)
         | (_, ')' | ']' | ',' | ';' | ':' | '!' | '?' | '%' | '°')
         | ('$' | '€' | '£' | '¥', '0'..='9') => true,
+        ('0'..='9', '/') => short_text(dom, id).chars().nth(1).is_some_and(|c| c != ' '),
+        (_, c) if end.is_alphanumeric() && c.is_alphanumeric() && is_raised(id) => true,
+        ('0'..='9', 's' | 'n' | 'r' | 't' | 'k' | 'K') if ends_number() => true,
         ('0'..='9', '.') => is_fraction(),
         ('.' | '@' | '#', _) if is_single(before) => true,
-        (_, '(' | '[' | '<' | '.') | ('0'..='9', '+') => is_single(id),
+        (_, '(' | '[' | '<' | '.') | ('0'..='9' | 'k' | 'K', '+') => is_single(id),
         (_, '>') => is_opened(),
         _ => {
             end.is_alphabetic()
@@ -294,6 +317,7 @@ mod tests {
             ("<label>Name</label><input><label>Mail</label>", "Name Mail"),
             ("<div><label><input type=radio>S</label><label><input type=radio>M</label></div>", "S M"),
             ("<div><code class=m>GET</code><code class=p>/a</code></div>", "`GET` `/a`"),
+            ("<p><span class=price>$9</span><span class=price>$7</span>", "$9 $7"),
             ("<p><code>Ctrl</code><code>C</code>", "`Ctrl` `C`"),
             ("<div><x-tag>Oak</x-tag><x-tag>Elm</x-tag></div>", "Oak Elm"),
             (
@@ -339,6 +363,22 @@ mod tests {
             (
                 "<p><code><span class=k>let</span><span class=v>X</span></code> <code>a</code><code>.b()</code>",
                 "`letX` `a.b()`",
+            ),
+            (
+                "<dl><dt><code class=descclassname>os.path.</code><code class=descname>join</code><code class=a>(b)</code></dl>",
+                "`os.path.join(b)`",
+            ),
+            (
+                "<div><em>i</em><b>Phone</b></div><p class=flex>$29<span>/month</span>",
+                "<em>i</em>**Phone**\n\n$29/month",
+            ),
+            (
+                "<p class=flex><b>4.8</b><span>/5</span></p><p class=flex>10<span>k</span><span>+</span>",
+                "**4.8**/5\n\n10k+",
+            ),
+            (
+                "<p class=flex>3<span>rd</span> <b>23</b>rd</p><p class=flex>Oak<sup>TM</sup></p><p class=flex>1<sup>st</sup>",
+                "3rd **23**rd\n\nOak<sup>TM</sup>\n\n1<sup>st</sup>",
             ),
             ("<p class=flex>a (<!-- -->34<!-- -->)<!-- -->.", "a (34)."),
             ("<div class=flex>27<span>&nbsp;boats</span></div>", "27\u{a0}boats"),
