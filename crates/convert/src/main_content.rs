@@ -65,8 +65,8 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
 /// element around it that is marked as an entry ([`is_entry`]). `None` if no region is marked. Blank regions
 /// do not count.
 ///
-/// Changes the tree: moves several regions into one new element, and removes links beside a generator's
-/// content.
+/// Changes the tree: moves several regions into one new element, and removes links and lists of links beside
+/// a generator's content.
 fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     let mut found: [Vec<NodeId>; 3] = Default::default();
     for id in dom.descendants(body) {
@@ -96,8 +96,8 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
                 // Prefer the `<article>`: besides the known element, it contains the date and the tags.
                 [article] if dom.ancestors(*known).any(|a| a == article) => article,
                 _ => {
-                    let mut above = dom.ancestors(*known).take_while(|&a| a != body);
-                    above.find(|&a| is_entry(dom, a)).unwrap_or(*known)
+                    let entry = dom.ancestors(*known).take_while(|&a| a != body).find(|&a| is_entry(dom, a));
+                    entry.inspect(|&entry| remove_beside_in_entry(dom, entry, *known)).unwrap_or(*known)
                 }
             });
         }
@@ -114,6 +114,49 @@ fn is_entry(dom: &Dom, id: NodeId) -> bool {
     kind.is_some_and(|kind| ["Article", "Posting", "Recipe", "Review"].iter().any(|end| kind.ends_with(end)))
         || dom.has_class_in(id, &["hentry", "h-entry"])
 }
+
+/// Removes what an entry has beside its `content` and is not a part of it: lists of links and sidebars, and
+/// after the content also navigation, footers, elements named for sharing, comments and the like
+/// ([`AFTER_CONTENT`]), and elements with more text in links than outside, each with a heading before it.
+fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
+    let measures = measure_elements(dom, entry);
+    let is_linked = |id: NodeId| measures[id].linked > 0 && measures[id].linked * 2 >= measures[id].text;
+    let is_named = |id: NodeId, names: &[&str]| {
+        let mut parts =
+            dom.classes(id).chain(dom.attribute(id, "id")).flat_map(|name| name.split(['-', '_']));
+        parts.any(|part| names.iter().any(|name| part.starts_with(name)))
+    };
+    let is_list = |id| {
+        matches!(dom.tag(id), Tag::Nav | Tag::Ul | Tag::Ol) && is_linked(id) || is_named(id, &["sidebar"])
+    };
+    let is_after =
+        |id| matches!(dom.tag(id), Tag::Nav | Tag::Footer) || is_linked(id) || is_named(id, AFTER_CONTENT);
+    let mut beside = Vec::new();
+    for around in dom.ancestors(content).take_while(|&a| a != entry) {
+        let mut is_before = true;
+        for id in dom.parent(around).into_iter().flat_map(|parent| dom.child_elements(parent)) {
+            if id == around {
+                is_before = false;
+            } else if is_list(id) || !is_before && is_after(id) {
+                let above = dom.previous_element(id).filter(|&above| !is_before && above != around);
+                let title = above.filter(|&above| dom.is_heading(above));
+                beside.extend(title.into_iter().chain([id]));
+            } else {
+                beside.extend(dom.outermost(id, is_list));
+            }
+        }
+    }
+    for id in beside {
+        dom.omit(id, Rule::Outside);
+    }
+}
+
+/// The beginnings of words in the classes and ids of elements that follow the content of an entry.
+#[rustfmt::skip]
+const AFTER_CONTENT: &[&str] = &[
+    "author", "comment", "footer", "navigation", "newsletter", "related", "share", "sharing", "sidebar", "social",
+    "subscribe",
+];
 
 /// The classes of the elements in which known generators put the content, and nothing else.
 #[rustfmt::skip]
@@ -535,6 +578,17 @@ mod tests {
             ),
             ("<div class='post hentry'><p>a<div><p class=entry-content>b</div></div><p>c", "a\n\nb\n"),
             (
+                "<div class='post hentry'><p>By <a href=/ann>Ann</a><ul><li><a href=/x>x</a></ul><img src=/i alt=i>\
+                 <div class=entry-content>b</div><p>Corrected: c <a href=/d>d</a><div class=addtoany_share>Share</div>\
+                 <div class=author-box>Ann builds boats.</div><div id=comments><p>No comments</div>\
+                 <h3>More</h3><div><a href=/y>y</a></div><div class=post-footer>Posted by Ann</div></div>",
+                "By [Ann](/ann)\n\n![i](/i)\n\nb\n\nCorrected: c [d](/d)\n",
+            ),
+            (
+                "<div class='single hentry'><div><div class=entry-content>b</div></div><div class=sidebar-main>s</div></div>",
+                "b\n",
+            ),
+            (
                 "<div itemscope itemtype=https://schema.org/Blog><p>a<div class=entry-content>b</div></div>",
                 "b\n",
             ),
@@ -771,6 +825,12 @@ mod tests {
             (
                 "<title>Page | Site</title><meta property=og:title content=Site><meta property=og:site_name content=Site>",
                 "<p>x",
+                "Page",
+                "# Page\n",
+            ),
+            (
+                "<title>Page | FrontDesk</title>",
+                "<a rel=home href=/><b>Front</b><span>Desk</span></a><p>x",
                 "Page",
                 "# Page\n",
             ),
