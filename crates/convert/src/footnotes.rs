@@ -23,8 +23,8 @@ pub(super) struct Definition {
 }
 
 /// Finds the footnotes below `root` and detaches the notes, without their numbers, links back and copies in
-/// the margin. Looks for notes without links only if there are neither notes nor a bibliography with links. Returns the notes in document
-/// order.
+/// the margin. Looks for notes without links only if there are neither notes nor a bibliography with links.
+/// Returns the notes in document order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
@@ -124,8 +124,9 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
 }
 
 /// Drops the notes of each list that also has items without a reference, unless the list has links back to
-/// the text. Blocks other than list items count only between the first and the last note. Such a list is a bibliography: the text may name a range of its numbers ("1–3"), and without
-/// some of its items it would show others.
+/// the text. Blocks other than list items count only between the first and the last note. Such a list is a
+/// bibliography: the text may name a range of its numbers ("1–3"), and without some of its items it would
+/// show others.
 fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &HashSet<NodeId>) {
     // The first note of each list, and the number of its notes.
     let mut lists: HashMap<NodeId, (NodeId, usize)> = HashMap::new();

@@ -53,8 +53,9 @@ pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
 const BEFORE_EXPONENTS: [&str; 13] =
     ["m", "cm", "mm", "km", "dm", "nm", "µm", "ft", "in", "yd", "mi", "s", "10"];
 
-/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable. A slash
-/// is that of a fraction if a digit or `<sub>` follows. The exponent 1 is not written after units and ten.
+/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable. A
+/// slash is that of a fraction if a digit or `<sub>` follows. The exponent 1 is not written after units and
+/// ten.
 fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     let next = dom.node(raised).next;
     let is_fraction = |next| {

@@ -248,9 +248,10 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// Whether an element is an item beside one that is shown, a row beside one with no more cells, a slide or tab
-/// beside one with its classes, or a card or a price beside one with its first class and as many others: one
-/// with more classes is another state of the card. A price beside a number must be one, and amounts must not be zero.
+/// Whether an element is an item beside one that is shown, a row beside one with no more cells, a slide or
+/// tab beside one with its classes, or a card or a price beside one with its first class and as many others:
+/// one with more classes is another state of the card. A price beside a number must be one, and amounts must
+/// not be zero.
 fn is_beside_shown(dom: &Dom, id: NodeId) -> bool {
     let is_item = matches!(dom.tag(id), Tag::Li | Tag::Tr);
     let is_slide = dom.classes(id).take(8).any(|class| contains_any(class, &SLIDES));

@@ -74,9 +74,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     is_separate && !is_one_word(dom, before, id) && !is_in_address(dom, before, id)
 }
 
-/// Whether two adjacent code spans are separate: they have different classes and no punctuation of a signature
-/// or path between them, or words meet in them, of which the second one begins with a capital if they are in
-/// prose.
+/// Whether two adjacent code spans are separate: they have different classes and no punctuation of a
+/// signature or path between them, or words meet in them, of which the second one begins with a capital if
+/// they are in prose.
 fn are_separate_codes(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let classes = [before, id].map(|id| dom.attribute(id, "class"));
     let is_upper = || edge(dom, id, true).is_some_and(char::is_uppercase);
