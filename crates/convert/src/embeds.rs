@@ -22,6 +22,15 @@ const VIDEO_IDS: [&str; 9] = [
     "data-embed", "data-id",
 ];
 
+/// Maximum number of letters and digits in a player whose settings are read, such as those of "Play video".
+const MAX_LABEL: usize = 20;
+
+/// The ends of addresses of files that no visitor opens as a page or plays.
+#[rustfmt::skip]
+const PARTS_OF_PAGES: [&str; 10] = [
+    ".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg", ".js", ".mjs", ".css",
+];
+
 /// Attributes with the title of a video or a page.
 const TITLES: [&str; 6] = ["title", "aria-label", "playlabel", "data-title", "data-iframe-title", "alt"];
 
@@ -103,7 +112,8 @@ fn page_of_script(source: &str) -> Option<Embed> {
     is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
 }
 
-/// The address of a video on YouTube or Vimeo whose id is in an attribute.
+/// The address of a video on YouTube or Vimeo whose id is in an attribute. Page builders and menus have ids of
+/// their own in `data-id`, also on elements that are named for a player.
 fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
     let value = dom.first_attribute(id, &VIDEO_IDS)?;
     let provider = dom.first_attribute(id, &["data-plyr-provider", "data-provider", "provider"]);
@@ -115,11 +125,15 @@ fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
     if is_video_page(value) {
         return Some(value.to_owned());
     }
+    let is_own_id = matches!(dom.tag(id), Tag::Li | Tag::I | Tag::Span)
+        && dom.first_attribute(id, &VIDEO_IDS) == dom.attribute(id, "data-id");
     match player? {
-        "youtube" if (6..=20).contains(&value.len()) && value.chars().all(is_id) => {
+        "youtube" if !is_own_id && value.len() == 11 && value.chars().all(is_id) => {
             Some(format!("https://www.youtube.com/watch?v={value}"))
         }
-        "vimeo" if value.len() <= 20 && value.bytes().all(|b| b.is_ascii_digit()) => {
+        "vimeo"
+            if !is_own_id && (6..=20).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_digit()) =>
+        {
             Some(format!("https://vimeo.com/{value}"))
         }
         _ => None,
@@ -139,6 +153,7 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     let is_address = |address: &str| {
         address.contains(['/', '.'])
             && !address.contains(char::is_whitespace)
+            && !is_part_of_page(address)
             && (!is_animation(address) || is_titled())
     };
     let address_in = |names: &[&str]| {
@@ -164,15 +179,25 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
             let words: Vec<&str> =
                 dom.classes(id).take(20).flat_map(|class| class.split(['-', '_'])).collect();
             let is_widget = words.iter().any(|w| matches!(*w, "embed" | "widget" | "player" | "video"));
-            let is_tool =
-                words.iter().any(|w| matches!(*w, "share" | "sharing" | "social" | "like" | "comments"));
+            #[rustfmt::skip]
+            let is_other = words.iter().any(|w| matches!(
+                *w, "share" | "sharing" | "social" | "like" | "comments" | "bg" | "background" | "captcha" | "recaptcha"
+            ));
             let address =
-                address_in(&["data-url", "data-src", "data-href"]).filter(|_| is_widget && !is_tool)?;
+                address_in(&["data-url", "data-src", "data-href"]).filter(|_| is_widget && !is_other)?;
             let is_page = address.starts_with("http://") || address.starts_with("https://");
             is_page.then_some(("iframe", address))
         }
         _ => None,
     }
+}
+
+/// Whether an address is that of an image, a script, a style sheet or an interface of WordPress.
+fn is_part_of_page(address: &str) -> bool {
+    let path = address.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    PARTS_OF_PAGES.iter().any(|end| path.ends_with(end))
+        || path.contains("/wp-json/")
+        || path.contains("/wp-admin/")
 }
 
 /// The first embedded page or media file in the HTML that an attribute has for a script.
@@ -186,7 +211,9 @@ fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
     Some(Embed { element: "iframe", address, title: title.map(str::to_owned) })
 }
 
-/// The address of a video on YouTube or Vimeo in an attribute with JSON, unless it is a background.
+/// The address of a video on YouTube or Vimeo in an attribute with JSON, unless it is a background. The element
+/// may have [`SEARCHED_NODES`] nodes and the text of a button: the data of a whole page also names videos that
+/// the page does not show.
 fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
     let attributes = dom.element(id)?.attributes.iter();
     let is_settings = |value: &str| {
@@ -197,7 +224,8 @@ fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
     let mut settings =
         attributes.filter(|a| a.name.local.starts_with("data-") && is_settings(a.value.trim()));
     let found = settings.find_map(|a| find_video(&serde_json::from_str(a.value.trim()).ok()?));
-    found.filter(|_| dom.tag(id) != Tag::A)
+    let is_player = || dom.subtree(id).nth(SEARCHED_NODES).is_none() && dom.letters(id) <= MAX_LABEL;
+    found.filter(|_| dom.tag(id) != Tag::A && is_player())
 }
 
 /// The first address of a video in a JSON value. The parser limits the depth of JSON.
@@ -238,6 +266,10 @@ mod tests {
             (
                 r#"<div data-block='{"url":"https://youtu.be/abcdefghijk"}'><p data-html="&lt;iframe src=//www.youtube.com/embed/abcdefghijk>"></p></div>"#,
                 "Video",
+            ),
+            (
+                r#"<div data-settings='{"a":"https://www.youtube.com/watch?v=abcdefghijk"}'><i role=button>Play</i></div>"#,
+                "*Play* [Video]",
             ),
             ("<a data-iframely-url href='https://www.youtube.com/watch?v=abcdefghijk'></a>", "Video"),
         ] {
@@ -287,9 +319,19 @@ mod tests {
             "<a href=/b>a</a><div data-id=abcdefghijk></div><div class=youtube data-id='a b c d'></div>",
             "<a href=/b>a</a><div data-settings='{\"youtube\":'></div><div data-html='a<b'></div>",
             "<a href=/b>a</a><script src=https://a.example/1.js></script><script src=https://gist.github.com/.js></script>",
+            // Ids of page builders and menus, and parts of the page that a script loads later.
+            "<a href=/b>a</a><div class='x-widget x-widget-youtube_feed' data-id=5f3a1bc></div>",
+            "<a href=/b>a</a><i class=fa-youtube data-id=abcdefghijk></i><div class=vimeo data-id=3></div>",
+            "<a href=/b>a</a><div class=video-wrap data-src=https://a.example/b.jpg?c></div>",
+            "<a href=/b>a</a><div class=video-bg data-src=https://a.example/b.mp4></div>",
+            "<a href=/b>a</a><div class=x-widget data-url=https://a.example/wp-admin/admin-ajax.php></div>",
+            "<a href=/b>a</a><div class=video data-src=https://img.youtube.com/vi/abcdefghijk/hq.jpg></div>",
         ] {
             assert_eq!(markdown(html), "[a](/b)\n", "{html}");
         }
         assert_eq!(markdown("<div class=widget data-url=https://a.example/b>c</div>"), "c\n");
+        let long = "oak ".repeat(10);
+        let app = format!("<div data-page='{{\"b\":\"https://youtu.be/abcdefghijk\"}}'>{long}</div>");
+        assert_eq!(markdown(&app), format!("{}\n", long.trim()));
     }
 }
