@@ -14,7 +14,8 @@ struct Renderers {
 }
 
 /// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
-/// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked.
+/// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A script
+/// of its own with no more text than the rest of the page is a copy for tools, and stays hidden.
 pub(super) fn show_markdown_source(dom: &mut Dom) {
     let body = dom.body();
     let mut renderers = Renderers::default();
@@ -22,7 +23,7 @@ pub(super) fn show_markdown_source(dom: &mut Dom) {
         let source = dom.attribute(id, "src").unwrap_or_default();
         let has_call =
             || dom.children(id).filter_map(|text| dom.text(text)).any(|t| t.contains("remark.create("));
-        renderers.remark |= source.contains("remark") || has_call();
+        renderers.remark |= source.split('/').any(is_remark) || has_call();
         renderers.strapdown |= source.contains("strapdown");
         renderers.markdeep |= source.contains("markdeep");
     }
@@ -39,7 +40,13 @@ pub(super) fn show_markdown_source(dom: &mut Dom) {
         dom.append(body, block);
         return;
     }
-    let sources = dom.outermost(body, |id| is_source(dom, id, renderers));
+    let mut sources = dom.outermost(body, |id| is_source(dom, id, renderers));
+    let is_copy =
+        |id: &NodeId| dom.tag(*id) == Tag::Script && !dom.parent(*id).is_some_and(|p| renders(dom, p));
+    if sources.iter().any(is_copy) {
+        let shown: usize = dom.walk(body, is_code).filter_map(|id| dom.text(id)).map(count_letters).sum();
+        sources.retain(|id| !is_copy(id) || shown < dom.letters(*id));
+    }
     for id in sources {
         let source = dom.text_content(id);
         let block = code_block(dom, &source);
@@ -48,13 +55,34 @@ pub(super) fn show_markdown_source(dom: &mut Dom) {
     }
 }
 
-/// Whether the text of an element is Markdown that a script renders.
+/// Whether a part of the address of a script is the name or the package of remark, rather than a longer word.
+fn is_remark(part: &str) -> bool {
+    part.strip_prefix("remark").is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+}
+
+/// Whether an element renders the Markdown in a script in it.
+fn renders(dom: &Dom, id: NodeId) -> bool {
+    dom.has_attribute(id, "data-markdown") || dom.name(id) == "zero-md"
+}
+
+/// Whether a text has the marks of a heading, a list, a quote, code, a link or strong emphasis in Markdown.
+fn has_marks(text: &str) -> bool {
+    let begins = |line: &str| {
+        let line = line.trim_start();
+        let marks = ["# ", "## ", "### ", "- ", "* ", "> ", "1. ", "```"];
+        marks.iter().any(|mark| line.starts_with(mark))
+    };
+    text.lines().any(begins) || ["](", "**"].iter().any(|mark| text.contains(mark))
+}
+
+/// Whether the text of an element is Markdown that a script renders. An attribute that says so may also mean
+/// the origin of HTML, so outside of slides the text needs marks of Markdown.
 fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
     let is_marked = |id: NodeId| dom.has_attribute(id, "data-markdown");
-    let has_lines = || {
-        let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
-        only.and_then(|only| dom.text(only)).is_some_and(|text| text.trim().contains('\n'))
-    };
+    let text =
+        || dom.node(id).first.filter(|&only| dom.node(id).last == Some(only)).and_then(|only| dom.text(only));
+    let has_lines = || text().is_some_and(|text| text.trim().contains('\n'));
+    let is_rendered = || dom.name(id) == "section" || text().is_some_and(has_marks);
     match (dom.tag(id), dom.name(id)) {
         (Tag::Textarea, _) => {
             renderers.remark && dom.attribute(id, "id") == Some("source")
@@ -65,7 +93,7 @@ fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
                 || kind == "text/template" && dom.parent(id).is_some_and(is_marked)
         }),
         (_, "xmp") => renderers.strapdown,
-        (_, name) => (is_marked(id) || MARKDOWN_ELEMENTS.contains(&name)) && has_lines(),
+        (_, name) => (MARKDOWN_ELEMENTS.contains(&name) || is_marked(id) && is_rendered()) && has_lines(),
     }
 }
 
@@ -120,6 +148,12 @@ mod tests {
                 "a\n".to_owned(),
             ),
             ("<p data-markdown>a</p><div data-markdown><h2>b</h2>\n</div>", "a\n\n## b\n".to_owned()),
+            ("<p data-markdown>Oak lasts\nand is strong.</p>", "Oak lasts and is strong.\n".to_owned()),
+            ("<div data-markdown>A\n\n- b</div>", block("A\n\n- b")),
+            ("<section data-markdown>A\n\nb</section>", block("A\n\nb")),
+            ("<h2>A</h2><p>b c</p><script type=text/markdown>## A\nb</script>", "## A\n\nb c\n".to_owned()),
+            ("<p>A</p><script type=text/markdown>## A\nb</script>", format!("A\n\n{}", block("## A\nb"))),
+            ("<p>a<textarea id=source># A</textarea><script src=/remarketing.js></script>", "a\n".to_owned()),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
