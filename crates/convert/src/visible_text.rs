@@ -65,9 +65,6 @@ fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> 
         let is_only = dom.node(place).last == only;
         only.map_or(Some(""), |only| dom.text(only).map(str::trim)).filter(|_| is_only)
     };
-    let has_name = |place: NodeId, names: &[&str]| {
-        dom.classes(place).take(20).any(|class| names.iter().any(|name| class.contains(name)))
-    };
     let with_value = |place: NodeId| {
         let shown = shown(place)?;
         let Some(start) = shown.find(|c: char| c.is_ascii_digit()) else {
@@ -77,16 +74,32 @@ fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> 
         let (before, number, after) = (&shown[..start], &shown[start..end], &shown[end..]);
         let is_start = !number.contains(|c| matches!(c, '1'..='9')) || Some(shown) == first;
         let is_sign = before.chars().count() <= 3 && after.chars().count() <= 3;
-        (is_number(number) && is_start && is_sign).then(|| format!("{before}{value}{after}"))
+        // A price with cents does not become one without them: its value may be in cents.
+        let has_decimals = number.rfind(['.', ',']).is_some_and(|at| number.len() - at <= 3);
+        let is_like = !has_decimals || value.contains(['.', ',']);
+        (is_number(number) && is_start && is_sign && is_like).then(|| format!("{before}{value}{after}"))
     };
-    let is_counter = has_name(id, &["count", "odometer", "chart"]);
+    let is_counter = has_word(dom, id, &["count", "counter", "countup", "counterup", "odometer", "chart"]);
     if shown(id).is_some() {
         let is_shown = is_counter || shown(id) != Some("");
         return with_value(id).filter(|_| is_shown).map(|text| (id, text));
     }
-    let is_value = |d: &NodeId| has_name(*d, &["count", "value", "number", "percent"]);
+    let is_value = |d: &NodeId| has_word(dom, *d, &["count", "counter", "value", "number", "percent"]);
     let mut places = dom.descendants(id).take(COUNTER_NODES).filter(|_| is_counter).filter(is_value);
     places.find_map(|place| Some((place, with_value(place)?)))
+}
+
+/// Whether a class of an element has one of the words, or ends one of its words with one of them if that is
+/// `counter` or `chart`, as in `purecounter`. A `countdown`, which shows another number each second, has none.
+fn has_word(dom: &Dom, id: NodeId, words: &[&str]) -> bool {
+    let is_word = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        let end = ["counter", "chart"].into_iter().find(|end| word.ends_with(end));
+        words.contains(&&*word) || end.is_some_and(|end| words.contains(&end))
+    };
+    let classes = || dom.classes(id).take(20);
+    !classes().any(|class| class.contains("countdown"))
+        && classes().any(|class| class.split(['-', '_']).any(is_word))
 }
 
 /// Writes the date of each `<time>` without content, and of custom elements such as `<relative-time>`, whose
@@ -231,6 +244,12 @@ mod tests {
                 "**0** **0** **0 of 9**\n",
             ),
             ("<p><span class=cart-count data-count=0></span>a", "a\n"),
+            ("<div class=countdown data-end=1767225600></div>a", "a\n"),
+            ("<p class=countdown data-end=1767225600><b class=countdown-number>00</b> days", "**00** days\n"),
+            ("<p>a <span class=discount data-value=20></span><b class=account data-value=9></b>", "a\n"),
+            ("<p>$<span data-value=1999>0.00</span>", "$0.00\n"),
+            ("<p>$<span data-value=19.99>0.00</span>", "$19.99\n"),
+            ("<p><span class=purecounter data-purecounter-end=9></span> boats", "9 boats\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
