@@ -18,6 +18,9 @@ const FILLED_PER_TABLE: usize = 1000;
 /// Maximum length of a marker such as `(xviii)`, in bytes.
 const MAX_MARKER: usize = 8;
 
+/// Maximum number of letters and digits in a cell that names the value beside it.
+const MAX_NAME: usize = 30;
+
 /// Maximum number of letters and digits in a cell that need not be a block of text.
 const MAX_VALUE: usize = 100;
 
@@ -140,7 +143,8 @@ pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]
     (filled.next().is_none() && is_marker(dom, marker) && !is_marker(dom, text)).then_some([marker, text])
 }
 
-/// Whether the text of a cell is a marker, of at most six letters and digits.
+/// Whether the text of a cell is a marker, of at most six letters and digits: a sign, or a number, a letter or
+/// a Roman numeral with a bracket or a dot.
 fn is_marker(dom: &Dom, cell: NodeId) -> bool {
     let mut text = String::new();
     for part in dom.descendants(cell) {
@@ -151,7 +155,16 @@ fn is_marker(dom: &Dom, cell: NodeId) -> bool {
     }
     let word = text.trim_matches(['(', ')', '[', ']', '.']);
     let is_sign = matches!(&*text, "-" | "–" | "—" | "•" | "·" | "*" | "o" | "§" | "■" | "▪" | "●" | "○");
-    is_sign || word.len() < text.len() && !word.is_empty() && word.chars().all(char::is_alphanumeric)
+    let is_number = |word: &str| {
+        word.contains(|c: char| c.is_ascii_digit())
+            || word.chars().nth(1).is_none()
+            || word.chars().all(|c| matches!(c.to_ascii_lowercase(), 'i' | 'v' | 'x'))
+    };
+    is_sign
+        || word.len() < text.len()
+            && !word.is_empty()
+            && word.chars().all(char::is_alphanumeric)
+            && is_number(word)
 }
 
 /// Returns the second cell of each row, and records the numbers in the first cells as left out. Returns
@@ -221,21 +234,31 @@ fn is_titled(tag: Tag) -> bool {
     tag == Tag::Blockquote || tag.heading_level().is_some()
 }
 
-/// Whether a cell has a short text without parts that need a line of their own.
+/// Whether a cell has a short text on one line.
 fn is_value(dom: &Dom, cell: NodeId) -> bool {
-    use Tag::{Blockquote, Br, Form, Hr, Iframe, Img, Ol, Pre, Table, Ul, Video};
-    let is_part = |t| matches!(t, Blockquote | Br | Form | Hr | Iframe | Img | Ol | Pre | Table | Ul | Video);
-    let tags = || dom.descendants(cell).map(|d| dom.tag(d));
-    !tags().any(|tag| is_part(tag) || tag.heading_level().is_some())
-        && tags().filter(|&tag| tag == Tag::P).nth(1).is_none()
-        && dom.letters(cell) <= MAX_VALUE
+    let has = |tag, at| dom.descendants(cell).filter(|&d| dom.tag(d) == tag).nth(at).is_some();
+    is_short(dom, cell) && !has(Tag::Br, 0) && !has(Tag::P, 1)
 }
 
-/// Whether the only row of a table is an item of a list, or has cells that are more than values.
+/// Whether a cell has a short text of lines and paragraphs, without other blocks.
+fn is_short(dom: &Dom, cell: NodeId) -> bool {
+    use Tag::{Blockquote, Form, Hr, Iframe, Img, Ol, Pre, Table, Ul, Video};
+    let is_part = |t| matches!(t, Blockquote | Form | Hr | Iframe | Img | Ol | Pre | Table | Ul | Video);
+    let mut tags = dom.descendants(cell).map(|d| dom.tag(d));
+    !tags.any(|tag| is_part(tag) || tag.heading_level().is_some()) && dom.letters(cell) <= MAX_VALUE
+}
+
+/// Whether the only row of a table is an item of a list, or has cells that are more than values. A header is
+/// no such row, and neither is a name beside a short value, which may have several lines.
 fn is_row_of_blocks(dom: &Dom, rows: &[NodeId]) -> bool {
-    rows.iter().any(|&row| {
+    let is_named = |cells: &[NodeId]| {
+        matches!(*cells, [name, value] if is_value(dom, name) && !dom.is_blank(name)
+            && dom.letters(name) <= MAX_NAME && is_short(dom, value))
+    };
+    rows.iter().filter(|&&row| !dom.parent(row).is_some_and(|p| dom.tag(p) == Tag::Thead)).any(|&row| {
         let cells: Vec<NodeId> = dom.child_elements(row).collect();
-        read_marked_row(dom, &cells).is_some() || cells.iter().any(|&cell| !is_value(dom, cell))
+        read_marked_row(dom, &cells).is_some()
+            || cells.iter().any(|&cell| !is_value(dom, cell)) && !is_named(&cells)
     })
 }
 
@@ -404,6 +427,10 @@ mod tests {
             ("<td>(1)<td>(2)", "| (1) | (2) |\n| --- | --- |\n"),
             ("<td>(1)<td>b<td>c", "| (1) | b | c |\n| --- | --- | --- |\n"),
             ("<th>(1)<td>b", "| (1) | b |\n| --- | --- |\n"),
+            ("<td>Status<td>Open<br>since May", "| Status | Open<br>since May |\n| --- | --- |\n"),
+            ("<td>Weight<td><p>9 kg<p>with sail", "| Weight | 9 kg<br>with sail |\n| --- | --- |\n"),
+            ("<td>(no)<td>Name", "| (no) | Name |\n| --- | --- |\n"),
+            ("<thead><tr><td>1.<td>Name</thead>", "| 1. | Name |\n| --- | --- |\n"),
             ("<td>(1)<td>b<tr><td>(2)<td>c", "| (1) | b |\n| --- | --- |\n| (2) | c |\n"),
             ("<td>a<br>b<td>c<tr><td>d<td>e", "| a<br>b | c |\n| --- | --- |\n| d | e |\n"),
         ] {
