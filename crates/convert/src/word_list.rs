@@ -101,7 +101,11 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     let level_of = |id, prefix: &str| dom.classes(id).find_map(|class| suffix(class, prefix));
     let own_level = level_of(list, "lst-kix_");
     let mut children = dom.children(list).filter(|&child| !dom.is_blank(child));
-    let has_level = |id| dom.has_attribute(id, "data-list") || level_of(id, "ql-indent-").is_some();
+    let kind_of = |id| {
+        let kind = dom.attribute(id, "data-list");
+        kind.filter(|kind| matches!(*kind, "ordered" | "bullet" | "checked" | "unchecked"))
+    };
+    let has_level = |id| kind_of(id).is_some() || level_of(id, "ql-indent-").is_some();
     let is_flat = own_level.is_some()
         || dom.child_elements(list).any(has_level)
         || [dom.previous_element(list), dom.next_element(list)]
@@ -118,7 +122,7 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     };
     let mut items: Vec<FlatItem> = Vec::new();
     for element in dom.child_elements(list) {
-        let is_ordered = match dom.attribute(element, "data-list") {
+        let is_ordered = match kind_of(element) {
             Some(kind) => kind == "ordered",
             None => dom.tag(list) == Tag::Ol,
         };
@@ -218,6 +222,7 @@ mod tests {
             ("<ul class=n><li>a<li>b</ul><ul class=n><li>c</ul>", "- a\n- b\n\n* c\n"),
             ("<ul><li>a</ul><ul><li>b</ul>", "- a\n\n* b\n"),
             ("<ul class=n><li>a</ul><p>x</p><ul class=n><li>b</ul>", "- a\n\nx\n\n- b\n"),
+            ("<ol start=3><li data-list=x>a<li value=7>b</ol>", "3. a\n\n<!-- -->\n\n7. b\n"),
             ("<ul class=lst-kix_x-1>y<li>a</ul>", "y\n\n- a\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
