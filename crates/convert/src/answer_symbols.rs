@@ -16,10 +16,14 @@ const PREFIXES: [&str; 21] = [
 const NAMES: [&str; 4] = ["data-icon", "icon", "data-lucide", "data-feather"];
 
 /// Words for a check mark in the names of symbols.
-const CHECK_MARKS: [&str; 6] = ["check", "checkmark", "done", "tick", "yes", "checked"];
+const CHECK_MARKS: [&str; 5] = ["check", "checkmark", "tick", "yes", "checked"];
 
 /// Words for a cross in the names of symbols.
-const CROSSES: [&str; 7] = ["cancel", "clear", "close", "cross", "times", "x", "xmark"];
+const CROSSES: [&str; 5] = ["close", "cross", "times", "x", "xmark"];
+
+/// The characters for names in the Material fonts whose words mean something else in other fonts, such as the
+/// weather.
+const LIGATURES: [(&str, &str); 3] = [("done", "✓"), ("cancel", "✗"), ("clear", "✗")];
 
 /// Words in the names of symbols that only change how the symbol is drawn.
 #[rustfmt::skip]
@@ -35,7 +39,9 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
         return None;
     }
     if is_ligature(dom, id) {
-        return answer_to(dom.text_content(id).trim());
+        let text = dom.text_content(id);
+        let own = LIGATURES.into_iter().find(|(name, _)| *name == text.trim());
+        return own.map(|(_, answer)| answer).or_else(|| answer_to(text.trim()));
     }
     // A drawing may refer to a symbol of a sprite.
     let uses = || {
@@ -46,6 +52,8 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let sprite = if dom.tag(id) == Tag::Svg { uses() } else { None };
     let classes = dom.classes(id).take(20).chain(sprite).filter_map(symbol_name);
     let attribute = dom.first_attribute(id, &NAMES).map(|name| name.rsplit(':').next().unwrap_or(name));
+    // The letter is the logo of a network.
+    let attribute = attribute.filter(|_| dom.attribute(id, "data-icon") != Some("x"));
     let answer = classes.chain(attribute).find_map(answer_to)?;
     let is_empty =
         || dom.descendants(id).take(20).all(|d| dom.text(d).is_none_or(|text| text.trim().is_empty()));
@@ -140,6 +148,8 @@ mod tests {
             ),
             ("<i class=i-lucide-check></i>", "<svg data-icon=xmark></svg>", ("✓", "✗")),
             ("<i class='icon icon--check'></i>", "<svg class=icon-tabler-x></svg>", ("✓", "✗")),
+            ("<i class=icon-clear></i>y", "<svg data-icon=x></svg>n", ("y", "n")),
+            ("<i class=material-icons>done</i>", "<i class=material-icons>clear</i>", ("✓", "✗")),
             ("<i class=form-check></i>y", "<i class='fa-spell-check'></i>n", ("y", "n")),
         ] {
             assert_eq!(cells(yes, no), table(marks.0, marks.1), "{yes} {no}");
@@ -159,5 +169,11 @@ mod tests {
         ] {
             assert_eq!(markdown(&format!("<ul>{html}</ul>")), expected, "{html}");
         }
+        // A cross in a summary closes it.
+        let details = |summary: &str| markdown(&format!("<details><summary>{summary}</summary>b</details>"));
+        let cross = details("A <i class='fa fa-plus'></i><i class='fa fa-times'></i>");
+        assert!(cross.contains("<summary>A</summary>"), "{cross}");
+        let check = details("<i class='fa fa-check'></i> A");
+        assert!(check.contains("<summary>✓ A</summary>"), "{check}");
     }
 }

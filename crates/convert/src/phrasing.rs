@@ -528,7 +528,8 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::FootnoteMark);
             return format!("[{label}]");
         }
-        if let Some(answer) = answer_of(dom, id).filter(|_| dom.is_blank(id)) {
+        // A cross in a summary closes it.
+        if let Some(answer) = answer_of(dom, id).filter(|answer| *answer == "✓" && dom.is_blank(id)) {
             return format!(" {answer} ");
         }
         if let Some(formula) = math::read_formula(dom, id) {
