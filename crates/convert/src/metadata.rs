@@ -55,7 +55,9 @@ pub(super) fn read_metadata(
     ];
     let titles = Titles { declared: declared.into_iter().flatten().collect(), site_names };
     let resolve = |link: String| media::resolve_link(base, &link);
-    let author = || AUTHOR.iter().find_map(|name| join_names(head.values_of(name)));
+    // Systems add their own name as a second author of these; the others have each author.
+    let limit = |name: &str| if matches!(name, "author" | "article:author") { 1 } else { usize::MAX };
+    let author = || AUTHOR.iter().find_map(|name| join_names(head.values_of(name).take(limit(name))));
     let metadata = Metadata {
         title: None,
         description: first(&["description", "og:description", "twitter:description"]).or(data.description),
@@ -173,11 +175,20 @@ impl Titles {
     /// `headings`, the part that is removed need not be a known name of the site.
     fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
-        let is_ideographic = title.contains(is_ideographic);
-        let tight = TIGHT_SEPARATORS.into_iter().filter(|_| is_ideographic);
+        let has_ideographs = title.contains(is_ideographic);
+        let tight = TIGHT_SEPARATORS.into_iter().filter(|_| has_ideographs);
         for separator in SEPARATORS.into_iter().chain(tight) {
-            let ends = title.rsplit_once(separator).map(|(stem, end)| (stem.trim(), end.trim()));
-            let starts = title.split_once(separator).map(|(start, stem)| (stem.trim(), start.trim()));
+            let ends = title.rsplit_once(separator);
+            let starts = title.split_once(separator);
+            // In a word such as `Vue-Router`, the sign separates nothing.
+            let is_in_word = |(before, after): &(&str, &str)| {
+                matches!(separator, "-" | "_")
+                    && !before.ends_with(is_ideographic)
+                    && !after.starts_with(is_ideographic)
+            };
+            let ends = ends.filter(|parts| !is_in_word(parts)).map(|(stem, end)| (stem.trim(), end.trim()));
+            let starts =
+                starts.filter(|parts| !is_in_word(parts)).map(|(start, stem)| (stem.trim(), start.trim()));
             for (stem, site) in [ends, starts].into_iter().flatten() {
                 if !stem.is_empty() && !site.is_empty() && (self.is_site_name(site) || is_heading(stem)) {
                     return stem.to_owned();
@@ -622,6 +633,7 @@ mod tests {
             ("Oak › About", "Oak", "", "About"),
             ("About / Oak", "Oak", "", "About"),
             ("Red / green", "Oak", "Apples", "Red / green"),
+            ("Vue-Router 入门", "", "Vue", "Vue-Router 入门"),
             ("Red-Oak", "Oak", "Red", "Red-Oak"),
             ("snake_case", "case", "snake", "snake_case"),
             ("-", "", "", "-"),
@@ -655,6 +667,7 @@ mod tests {
                 "<meta name=citation_author content='A, B'><meta name=citation_author content='C'><meta name=citation_author content='C'>",
                 "|A, B; C||",
             ),
+            ("<meta name=author content=Ann><meta name=author content=WordPress>", "|Ann||"),
             ("<meta name=author content=https://a.example/><meta name=dc.creator content=A>", "|A||"),
             ("<body lang=de><p>x", "de|||"),
             ("<html lang=en><body lang=de><p>x", "en|||"),
