@@ -208,7 +208,11 @@ fn diff_sign(dom: &Dom, line: NodeId) -> Option<char> {
 fn is_diff(dom: &Dom, root: NodeId) -> bool {
     let marked = |id| Some((id, diff_sign(dom, id)?));
     dom.descendants(root).find_map(marked).is_some_and(|(line, sign)| {
-        declared_language(dom, root) != "diff" || !dom.text_content(line).starts_with(sign)
+        let text = dom.text_content(line);
+        let rest = text.strip_prefix(sign);
+        // In other languages, a sign twice is an operator.
+        let is_operator = rest.is_some_and(|rest| rest.starts_with(sign));
+        rest.is_none() || is_operator && declared_language(dom, root) != "diff"
     })
 }
 
@@ -390,7 +394,10 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
         previous = class;
     }
     found.or_else(|| {
-        let known = dom.classes(id).find(|c| is_known_language(c));
+        // One letter after another class, as in `wide r`, is rather a position.
+        let is_name =
+            |&(at, c): &(usize, &str)| is_known_language(c) && (at == 0 || c.len() > 1 || is_highlighter);
+        let known = dom.classes(id).enumerate().find(is_name).map(|(_, class)| class);
         known.filter(|_| is_highlighter || is_code || is_diagram(dom, id)).and_then(normalize_language)
     })
 }
@@ -572,6 +579,8 @@ mod tests {
         assert_eq!(code(&format!("<pre>{lines}</pre>")).1, diff);
         let own = "<pre class=language-diff><span class='line diff remove'>-a()</span></pre>";
         assert_eq!(code(own).1, "-a()");
+        assert_eq!(code("<pre class=ts><span class='line diff add'>+ a</span></pre>").1, "+ a");
+        assert_eq!(code("<pre class=ts><span class='line diff add'>++a</span></pre>").1, "+++a");
         assert_eq!(code("<pre><span class=line>a</span><span class='line add'>b</span></pre>").1, "a\nb");
     }
 
@@ -626,6 +635,8 @@ mod tests {
             ("<div class='highlight hl-ipython3'><pre>x</pre></div>", "ipython3"),
             ("<pre class='code file php'>x</pre>", "php"),
             ("<pre class=sh_java>x</pre>", "java"),
+            ("<pre class=r>x</pre>", "r"),
+            ("<pre class='wide r'>x</pre>", ""),
             ("<pre data-syntaxhighlighter-params='brush: java; gutter: false'>x</pre>", "java"),
             ("<div class='source-view type-box'><pre class=wide>x</pre></div>", ""),
             ("<pre data-language=lang-auto>x</pre>", ""),
