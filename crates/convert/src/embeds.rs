@@ -112,8 +112,8 @@ fn page_of_script(source: &str) -> Option<Embed> {
     is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
 }
 
-/// The address of a video on YouTube or Vimeo whose id is in an attribute. Page builders and menus have ids of
-/// their own in `data-id`, also on elements that are named for a player.
+/// The address of a video on YouTube or Vimeo whose id is in an attribute. Page builders and menus have ids
+/// of their own in `data-id`, also on elements that are named for a player.
 fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
     let value = dom.first_attribute(id, &VIDEO_IDS)?;
     let provider = dom.first_attribute(id, &["data-plyr-provider", "data-provider", "provider"]);
@@ -211,9 +211,9 @@ fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
     Some(Embed { element: "iframe", address, title: title.map(str::to_owned) })
 }
 
-/// The address of a video on YouTube or Vimeo in an attribute with JSON, unless it is a background. The element
-/// may have [`SEARCHED_NODES`] nodes and the text of a button: the data of a whole page also names videos that
-/// the page does not show.
+/// The address of a video on YouTube or Vimeo in an attribute with JSON, unless it is a background. The
+/// element may have [`SEARCHED_NODES`] nodes and the text of a button: the data of a whole page also names
+/// videos that the page does not show.
 fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
     let attributes = dom.element(id)?.attributes.iter();
     let is_settings = |value: &str| {

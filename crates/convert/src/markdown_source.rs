@@ -14,8 +14,8 @@ struct Renderers {
 }
 
 /// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
-/// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A script
-/// of its own with no more text than the rest of the page is a copy for tools, and stays hidden.
+/// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A
+/// script of its own with no more text than the rest of the page is a copy for tools, and stays hidden.
 pub(super) fn show_markdown_source(dom: &mut Dom) {
     let body = dom.body();
     let mut renderers = Renderers::default();

@@ -143,8 +143,8 @@ pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]
     (filled.next().is_none() && is_marker(dom, marker) && !is_marker(dom, text)).then_some([marker, text])
 }
 
-/// Whether the text of a cell is a marker, of at most six letters and digits: a sign, or a number, a letter or
-/// a Roman numeral with a bracket or a dot.
+/// Whether the text of a cell is a marker, of at most six letters and digits: a sign, or a number, a letter
+/// or a Roman numeral with a bracket or a dot.
 fn is_marker(dom: &Dom, cell: NodeId) -> bool {
     let mut text = String::new();
     for part in dom.descendants(cell) {

@@ -90,7 +90,8 @@ fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> 
 }
 
 /// Whether a class of an element has one of the words, or ends one of its words with one of them if that is
-/// `counter` or `chart`, as in `purecounter`. A `countdown`, which shows another number each second, has none.
+/// `counter` or `chart`, as in `purecounter`. A `countdown`, which shows another number each second, has
+/// none.
 fn has_word(dom: &Dom, id: NodeId, words: &[&str]) -> bool {
     let is_word = |word: &str| {
         let word = word.to_ascii_lowercase();
