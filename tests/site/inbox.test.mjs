@@ -215,6 +215,8 @@ describe('with JavaScript', () => {
       await press('z');
       await page.getByText('Undone.').waitFor();
       assert.equal(await row(page, 'Konrad Zuse').count(), 1);
+      // The page must be loaded, because its script reads the keys.
+      await page.waitForLoadState();
       // Two at once, and the focus stays in the list.
       await press('j', 'x', 'j', 'x');
       assert.equal(await page.textContent('[data-count]'), '2 selected');
