@@ -148,8 +148,9 @@ impl Editor {
 
     /// Holds a submission and its waiting and parked deliveries, and removes its lesson, such as that of an
     /// earlier release. If a flood or a missing confirmation already holds it, replaces that cause by the
-    /// operator's reason; the next release then asks for the missing confirmation again. Returns false if the submission does not exist or is not processed yet, is
-    /// held for any other reason, or has been delivered by every channel.
+    /// operator's reason; the next release then asks for the missing confirmation again. Returns false if the
+    /// submission does not exist or is not processed yet, is held for any other reason, or has been delivered
+    /// by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.hold_for(id, because, false, now)
     }
