@@ -302,9 +302,9 @@ fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<
     lines
 }
 
-/// Reads `_redirects`. Reports and skips rules that are not supported, and those after [`MAX_RULES`]. A rule
-/// that restricts access is an error. Warns about placeholders without a value and, in Netlify's dialect,
-/// about those that are a part of a segment, but keeps these rules.
+/// Reads `_redirects`. Reports and skips rules that are not supported, and those after the first 2,100. A
+/// rule that restricts access is an error. Warns about placeholders without a value and, in Netlify's
+/// dialect, about those that are a part of a segment, but keeps these rules.
 pub fn parse_redirects(
     text: &str,
     dialect: RulesDialect,
@@ -445,7 +445,7 @@ const COMPUTED: [&str; 14] = [
 
 /// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
 /// indentation has no meaning. Reports and skips what is not supported, headers without a value, and rules
-/// after [`MAX_RULES`]. `Basic-Auth` is an error.
+/// after the first 2,100 rules. `Basic-Auth` is an error.
 pub fn parse_headers(
     text: &str,
     dialect: RulesDialect,
