@@ -4,7 +4,7 @@
 use super::answer_symbols::answer_of;
 use super::code;
 use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip, count_letters};
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
 use super::media;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
@@ -311,7 +311,7 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
     let joints: Vec<NodeId> = dom.descendants(root).filter(is_joint).collect();
     for id in joints {
         for place in [Some(id), dom.node(id).next].into_iter().flatten() {
-            let space = dom.push(Tag::Text, Data::Text(" ".into()));
+            let space = dom.push_text(" ");
             dom.insert_before(place, space);
         }
     }

@@ -270,7 +270,7 @@ impl Dom {
 
     /// Whether a style makes an inline element a block.
     pub(super) fn is_styled_as_block(&self, id: NodeId) -> bool {
-        matches!(self.style(id, "display"), Some("block" | "flex" | "grid"))
+        self.style(id, "display").is_some_and(is_block_display)
     }
 
     pub(super) fn is_heading(&self, id: NodeId) -> bool {
@@ -406,6 +406,12 @@ impl Dom {
         collapse(&self.text_content(root))
     }
 
+    /// The text of the first `nodes` nodes of a subtree, with white space collapsed. The limit bounds the time
+    /// for elements inside each other.
+    pub(super) fn first_text(&self, root: NodeId, nodes: usize) -> String {
+        collapse(&self.subtree(root).take(nodes).filter_map(|id| self.text(id)).collect::<String>())
+    }
+
     /// Whether the node contains only white space, and no image or other embedded content.
     pub(super) fn is_blank(&self, root: NodeId) -> bool {
         self.subtree(root).all(|id| match self.tag(id) {
@@ -499,6 +505,11 @@ impl Dom {
             (None, None) => {}
         }
     }
+}
+
+/// Whether a box with this CSS `display` begins and ends a line.
+pub(super) fn is_block_display(display: &str) -> bool {
+    matches!(display, "block" | "flex" | "grid")
 }
 
 /// The number of letters and digits in `text`.

@@ -23,7 +23,7 @@ const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footno
 /// The id of the note that an attribute of a short reference names.
 pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
     let (attribute, name) = NOTE_IDS.iter().find_map(|&name| Some((name, dom.attribute(id, name)?)))?;
-    // Elements with many others are not read, because nested ones would be read again and again.
+    // Count the nodes first: reading the text of large elements inside each other would take quadratic time.
     if dom.descendants(id).take(MAX_REFERENCE_NODES).count() == MAX_REFERENCE_NODES {
         return None;
     }
@@ -34,7 +34,7 @@ pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
     note_number(dom, id).filter(|_| is_reference).map(|_| name)
 }
 
-/// Number of nodes in an element from which it is not a reference.
+/// An element with at least this many nodes is no reference.
 const MAX_REFERENCE_NODES: usize = 8;
 
 /// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a

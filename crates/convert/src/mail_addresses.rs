@@ -69,7 +69,8 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     Some(Change::Content { text, link: None })
 }
 
-/// Decodes an address in hexadecimal bytes, of which the first is combined with each other one by XOR.
+/// Decodes an address that is written as hexadecimal bytes. The first byte is the key: XOR with it gives each
+/// byte of the address. `None` if the result is no address.
 fn decode_xor(encoded: &str) -> Option<String> {
     let encoded = encoded.trim().as_bytes();
     if encoded.len() > MAX_ENCODED || !encoded.len().is_multiple_of(2) {

@@ -29,7 +29,8 @@ const PANELS: [&str; 10] = [
 /// Parts of the class names of slides and tabs. A page shows only one slide or tab at a time.
 const SLIDES: [&str; 6] = ["carousel", "pane", "slide", "step", "tab", "testimonial"];
 
-/// The ends of the first class names of cards and prices, of which a filter or a switch shows some at a time.
+/// How the first class of a card or a price ends. A filter or a switch on the page shows some cards or prices
+/// and hides the others.
 const CARDS: [&str; 5] = ["card", "grid-item", "plan", "price", "pricing"];
 
 /// Parts of the names of hidden elements that are not panels: states, templates, menus, overlays and copies.

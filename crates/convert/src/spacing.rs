@@ -1,6 +1,6 @@
 //! Decides where the layout of a page separates inline content without white space between it in the HTML.
 
-use super::dom::{Dom, NodeId, Tag, collapse};
+use super::dom::{Dom, NodeId, Tag, collapse, is_block_display};
 
 /// The displays of boxes whose children are laid out one by one.
 const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
@@ -8,9 +8,8 @@ const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
 /// Whether a style or a utility class of Tailwind or Bootstrap makes an inline element a block, at any width
 /// of the screen. An element that floats is none, because a drop cap continues the word after it.
 pub(super) fn is_laid_out_as_block(dom: &Dom, id: NodeId) -> bool {
-    let is_block = |display: &str| matches!(display, "block" | "flex" | "grid");
     let is_floating = || dom.style(id, "float").is_some() || dom.classes(id).any(|c| c.starts_with("float-"));
-    displays(dom, id).any(is_block) && !is_floating()
+    displays(dom, id).any(is_block_display) && !is_floating()
 }
 
 /// Whether an element lays out its children one by one, each text between elements being one of them.
@@ -74,9 +73,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     is_separate && !is_one_word(dom, before, id) && !is_in_address(dom, before, id)
 }
 
-/// Whether two adjacent code spans are separate: they have different classes and no punctuation of a
-/// signature or path between them, or words meet in them, of which the second one begins with a capital if
-/// they are in prose.
+/// Whether two adjacent code spans are separate. They are if their classes differ, unless punctuation joins
+/// them to one signature or path, such as `os.path.` and `join`. They also are if the first ends and the
+/// second begins with a letter or digit; in prose, the second must begin with a capital.
 fn are_separate_codes(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let classes = [before, id].map(|id| dom.attribute(id, "class"));
     let is_upper = || edge(dom, id, true).is_some_and(char::is_uppercase);
@@ -159,8 +158,8 @@ fn are_named_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     is_mark(id) || is_mark(before) || is_start && (has_words(id) || has_words(before))
 }
 
-/// Whether two adjacent elements of different kinds in a layout meet like two words: a number before a word
-/// of at least three letters, or two words of which the second begins with a capital.
+/// Whether two adjacent elements of different kinds in a layout are two words: a number and a word of at
+/// least three letters, or a word and one that begins with a capital.
 fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let is_text = |node: Option<NodeId>| {
         node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())
@@ -185,9 +184,9 @@ fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> boo
     }
 }
 
-/// The text of the first 20 nodes of an element, with white space collapsed.
+/// The beginning of the text of an element, which shows whether it is a word.
 fn short_text(dom: &Dom, id: NodeId) -> String {
-    collapse(&dom.subtree(id).take(20).filter_map(|d| dom.text(d)).collect::<String>())
+    dom.first_text(id, 20)
 }
 
 /// Whether letters or digits meet where two nodes are adjacent. Never for Chinese and Japanese, which have no

@@ -135,8 +135,9 @@ fn part_of(dom: &Dom, id: NodeId) -> Option<Part> {
     }
 }
 
-/// The cells of a row that has two cells with content, of which the first is only a marker, as in a list that
-/// is laid out with tables: a number or a letter with a bracket or a dot, or a dash or bullet.
+/// The two cells of an item of a list that is laid out as a table: the first has only the marker of the item
+/// (a number or a letter with a bracket or a dot, a dash or a bullet), the second has the text. `None` for
+/// other rows. Ignores empty cells.
 pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]> {
     let mut filled = cells.iter().copied().filter(|&cell| !dom.is_blank(cell));
     let (marker, text) = (filled.next()?, filled.next()?);

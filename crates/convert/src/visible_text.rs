@@ -2,7 +2,7 @@
 //! writes, and values that a page has twice, for the screen and for screen readers.
 
 use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{Data, Dom, NodeId, Tag, collapse};
+use super::dom::{Data, Dom, NodeId, Tag};
 use super::omission_rule::Rule;
 
 /// Words in the names of `data-` attributes with the number that a counter shows in the end.
@@ -190,8 +190,7 @@ fn is_spoken(dom: &Dom, id: NodeId) -> bool {
 
 /// The text of the first nodes of an element, which suffices for a value and bounds the time.
 fn short_text(dom: &Dom, id: NodeId) -> String {
-    let texts: String = dom.subtree(id).take(50).filter_map(|d| dom.text(d)).collect();
-    collapse(&texts)
+    dom.first_text(id, 50)
 }
 
 /// Whether `spoken` has the digits of `value` in whole numbers that follow each other, as in "49 dollars and

@@ -86,7 +86,7 @@ pub(crate) fn posted_address(text: &str) -> String {
     with_ascii_domain(&address).into_owned()
 }
 
-/// The ASCII character of which `c` is the full-width form, or else `c`.
+/// Converts a full-width character to its ASCII form. Returns other characters unchanged.
 fn from_full_width(c: char) -> char {
     let narrow = ('！'..='～').contains(&c).then(|| char::from_u32(u32::from(c) - 0xfee0)).flatten();
     narrow.unwrap_or(c)

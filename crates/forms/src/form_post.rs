@@ -209,6 +209,9 @@ mod tests {
             ("news=accepted", Some(serde_json::json!({ "news": true }))),
             ("news=0&news=1", Some(serde_json::json!({ "news": true }))),
             ("news=no", Some(serde_json::json!({}))),
+            ("news=Nein,+danke", Some(serde_json::json!({}))),
+            ("news=unchecked", Some(serde_json::json!({}))),
+            ("news=Notizen", Some(serde_json::json!({ "news": true }))),
             ("news=+", Some(serde_json::json!({}))),
         ] {
             let posted = PostedForm::decode(form, body.as_bytes()).unwrap();

@@ -757,7 +757,7 @@ mod tests {
         check(r#""days":"Tue""#, Some(json!(["Tue"])));
         check(r#""days":"Sun""#, None);
         check(r#""news":["accepted"]"#, Some(true.into()));
-        check(r#""news":"nein""#, None);
+        check(r#""news":"nein""#, Some(serde_json::Value::Null));
     }
 
     #[test]

@@ -252,7 +252,7 @@ mod tests {
             ["postgres://f:p@ss#w/rd@db:1/inbox", "postgres://f:p@ss/rd@db/inbox", "postgres://f:p@s@db/x"]
         {
             let error = Server::parse(url).err().unwrap_or_default();
-            assert!(error.contains("percent-encode") && !error.contains("ss"), "{url}: {error}");
+            assert!(error.contains("percent-encode") && !error.contains("p@s"), "{url}: {error}");
         }
         for url in ["postgres://f:p%40ss@db-1.example.com/my%40inbox", "postgres://f@[::1]:5432/x"] {
             assert!(Server::parse(url).is_ok(), "{url}");

@@ -25,7 +25,7 @@ const PUNCTUATION: &[char] =
 /// e-mail and web addresses are stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
-    /// The spellings of each word, of which one must occur.
+    /// The spellings of each word. A text matches if it has one spelling of every word.
     words: Vec<Vec<String>>,
 }
 
