@@ -406,8 +406,8 @@ impl Dom {
         collapse(&self.text_content(root))
     }
 
-    /// The text of the first `nodes` nodes of a subtree, with white space collapsed. The limit bounds the time
-    /// for elements inside each other.
+    /// The text of the first `nodes` nodes of a subtree, with white space collapsed. The limit bounds the
+    /// time for elements inside each other.
     pub(super) fn first_text(&self, root: NodeId, nodes: usize) -> String {
         collapse(&self.subtree(root).take(nodes).filter_map(|id| self.text(id)).collect::<String>())
     }
