@@ -94,8 +94,8 @@ struct Phrase {
     weight: u8,
 }
 
-/// Numbered lists in two allocations. The lexicon has tens of thousands of lists of one or two elements,
-/// which would take eight times as much memory on their own.
+/// Numbered lists in two allocations. The lexicon has tens of thousands of lists with one or two elements;
+/// each would take an allocation of its own.
 struct Lists<T> {
     items: Box<[T]>,
     /// Where each list begins in `items`, and where the last one ends.

@@ -6,7 +6,7 @@ use http::HeaderValue;
 use http::header::CONTENT_SECURITY_POLICY;
 
 use super::document::{Document, PageKind};
-use super::file::{Blob, Cache, File, sharing_header};
+use super::file::{Blob, Cache, File, cors_header};
 use super::html::rewrite_links;
 use super::language::Language;
 use super::options::PagesOptions;
@@ -65,7 +65,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
     let file = |path: &str, cache, blob: &Blob| {
         let media_type = media_type_of(path.trim_start_matches('/'), &blob.bytes);
         let mut file = File::from_blob(media_type, cache, blob.clone());
-        file.headers.extend(sharing_header(path));
+        file.headers.extend(cors_header(path));
         if media_type == "image/svg+xml" {
             file.headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(DRAWING_POLICY)));
         }

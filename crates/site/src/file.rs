@@ -180,7 +180,7 @@ const ETAG_DIGITS: usize = 22;
 
 /// The header of a file by its path: pages of other origins may read the public documents in
 /// `/.well-known/`, as NIP-05, Matrix, SEP-1 and others require.
-pub(super) fn sharing_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn cors_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
     let header = || (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     path.starts_with("/.well-known/").then(header)
 }

@@ -38,7 +38,7 @@ use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_conten
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
 use self::urls::{find_missing_base, not_found_folder, redirect_names, twin_names};
-use super::file::{Blob, Cache, File, document_version, sharing_header};
+use super::file::{Blob, Cache, File, cors_header, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
@@ -515,7 +515,7 @@ impl Prebuilt {
         rules: &RuleList<HeaderRule>,
     ) {
         let path = format!("{}{}", self.mount, file.name);
-        headers.extend(sharing_header(&path));
+        headers.extend(cors_header(&path));
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, headers, rules, &path);

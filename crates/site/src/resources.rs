@@ -16,7 +16,7 @@ mod wording;
 
 use std::sync::Arc;
 
-use crate::file::{Cache, File, sharing_header};
+use crate::file::{Cache, File, cors_header};
 use crate::path::decode;
 use crate::{
     FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
@@ -207,7 +207,7 @@ fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> V
     }
     let built = in_parallel(&jobs, |job| job());
     let built = built.into_iter().flatten().map(|(path, mut file)| {
-        file.headers.extend(sharing_header(&path));
+        file.headers.extend(cors_header(&path));
         (path, Arc::new(file))
     });
     built.collect()

@@ -329,8 +329,7 @@ impl Site {
     }
 
     /// The result of the first rule that applies to a decoded path without an entry. Skips a rewrite whose
-    /// target does not exist, a redirect that leads back to the path, and, below `/api/`, rules for paths
-    /// anywhere.
+    /// target does not exist, a redirect that leads back to the path, and, below `/api/`, rules such as `/*`.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
         let rules = self.rules.candidates_for_request(path);
         let mut found = rules.filter_map(|rule| self.follow_rule(rule, path, None));

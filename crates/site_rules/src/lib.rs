@@ -56,8 +56,9 @@ impl<R: PathRule> RuleList<R> {
         self.index.candidates(path).into_iter().map(|position| &self.rules[position])
     }
 
-    /// Like [`Self::candidates`], but without the rules that match a path below `/api/` only because they
-    /// match paths anywhere: a client of a form must not get a page for an endpoint that does not exist.
+    /// Like [`Self::candidates`], but for paths below `/api/` only the rules whose pattern begins with
+    /// `/api`. Under a rule such as `/*`, a client of a form would get a page for an endpoint that does not
+    /// exist.
     pub fn candidates_for_request(&self, path: &str) -> impl Iterator<Item = &R> {
         let is_api = path.starts_with("/api/");
         self.candidates(path).filter(move |rule| !is_api || rule.pattern().begins_with("api"))

@@ -97,8 +97,8 @@ impl Reloader {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(ReloadReason::Encoded) => self.serve_stronger_encodings(&before),
-                // An idle server would otherwise keep the encoders' tens of megabytes: its threads hold the
-                // replaced snapshot until the next request, and the memory is only returned without one.
+                // Return the encoders' memory now. Below, memory is returned only if no replaced snapshot is
+                // in use, and an idle worker uses one until its next request.
                 Ok(ReloadReason::EncodingEnded) => allocator::release_memory(),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
