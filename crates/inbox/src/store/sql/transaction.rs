@@ -87,11 +87,19 @@ fn server_time(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
 }
 
 /// How far the database's clock is ahead of ours; negative if it is behind. Zero with SQLite, and if the
-/// difference is less than a second.
+/// difference may be less than a second.
 pub(crate) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
-    let ours = Timestamp::now();
-    let ahead = server_time(sql)?.unwrap_or(ours).duration_since(ours);
-    Ok(if ahead.abs() < NEGLIGIBLE { SignedDuration::ZERO } else { ahead })
+    let before = Timestamp::now();
+    let Some(theirs) = server_time(sql)? else { return Ok(SignedDuration::ZERO) };
+    Ok(clock_difference(before, theirs, Timestamp::now()))
+}
+
+/// How far a clock that showed `theirs` at an unknown moment between `before` and `after` by our clock is
+/// ahead of ours. A slow answer is not taken for a difference: if the two may differ by less than
+/// [`NEGLIGIBLE`], the result is zero. Otherwise, it is exact to half of the time that the answer took.
+fn clock_difference(before: Timestamp, theirs: Timestamp, after: Timestamp) -> SignedDuration {
+    let (most, least) = (theirs.duration_since(before), theirs.duration_since(after));
+    if least < NEGLIGIBLE && most > -NEGLIGIBLE { SignedDuration::ZERO } else { (most + least) / 2 }
 }
 
 /// A write transaction. It is committed after all changes of the batch have been applied.
@@ -143,5 +151,21 @@ impl Transaction<'_> {
     /// Converts a time by the database's clock to this machine's clock.
     pub(super) fn to_our_time(&self, theirs: Timestamp) -> Timestamp {
         theirs.saturating_sub(self.ahead).unwrap_or(theirs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_answer_is_not_a_difference_of_clocks() {
+        let at = |millisecond: i64| Timestamp::from_millisecond(1_800_000_000_000 + millisecond).unwrap();
+        let ahead = |before, theirs, after| clock_difference(at(before), at(theirs), at(after)).as_millis();
+        for theirs in [-999, 0, 3_000, 5_000, 5_999] {
+            assert_eq!(ahead(0, theirs, 5_000), 0, "{theirs}");
+        }
+        assert_eq!(ahead(0, 60_100, 200), 60_000);
+        assert_eq!(ahead(0, -59_900, 200), -60_000);
     }
 }
