@@ -468,7 +468,7 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     let is_mark = || {
         HIDDEN.contains(&class)
             || FOR_SCREEN_READERS.contains(&class)
-            || names_width(class) && has_word(class, &VISIBILITY)
+            || has_word(class, &VISIBILITY) && names_width(class)
     };
     is_mark().then_some(CopyMark::Width)
 }

@@ -84,8 +84,8 @@ fn find_embed(dom: &Dom, id: NodeId) -> Option<Embed> {
     if dom.tag(id) == Tag::Script {
         return page_of_script(dom.attribute(id, "src")?);
     }
-    let title = dom.first_attribute(id, &TITLES);
-    let embed = |element, address| Embed { element, address, title: title.map(str::to_owned) };
+    let title = || dom.first_attribute(id, &TITLES).map(str::to_owned);
+    let embed = |element, address| Embed { element, address, title: title() };
     let found = video_by_id(dom, id)
         .map(|address| embed("iframe", address))
         .or_else(|| own_address(dom, id).map(|(element, address)| embed(element, address)))
@@ -144,10 +144,12 @@ fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
 /// `<amp-video>`, and the address of a `<div>` whose class says that it becomes a player or a widget. An
 /// animation without a title is decoration.
 fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
-    let is_empty = dom.subtree(id).take(SEARCHED_NODES).all(|d| match dom.tag(d) {
-        Tag::Text => dom.text(d).is_none_or(|text| text.trim().is_empty()),
-        tag => tag != Tag::Img,
-    });
+    let is_empty = || {
+        dom.subtree(id).take(SEARCHED_NODES).all(|d| match dom.tag(d) {
+            Tag::Text => dom.text(d).is_none_or(|text| text.trim().is_empty()),
+            tag => tag != Tag::Img,
+        })
+    };
     let is_animation = |address: &str| address.ends_with(".json") || address.ends_with(".lottie");
     let is_titled = || dom.first_attribute(id, &TITLES).is_some();
     let is_address = |address: &str| {
@@ -157,7 +159,7 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
             && (!is_animation(address) || is_titled())
     };
     let address_in = |names: &[&str]| {
-        dom.first_attribute(id, names).filter(|a| is_empty && is_address(a)).map(str::to_owned)
+        dom.first_attribute(id, names).filter(|a| is_address(a) && is_empty()).map(str::to_owned)
     };
     match (dom.tag(id), dom.name(id)) {
         (_, "oembed") => Some(("iframe", address_in(&["url"])?)),
@@ -176,6 +178,7 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
             Some((element, address_in(&["src"])?))
         }
         (Tag::Div, _) => {
+            let address = address_in(&["data-url", "data-src", "data-href"])?;
             let words: Vec<&str> =
                 dom.classes(id).take(20).flat_map(|class| class.split(['-', '_'])).collect();
             let is_widget = words.iter().any(|w| matches!(*w, "embed" | "widget" | "player" | "video"));
@@ -183,10 +186,8 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
             let is_other = words.iter().any(|w| matches!(
                 *w, "share" | "sharing" | "social" | "like" | "comments" | "bg" | "background" | "captcha" | "recaptcha"
             ));
-            let address =
-                address_in(&["data-url", "data-src", "data-href"]).filter(|_| is_widget && !is_other)?;
             let is_page = address.starts_with("http://") || address.starts_with("https://");
-            is_page.then_some(("iframe", address))
+            (is_widget && !is_other && is_page).then_some(("iframe", address))
         }
         _ => None,
     }
