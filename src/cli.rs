@@ -213,8 +213,8 @@ enum Command {
 }
 
 /// Runs the command that the process's arguments name. Prints the error of a failed command to standard error
-/// and returns failure; a closed standard output counts as success. Exits at once with clap's exit code for
-/// incorrect usage, `--help` and `--version`. Installs a panic hook that counts panics.
+/// and returns failure; a broken pipe counts as success ([`is_broken_pipe`]). Exits at once with clap's exit
+/// code for incorrect usage, `--help` and `--version`. Installs a panic hook that counts panics.
 pub fn main() -> ExitCode {
     let print = std::panic::take_hook();
     panics::set_hook(move |panic, _| print(panic));
@@ -231,8 +231,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs one command. Exits the process with code 2 if the arguments of `inbox` or `audit` cannot be used
-/// together, and after the help of a command ([`print_help`]).
+/// Runs one command. Exits the process with code 2 if the arguments of `inbox` or `audit` cannot be used, and
+/// after the help of a command ([`print_help`]).
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
@@ -338,6 +338,8 @@ fn exit_with_usage_error(message: String) -> ! {
     Command::command().error(clap::error::ErrorKind::MissingRequiredArgument, message).exit()
 }
 
+/// Whether a cause of the error is a broken pipe: the process that reads the output has closed it. Any other
+/// pipe or connection that breaks counts as well.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -87,7 +87,7 @@ pub(super) struct AuditOptions {
 }
 
 impl AuditOptions {
-    /// Why the options cannot be used; `None` if they can, or if the target is a folder.
+    /// Why the options cannot be used. `None` if they can, and always for a folder and without a target.
     pub(super) fn usage_error(&self) -> Option<String> {
         let target = self.target.as_deref().filter(|target| !is_folder(target))?;
         if let Err(error) = parse_target(target) {
@@ -153,7 +153,7 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
 }
 
 /// Whether the argument names an existing folder. A name such as `example.com` is a folder only if there is
-/// one.
+/// one; a URL with `://` never is.
 fn is_folder(target: &str) -> bool {
     !target.contains("://") && Path::new(target).is_dir()
 }

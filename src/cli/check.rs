@@ -50,8 +50,9 @@ pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> an
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Loads the site in `folder` without printing its faults. Succeeds even if the site has errors: a server
-/// that tries a changed theme only needs to know whether the load ends this process.
+/// Loads the site in `folder` without printing its faults. Returns failure only if the load panics, not if
+/// the site has errors: a server that tries a changed theme only needs to know whether the load ends this
+/// process.
 pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     let (config, _) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);

@@ -48,9 +48,10 @@ pub(super) struct DoctorOptions {
     watch: bool,
 }
 
-/// Prints the errors of the configuration, sends a test message through each selected channel, runs the other
-/// checks, and prints one line for each result and a summary. Returns failure if there is a problem. Fails
-/// if the configuration file cannot be read as a whole.
+/// Prints the faults of the configuration, sends a test message through each selected channel, runs the other
+/// checks, and prints one line for each result and a summary. Returns failure if there is a problem. Fails if
+/// the configuration file cannot be read as a whole. With `--watch`, sends nothing, and shows the state of
+/// the inbox instead; fails if a fault prevents that.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
     print_faults(&warnings);
@@ -117,8 +118,8 @@ fn check(
     Ok(exit_code(report.bad == 0))
 }
 
-/// The channel that `--channel` names, or all channels. Fails if there is no such channel, unless an error
-/// of the configuration is about it.
+/// The channel that `--channel` names, or all channels. If there is no such channel: none if an error of the
+/// configuration is about it, and otherwise an error.
 fn select_channels<'a>(
     config: &'a Config,
     errors: &[Fault],

@@ -131,7 +131,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
 fn beside_build(build: &Path, name: &Path) -> PathBuf {
     match (build.file_name(), build.parent()) {
         (Some(_), Some(parent)) => parent.join(name),
-        // `build` is `.`. The last case is for a path that ends with `..`.
+        // `.` has no name, so its neighbor is `../NAME`. The last case is a path that ends with `..`.
         _ if build == Path::new(".") => Path::new("..").join(name),
         _ => build.join("..").join(name),
     }

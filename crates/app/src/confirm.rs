@@ -40,9 +40,9 @@ pub(super) struct ConfirmRequest<'a> {
 }
 
 impl ConfirmRequest<'_> {
-    /// GET shows the link's state, and POST confirms the address; both count towards the rate limit. 404 for
-    /// an unknown or malformed token, 410 for an expired one, 429 if the client is over its rate limit, and
-    /// 500 if the store fails.
+    /// GET shows the link's state, and POST confirms the address; both count towards the rate limit, unless
+    /// the token is malformed. 405 for other methods, 404 for an unknown or malformed token, 410 for an
+    /// expired one, 429 if the client is over its rate limit, and 500 if the store fails.
     pub(super) async fn respond(&self) -> HttpResponse {
         let Self { snapshot, peer, head, path, .. } = *self;
         let confirms = match head.method {

@@ -60,10 +60,10 @@ pub(super) trait RequestPreferences {
     /// The content codings that the client accepts.
     fn codings(&self) -> Codings;
 
-    /// Whether `If-Match` is present and does not list this body's ETag.
+    /// Whether `If-Match` is present, is not `*`, and does not list this body's ETag.
     fn fails_if_match(&self, body: &EncodedBody) -> bool;
 
-    /// Whether `If-None-Match` lists this body's ETag.
+    /// Whether `If-None-Match` is `*`, or lists this body's ETag.
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
 
     /// The only range in `Range`; `None` if the header is missing, repeated or to be ignored
@@ -199,7 +199,7 @@ impl RequestPreferences for HeaderMap {
 }
 
 /// Chooses the response to a request for any decoded path other than a form endpoint, and its metrics labels.
-/// Counts the view of a page in `views`, if it is given and the request is not a prefetch.
+/// Counts the view of a page in `views`, if it is given and the request is a GET and not a prefetch.
 pub(super) fn choose_and_count<'a>(
     site: &'a Site,
     path: &str,

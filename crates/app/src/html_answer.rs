@@ -42,7 +42,8 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     html > 0 && html >= json
 }
 
-/// A quality value in thousandths; 0 if it is invalid. Ignores digits after the third decimal.
+/// A quality value in thousandths; 0 if it is invalid. Ignores digits after the third decimal, and all
+/// decimals after `1.`.
 fn thousandths(quality: &str) -> u16 {
     let (whole, fraction) = quality.split_once('.').unwrap_or((quality, ""));
     match (whole, format!("{fraction:0<3}").get(..3).map(str::parse::<u16>)) {

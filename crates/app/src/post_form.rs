@@ -170,7 +170,8 @@ impl FormRequest<'_> {
     }
 
     /// Reads a body of a media type and length that the form accepts. An HTML form must come from this site
-    /// or a permitted origin; its fields are decoded.
+    /// or a permitted origin, and its fields are decoded; with `multipart/form-data` from elsewhere, the
+    /// error is [`FormRefusal::MediaType`].
     async fn read(&self, body: &mut RequestBody) -> Result<Posted, FormRefusal> {
         let Self { snapshot, form, head, .. } = *self;
         let html_posts = snapshot.options.forms.html_posts;

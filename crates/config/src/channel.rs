@@ -458,8 +458,8 @@ fn parse_token(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Parses the id of a chat, as a number or text, which is negative for groups and channels, or the `@name` of
-/// a public channel.
+/// Parses the id of a chat, which is a number or its digits as text, and negative for groups and channels; or
+/// the `@name` of a public channel.
 fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     let text = match raw {
         Raw::Number(number) => number.to_string(),
@@ -491,7 +491,8 @@ enum Recipients {
     ByValue(String, Vec<(String, Vec<String>)>),
 }
 
-/// Parses a list of addresses, or a table `{ FIELD = { VALUE = ADDRESSES } }` with a value `*`.
+/// Parses a list of addresses, or a table `{ FIELD = { VALUE = ADDRESSES } }` of one field, which must have
+/// the value `*` and no empty list.
 fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     let from_text;
     let raw = match raw.as_text().filter(|text| text.starts_with('{')) {

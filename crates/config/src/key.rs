@@ -98,7 +98,7 @@ impl ConfigKey {
         Self { is_secret: true, ..self }
     }
 
-    /// Whether a value is secret or contains a password.
+    /// Whether a value is a text that is secret or contains a password, or a list with such a text.
     pub(super) fn holds_secret(&self, raw: &Raw) -> bool {
         match raw {
             Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),

@@ -178,10 +178,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Finds the value of a key in the flags, the environment, a file that the environment names, the
-    /// configuration file, or the file of a form, in this order of precedence. Removes white space at the end
-    /// of a file that the environment names, and records a fault if the file cannot be read. Records secrets
-    /// and private files in the values that are overridden as well.
+    /// Finds the value of a key in the flags (in the last one for the key), the environment, a file that the
+    /// environment names, the configuration file, or the file of a form, in this order of precedence. Removes
+    /// white space at the end of a file that the environment names, and records a fault if the file cannot be
+    /// read. Records secrets and private files in the values that are overridden as well.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Remove the entry in any case: `finish` reports remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));

@@ -37,8 +37,8 @@ impl ChannelForms {
 
 /// Reads `when` of the channel whose keys are being read, and which takes these forms. Without it, returns
 /// [`Condition::Otherwise`]. Records an error for a field or value that no form accepts, and leaves out the
-/// field; if there is none, also if no submission can match. If a form's file has faults, checks no fields or
-/// values.
+/// field. If all fields are valid, records an error if no submission can match all of them. If a form's file
+/// has faults, checks no fields or values.
 pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condition {
     let condition = r.get_table(
         deliveries("when"),
@@ -106,8 +106,8 @@ fn to_value(raw: &Raw) -> Option<FieldValue> {
     }
 }
 
-/// The field with the normal forms of its values. `None`, after recording an error, if no form has the field
-/// or if none that has it accepts one of the values.
+/// The field with the normal forms of its values. `None`, after recording an error, if no form has the field,
+/// or if one of the values is valid in none of the forms' fields.
 fn check_field(
     r: &mut Reader<'_>,
     forms: &[&'static Form],
@@ -299,7 +299,8 @@ fn describe_value(value: &FieldValue) -> String {
 }
 
 /// Warns about values with which submissions reach no channel, although a condition makes a channel choose
-/// among submissions to the form.
+/// among submissions to the form, and about more combinations of values than [`MAX_CASES`], which are not
+/// examined.
 pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], set: &FormSet) {
     let routes: Vec<Route> = channels.iter().map(ChannelOptions::route).collect();
     for form in set.iter().filter(|form| !set.is_faulty(form.name)) {

@@ -83,7 +83,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
     }
 }
 
-/// Reads the language of the pages, and the list of all languages, which must contain it.
+/// Reads the language of the pages, and the list of all languages, which must contain it unless the list is
+/// empty.
 fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
     let language = r.get(
         deliveries("site.language"),

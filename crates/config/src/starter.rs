@@ -67,7 +67,7 @@ pub(super) fn render_starter_file(settings: &[Setting]) -> String {
     render(&settings, STARTER_HEADER, STARTER_CHANNELS_HEADER)
 }
 
-/// The text up to the first period that white space follows.
+/// The text up to the first period that a space follows; all of it if there is none.
 fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
 }

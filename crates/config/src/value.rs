@@ -104,7 +104,8 @@ impl Raw {
     }
 
     /// The items of a list of strings, or of a comma-separated string, which may be written as a list in
-    /// brackets, with quotation marks but without escapes. `None` for other values.
+    /// brackets, with quotation marks but without escapes. Leaves out empty items of such a string. `None`
+    /// for other values.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
@@ -309,7 +310,8 @@ fn format_in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
     unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
-/// Parses a whole number with a unit, such as `24h`. `None` if the form is wrong or the result exceeds `u64`.
+/// Parses a whole number with a unit, such as `24h`; white space may precede the unit. `None` if the form is
+/// wrong or the result exceeds `u64`.
 fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, unit) = units.iter().find(|(unit, _)| *unit == name.trim_start())?;

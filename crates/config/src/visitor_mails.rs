@@ -71,8 +71,8 @@ impl VisitorKeys {
         self.forms.iter().filter(|keys| keys.confirm.is_some()).map(|keys| keys.form)
     }
 
-    /// Reads the keys of one form, whose visitors get a mail at the first e-mail address of the form.
-    /// `is_first` documents the keys in the starter file. A form that is not enabled sends no mails.
+    /// Reads the keys of one form, whose visitors get a mail at the first e-mail address of the form. With
+    /// `is_first`, the keys have documentation. A form that is not enabled sends no mails.
     pub(super) fn read_form(
         &mut self,
         r: &mut Reader<'_>,

@@ -50,7 +50,7 @@ impl LocalServer {
     }
 }
 
-/// The address that the server prints once it listens.
+/// The address that the server prints once it listens. `None` if it ends before that.
 fn read_address(stdout: ChildStdout) -> Option<String> {
     let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
     lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned))

@@ -9,7 +9,8 @@ use frontdesk_inbox::store::CanaryStatus;
 use frontdesk_inbox::time::format_distance;
 
 /// The canary's last run in words, and each step that was not successful: pairs of a subject and a result.
-/// `is_on` says whether the canary is configured. A single note if it is off, or has not run yet.
+/// `is_on` says whether the canary is configured. A single note if it is off, or has not run yet; no steps if
+/// another version stored them in another format.
 pub(super) fn describe(
     status: Option<&CanaryStatus>,
     is_on: bool,

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of name servers to query, as in the C library's resolver.
 const MAX_SERVERS: usize = 3;
 
-/// Queries name servers in order until one answers.
+/// Queries name servers in order until one answers without an error code, except for `NXDOMAIN`.
 pub(super) struct Resolver {
     servers: Vec<SocketAddr>,
     timeout: Duration,
@@ -45,7 +45,7 @@ impl Resolver {
     }
 
     /// Returns the TXT records of a name, each with its strings joined; those that are not UTF-8 are left
-    /// out. Empty if the name does not exist. If no server answers, fails with the error of the last one.
+    /// out. Empty if the name does not exist. If every server fails, returns the error of the last one.
     pub(super) fn query_texts(&self, name: &str) -> Result<Vec<String>, String> {
         self.query(name, TYPE::TXT, |data| match data {
             RData::TXT(text) => String::try_from(text.clone()).ok(),
@@ -78,8 +78,8 @@ impl Resolver {
         Ok(false)
     }
 
-    /// Returns the records of a name that `read` accepts. Empty if the name does not exist. If no server
-    /// answers, fails with the error of the last one.
+    /// Returns the records of a name that `read` accepts. Empty if the name does not exist. If a server does
+    /// not answer, or answers with an error code, asks the next one; returns the error of the last one.
     fn query<T>(
         &self,
         name: &str,

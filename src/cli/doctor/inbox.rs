@@ -16,8 +16,8 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 
 /// Checks the inbox and its disk for problems that need the operator's attention. Connects to no system
-/// except the database. An inbox that cannot be opened is a problem in the result; a query that fails is an
-/// error.
+/// except the database. An inbox that does not exist yet is only a note; one that cannot be opened is a
+/// problem in the result; a query that fails is an error.
 pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
     let inbox = match InboxReader::open(&config.store.url) {
         Ok(inbox) => inbox,

@@ -39,9 +39,9 @@ impl CheckResult {
     }
 }
 
-/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order.
-/// A query that fails makes the result of its record [`CheckResult::Unknown`]; if the first one does, the
-/// name servers are not asked again.
+/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order;
+/// a missing key is then not a problem. A query that fails makes the result of its record
+/// [`CheckResult::Unknown`]. If the first query fails, sends no others, and all results are `Unknown`.
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
@@ -77,8 +77,8 @@ pub(super) fn check_records(
 }
 
 /// Checks that the domain accepts mail: bounces go to it, and many receivers refuse mail from a domain that
-/// does not. Without MX records, mail goes to the address of the domain (RFC 5321 §5.1), so these are a
-/// problem only if there is no address.
+/// does not. Without MX records, mail goes to the address of the domain (RFC 5321 §5.1), so missing MX
+/// records are a problem only if there is no address.
 fn check_mail_servers(
     domain: &str,
     servers: &[String],

@@ -75,7 +75,7 @@ fn title(config: &Config, now: Timestamp) -> String {
     format!("{} at {now:.0} (Ctrl-C ends)", config.canary.site())
 }
 
-/// Columns and rows of the terminal.
+/// Columns and rows of the terminal; 100 and 40 if they are unknown.
 fn terminal_size() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     let known = size.ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);

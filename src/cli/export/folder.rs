@@ -117,7 +117,7 @@ impl ExportFolder {
         };
         // After the exchange, `draft` contains the previous content of the output folder.
         let found = replace().inspect_err(|_| remove_files(&draft, files.keys()))?;
-        // Syncs the rename to disk before the old files are removed.
+        // Sync the rename to disk before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
             let _ = parent.sync_all();
         }

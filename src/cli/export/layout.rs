@@ -49,7 +49,7 @@ pub(super) enum UrlContent {
 }
 
 impl UrlContent {
-    /// Whether a page was removed for good (410).
+    /// Whether this is a page that was removed for good (410). False for [`Self::RemovedEndpoint`].
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Page { html, .. } if html.identity().reply.status == 410)
     }
@@ -135,7 +135,7 @@ impl ExportLayout {
         self.urls.iter().chain(&self.missing_in).map(|(_, place)| place).chain([&self.missing])
     }
 
-    /// All bodies, by path in the export.
+    /// The bodies of all stored representations, by path in the export.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
         let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         coded.map(|coded| (public_path(&coded.name), coded.reply.body.clone())).collect()

@@ -50,7 +50,8 @@ fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     text
 }
 
-/// A regular expression that matches only this string, without anchors.
+/// A regular expression for this string alone, with all bytes escaped except letters, digits and `/`. It has
+/// no anchors.
 fn escape_expression(text: &str) -> String {
     let mut expression = String::new();
     for byte in text.bytes() {
@@ -82,7 +83,8 @@ struct FileHeader {
 }
 
 impl FileTable {
-    /// Creates the maps without files, one of them for each of [`file_headers`].
+    /// Creates the maps without files: those of names, validators and encodings, and one for each of
+    /// [`file_headers`].
     fn new(layout: &ExportLayout) -> Self {
         let of_body = |variable| NginxMap::new("$frontdesk_body", variable, "");
         Self {
@@ -306,7 +308,8 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
             _ => None,
         }
     }
-    // All responses of one kind have the same headers, so the first one is enough.
+    // All responses of one kind have the same headers, except for `Link` (see below), so the first one is
+    // enough.
     let places = || layout.urls.iter().map(|(_, content)| content);
     let moved = places().find_map(|content| match content {
         UrlContent::Moved(reply) => Some(reply),

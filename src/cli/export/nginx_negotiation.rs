@@ -50,7 +50,7 @@ const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
 const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
-/// Abbreviates the encodings of a file to one letter each, in order of preference.
+/// Abbreviates the encodings of a file to one letter each, in order of preference. Leaves out identity.
 pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> String {
     let has: Vec<Encoding> = encodings.collect();
     LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()

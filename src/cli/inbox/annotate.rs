@@ -87,7 +87,7 @@ pub(super) fn assign(
 }
 
 /// The name as it is configured, regardless of case. Any name is valid if there are no `users`; otherwise
-/// fails if it is none of them. An empty name is no user.
+/// fails if it is none of them. Fails for an empty name.
 fn configured_name<'a>(name: &'a str, users: &'a [User]) -> anyhow::Result<&'a str> {
     if name.trim().is_empty() {
         return Err(with_hint(anyhow!("the name of the user is empty"), "`--none` assigns to no user"));
@@ -104,7 +104,7 @@ fn configured_name<'a>(name: &'a str, users: &'a [User]) -> anyhow::Result<&'a s
     })
 }
 
-/// Sets or removes the day on which to come back to a submission.
+/// Sets the day on which to come back to a submission; `None` removes it.
 pub(super) fn follow_up(
     id: &str,
     day: Option<DayArgument>,

@@ -44,8 +44,8 @@ pub struct SubmissionExport {
 }
 
 /// Prints the selected submissions. On a terminal, as a table that fits its width, with at most
-/// [`TERMINAL_LIMIT`] submissions unless `--limit` is given, and how to see more of them. Otherwise all of
-/// them, as lines of tab-separated, whole values.
+/// [`TERMINAL_LIMIT`] submissions unless `--limit` is given, and how to see more of them. Otherwise, as lines
+/// of tab-separated, whole values: all of them, unless `--limit` is given.
 pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
     // Requests one submission more than the limit, to find out whether there are more.

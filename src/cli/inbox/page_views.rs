@@ -120,7 +120,8 @@ pub(in crate::cli) fn views_object(
 }
 
 /// The percent-encoded path of a page, from a path as an operator writes it: with or without the leading
-/// slash and escapes. Returns a path that cannot be decoded as it is.
+/// slash and escapes. Adds no slash at the end, which the paths of pages have. Returns a path that cannot be
+/// decoded with its escapes as they are.
 fn canonical_path(text: &str) -> String {
     let text = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
     match path::decode(&text) {

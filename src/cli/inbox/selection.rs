@@ -159,7 +159,7 @@ impl SelectionOptions {
     }
 }
 
-/// Most names of assignees that are compared regardless of case.
+/// Maximum number of assignees whose names are compared regardless of case.
 const MAX_ASSIGNEES: usize = 1000;
 
 /// The name as it is in the inbox, regardless of case; an equal name first. An unknown name is not changed.

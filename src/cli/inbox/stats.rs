@@ -147,7 +147,8 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
     })
 }
 
-/// Writes the counts as text. The counts by day omit days before `first`, and have bars only on a terminal.
+/// Writes the counts, which must be sorted by day and form, as text. The counts by day omit days before
+/// `first`, and have bars only on a terminal.
 fn write_text(
     tallies: &[DailyCount],
     channels: &[ChannelState],

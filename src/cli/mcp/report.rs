@@ -74,7 +74,8 @@ pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result
     }))
 }
 
-/// Describes the checks that only `frontdesk doctor` on the command line makes.
+/// Describes the checks of channels and of the Redis server, which only `frontdesk doctor` on the command
+/// line makes.
 fn unchecked(config: &Config) -> Vec<String> {
     let channels = config.channels.iter().map(|channel| {
         let records = match channel.kind {

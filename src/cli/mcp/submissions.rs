@@ -185,6 +185,7 @@ fn separate_fields(mut item: Value, submission: &Submission) -> Value {
 }
 
 /// Shortens a text or the texts of an object to [`MAX_FIELD`] characters. Returns whether one was too long.
+/// Lists stay whole.
 fn shorten(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
@@ -208,7 +209,7 @@ fn shorten(value: &mut Value) -> bool {
     }
 }
 
-/// The text around the first match in each field.
+/// The text around the first match in each field. Leaves out fields without a match.
 fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     let fields = submission.fields.iter();
     fields.filter_map(|(name, value)| Some((name.clone(), excerpt(&value.display(), words)?))).collect()

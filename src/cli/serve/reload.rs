@@ -335,7 +335,7 @@ impl Reloader {
 }
 
 /// The time at which to reload the site for `publication`, the next publication time of a page. If a reload
-/// since `publication` has failed, the result is later.
+/// since then has not published the page, the result is [`PUBLICATION_RETRY`] after that reload.
 fn publication_reload(publication: Timestamp, last_reload: Option<Timestamp>) -> Timestamp {
     match last_reload {
         Some(last) if last >= publication => last.saturating_add(PUBLICATION_RETRY).unwrap_or(Timestamp::MAX),

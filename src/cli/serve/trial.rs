@@ -64,7 +64,7 @@ impl TrialLoad {
 }
 
 /// Runs `frontdesk check --load-only` with a limit on its memory. Kills the process after [`MAX_TIME`].
-/// Returns why the process did not end by itself; `None` if it did.
+/// Returns why the process did not end by itself; `None` if it did, with any exit code.
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
 fn try_load(folder: &Path) -> io::Result<Option<String>> {
     // This path names the running program even after an upgrade has replaced its file.
@@ -100,7 +100,7 @@ fn read_signature(folder: &Path) -> Signature {
     let mut folders = HashSet::new();
     while let Some(path) = rest.pop() {
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
-        // Read each folder once: symbolic links may lead to it by many paths, also in a cycle.
+        // Read each folder once: several symbolic links may lead to it, and links may form a cycle.
         if metadata.is_dir() && folders.insert((metadata.dev(), metadata.ino())) {
             rest.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         }

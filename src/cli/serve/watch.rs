@@ -61,7 +61,7 @@ pub(super) struct SiteWatcher {
 }
 
 impl SiteWatcher {
-    /// Starts to watch the existing ones of the site's folders, and sends [`ReloadReason::Changed`] after
+    /// Starts to watch those of the site's folders that exist, and sends [`ReloadReason::Changed`] after
     /// changes. Fails if the build, or without one the site's folder, cannot be watched.
     pub(super) fn start(
         folder: &Path,

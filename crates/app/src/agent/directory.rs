@@ -35,7 +35,8 @@ const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
 /// The maximum time that stale keys remain in use while fetches fail, in seconds.
 const LONGEST_STALE: i64 = 24 * 60 * 60;
 
-/// The minimum wait between two fetches, in seconds; failed fetches double it up to [`LONGEST_PAUSE`].
+/// The minimum wait between two fetches, in seconds; each failed fetch after the first doubles it, up to
+/// [`LONGEST_PAUSE`].
 const PAUSE: i64 = 60;
 const LONGEST_PAUSE: i64 = 60 * 60;
 
@@ -148,8 +149,8 @@ impl DirectoryState {
     }
 
     /// Ends the fetch that began at `now`, and sets the earliest time of the next one. Replaces the keys and
-    /// their lifetime in seconds; a failed fetch (`None`) keeps the old keys and doubles the wait, from
-    /// [`PAUSE`] up to [`LONGEST_PAUSE`].
+    /// their lifetime in seconds; a failed fetch (`None`) keeps the old keys, and each failure after the
+    /// first doubles the wait, from [`PAUSE`] up to [`LONGEST_PAUSE`].
     fn finish_fetch(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();
         self.is_fetching = false;

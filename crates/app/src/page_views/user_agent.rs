@@ -101,6 +101,7 @@ impl AgentIndex {
     const OTHER_BOT: Self = Self(2);
     const TOOL: Self = Self(3);
 
+    /// The entry with this index. Panics for [`Self::UNCOUNTED`].
     pub(super) fn agent(self) -> CountedAgent {
         AGENTS[usize::from(self.0)]
     }

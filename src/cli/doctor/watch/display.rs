@@ -11,7 +11,8 @@ use crate::cli::width::shorten;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::time::format_distance;
 
-/// A subject with its state. The age is a field of its own, because a new age is not a change of the state.
+/// A line of the display: the state of a channel, of the inbox or of another subject. The age is a separate
+/// field, because a new age is not a new state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
     subject: String,
