@@ -159,7 +159,8 @@ fn is_folder(target: &str) -> bool {
 }
 
 fn read_baseline(path: &Path) -> anyhow::Result<Baseline> {
-    let text = String::from_utf8(read_file(path)?).with_context(|| format!("{}", path.display()))?;
+    let text =
+        String::from_utf8(read_file(path)?).with_context(|| format!("cannot read {}", path.display()))?;
     Baseline::parse(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 

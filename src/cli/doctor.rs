@@ -104,7 +104,7 @@ fn check(
             report.print_result("inbox", finding)?;
         }
         for (subject, finding) in examine_canary(config)? {
-            // `check_domains` has just printed the records of these domains.
+            // Skip the canary's results for domains whose records `check_domains` has just printed.
             let is_printed = |domain: &&str| subject.starts_with(&format!("canary mail-domain {domain} "));
             if domains.iter().any(is_printed) {
                 continue;

@@ -1,4 +1,4 @@
-//! Serializes the headers of representations for the fast path of HTTP/1.1, whose gain `fast_path.rs` states.
+//! Serializes the headers of representations for the fast path of HTTP/1.1 (`fast_path.rs` states its gain).
 //! Bodies keep the result, so that most of a header is copied in one piece.
 
 use http::header::CONTENT_SECURITY_POLICY;

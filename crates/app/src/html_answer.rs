@@ -102,7 +102,7 @@ impl<'a> Answer<'a> {
         let mut response = refusal.to_response();
         let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
         let sentence = match refusal {
-            // The page that the visitor left has the wrong `enctype`, but the form on this page works.
+            // The page that the visitor left has the wrong `enctype`, but the form in the response works.
             FormRefusal::MediaType => {
                 "The page sent the form in a format that is not accepted. Please fill in the form below and send it."
                     .to_owned()

@@ -22,7 +22,7 @@ pub(super) struct FormValues {
     pub duplicate_window: Duration,
     /// The keys for mails to visitors. The mails' texts are read together with the channels.
     pub visitor: VisitorKeys,
-    /// The retention periods of forms that have their own.
+    /// The retention periods of forms that have their own; `None` keeps submissions forever.
     pub retention: BTreeMap<String, Option<Duration>>,
     /// The reply texts of forms that have their own.
     pub replies: BTreeMap<String, ReplyTemplate>,

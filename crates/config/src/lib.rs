@@ -219,7 +219,8 @@ impl Config {
             TransportOptions::Visitor(visitor) => Some(visitor.texts.clone()),
             _ => None,
         };
-        // The texts of mails to visitors are in files, which change without their keys.
+        // The texts of mails to visitors are in files, which can change although the keys that name them do
+        // not.
         self.changes(other, Effect::Deliveries)
             || self.visitor_channels.iter().map(text).ne(other.visitor_channels.iter().map(text))
     }

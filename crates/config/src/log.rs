@@ -12,7 +12,7 @@ pub struct LogOptions {
     pub level: Level,
 }
 
-/// Reads `[log]`, and whether the web server logs each request.
+/// Reads `[log]`. The second value is `log.requests`: whether the web server logs each request.
 pub(super) fn read(r: &mut Reader<'_>) -> (LogOptions, bool) {
     let formats = [("auto", None), ("text", Some(false)), ("json", Some(true))];
     let levels = [

@@ -92,7 +92,8 @@ fn parse_condition(raw: &Raw) -> ParseResult<Condition> {
     fields.map(Condition::Fields).ok_or_else(|| expected.to_owned())
 }
 
-/// Converts a value from TOML: dates become text. `None` for a list or a table.
+/// Converts a value from TOML. Dates become text, and integers of more than 64 bits floating-point numbers.
+/// `None` for a list or a table.
 fn to_value(raw: &Raw) -> Option<FieldValue> {
     match raw {
         Raw::Text(text) => Some(FieldValue::Text(text.clone())),

@@ -44,7 +44,7 @@ pub struct Config {
     pub web: WebOptions,
     /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
     pub pages: PagesOptions,
-    /// Options for the resources. [`Config::with_base_url`] fills in their base URL.
+    /// Options for the generated resources, such as `security.txt`.
     pub resources: ResourceOptions,
     /// The folder for a SQLite inbox and for the server's caches.
     pub data_dir: PathBuf,

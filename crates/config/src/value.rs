@@ -318,7 +318,8 @@ fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*unit)
 }
 
-/// Returns a parser for durations in a range, such as `500ms`, `10s`, `5m`, `24h` or `2d`.
+/// Returns a parser for durations in a range, such as `500ms`, `10s`, `5m`, `24h` or `2d`. It refuses white
+/// space.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
     let in_words = |duration: &Duration| match duration.as_secs() {
         0 => "0s".to_owned(),
@@ -374,7 +375,8 @@ fn parse_time(raw: &Raw, expected: &str) -> ParseResult<Option<jiff::civil::Time
     })
 }
 
-/// Returns a parser for memory limits in bytes: a size, "auto", or "off" (`None`).
+/// Returns a parser for memory limits in bytes: a size, "auto" for the default of this machine (`None` if its
+/// memory is not known), or "off" (`None`).
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {
@@ -467,7 +469,7 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     Ok(trimmed.to_owned())
 }
 
-/// Parses an http or https URL without a user name. Accepts an empty text.
+/// Parses an http or https URL of ASCII characters, without a user name. Accepts an empty text.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let expected = || "a URL such as \"https://www.example.com/\"".to_owned();
     let address = parse_line(raw).map_err(|_| expected())?;

@@ -22,7 +22,7 @@ use frontdesk_deliver::digest::CanaryProblem;
 use frontdesk_inbox::store::{InboxReader, Queue, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 
-/// The time between two readings.
+/// The time between two readings of the state from the database.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the state until SIGINT or SIGTERM, and reads it again every two seconds. Refreshes it in place on a

@@ -151,7 +151,8 @@ pub(super) fn media_maps() -> Vec<NginxMap> {
     weighed.add_expression(&format!("^{}", less_than_later()), "markdown");
     weighed.add_expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
 
-    // A token, as in every valid member: a field without any valid member counts as absent.
+    // A token (RFC 9110 §5.6.2). Every valid member begins with one; a field without valid members counts as
+    // absent.
     let token = "[!#$%&'*+.^_`|~0-9a-z-]++";
     let some_weight = format!(
         ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",

@@ -48,7 +48,7 @@ pub struct SubmissionExport {
 /// of tab-separated, whole values: all of them, unless `--limit` is given.
 pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
-    // Requests one submission more than the limit, to find out whether there are more.
+    // Request one submission more than the limit, to find out whether there are more.
     let ask = limit.map(|limit| limit.saturating_add(1));
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, ask, &console.now, &mut *console.err)?;

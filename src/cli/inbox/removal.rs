@@ -124,7 +124,8 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     if !options.yes && !confirm_discard(preview.held.len(), preview.received(), console)? {
         return Ok(ExitCode::FAILURE);
     }
-    // Runs even without ids: an earlier run may have left removed data in the database's log.
+    // Discard even if no submission is left, which wipes the database's log: an earlier run may have left
+    // removed data in it.
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(&console.lexicon);
     let (count, now) = (preview.held.len(), console.now.timestamp());
     let Discarded { erased, stayed } =

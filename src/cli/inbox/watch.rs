@@ -46,7 +46,8 @@ impl InboxWatch {
         Ok(Some(new))
     }
 
-    /// Returns the submissions that are not in `seen`, newest first, and adds them to it.
+    /// Returns the submissions from the minute before `newest` on that are not in `seen`, newest first, and
+    /// adds them to it.
     fn list_new(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
         let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };

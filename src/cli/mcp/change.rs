@@ -57,7 +57,8 @@ fn change_each(
             Ok(Some(text)) => ("result", text),
             Ok(None) => ("error", "is not in the inbox, or has not been processed yet".to_owned()),
             Err(error) if at == 0 => return Err(error.into()),
-            // Return earlier results, so that clients repeat no change: a second release skips confirmation.
+            // Return the earlier results, so that clients repeat no change: a second release of a waitlist
+            // entry skips the visitor's confirmation.
             Err(error) => {
                 let left: Vec<String> = ids[at..].iter().map(Uuid::to_string).collect();
                 let hint = "call again with only the ids in `not_handled`";

@@ -81,7 +81,7 @@ pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Res
     list_page(session, &which, which.words.clone().as_ref())
 }
 
-/// The current time in this machine's time zone, in which arguments are read, as on the command line.
+/// The current time in this machine's time zone, to which dates in arguments refer, as on the command line.
 #[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 fn now() -> Zoned {
     Timestamp::now().to_zoned(TimeZone::system())
@@ -250,7 +250,7 @@ pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     Ok(separate_fields(object, &submission))
 }
 
-/// The fields of a form's definition: names, labels and types.
+/// The fields of a form's definition, each once: name, label, type, options, and whether it is required.
 fn describe_fields(form: &Form) -> Vec<Value> {
     let describe = |field: &Field| {
         let mut value = json!({ "name": field.name, "label": field.label, "type": field.kind, "required": field.required });

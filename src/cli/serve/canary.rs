@@ -33,7 +33,7 @@ pub(super) fn complete(config: &mut Config, site: &Site) {
     config.canary.local = local_checks(config);
 }
 
-/// The pages and scripts of the site. Shares their bytes.
+/// The pages and scripts of the site, without copies of their bytes.
 fn site_content(config: &Config, site: &Site) -> SiteContent {
     let mut content = SiteContent { accepts_posts: config.web.forms.html_posts, ..SiteContent::default() };
     for (path, entry) in site.entries() {
@@ -91,8 +91,8 @@ fn local_check(
 }
 
 /// Checks the free space and the number of files of the inbox's file system: failed below the reserve, a
-/// warning below twice the reserve, and skipped if the inbox is on a database server. Few free inodes add a
-/// second step.
+/// warning below twice the reserve, and skipped if the inbox is on a database server. Passes if the free
+/// space cannot be measured. Few free inodes add a second step.
 fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {
     let Some(folder) = url.file().and_then(|file| file.parent()) else {
         let text = "the inbox is on a database server, whose disk cannot be seen from here";

@@ -1,5 +1,6 @@
 //! Test submissions of the canary (`docs/pages/canary.md`): a genuine token lets a submission pass without
-//! limits, and marks it, so that it counts for nothing. A request with any other token is an ordinary one.
+//! limits, and marks it as a test, which no statistics include. A request with any other token is an ordinary
+//! one.
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue};

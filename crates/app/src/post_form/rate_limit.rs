@@ -6,7 +6,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use frontdesk_limits::QuotaStatuses;
 
 /// Inserts `RateLimit-Policy` and `RateLimit`, which are lists (RFC 9651), according to
-/// draft-ietf-httpapi-ratelimit-headers-11. There is no `pk`, because it would identify the source.
+/// draft-ietf-httpapi-ratelimit-headers-11. There is no partition key (`pk`), because it would identify the
+/// source.
 pub(super) fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
     // 256 bytes are nearly always enough for both headers, so one allocation suffices.
     let mut lines = BytesMut::with_capacity(256);
