@@ -338,8 +338,8 @@ fn exit_with_usage_error(message: String) -> ! {
     Command::command().error(clap::error::ErrorKind::MissingRequiredArgument, message).exit()
 }
 
-/// Whether a cause of the error is a broken pipe: the process that reads the output has closed it. Any other
-/// pipe or connection that breaks counts as well.
+/// Whether a cause of the error is a broken pipe, no matter which: in practice, standard output or standard
+/// error, whose reader has closed it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -84,8 +84,8 @@ fn read_channel(
 const KINDS: [(&str, ChannelKind); 3] =
     [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
 
-/// Names of services and protocols that operators write as the kind, without the case of letters, spaces and
-/// signs: the name for the message, and the keys to write instead.
+/// Names of services and protocols that operators write as the kind, in lower case and without spaces and
+/// signs; the name for the message; and the keys to write instead.
 const KNOWN_SERVICES: [(&[&str], &str, &str); 9] = [
     (&["slack"], "Slack", "`kind = \"webhook\"` and `body = \"slack\"`"),
     (&["mattermost"], "Mattermost", "`kind = \"webhook\"` and `body = \"mattermost\"`"),

@@ -9,8 +9,8 @@ use frontdesk_site as pages;
 const MAX_ENTRIES: usize = 1000;
 
 /// Advice for a command on `folder`, which is not a site: names the site above it or the only one in it, or
-/// else says how to create one. For a folder with an index.html and with Markdown without HTML beside it,
-/// says how to serve it all the same.
+/// else says how to create one. For a folder with an index.html and with Markdown sources, says how to serve
+/// it all the same.
 pub(super) fn hint_at_site(folder: &Path) -> String {
     let is_site = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
     let above = match folder.components().next_back() {

@@ -124,8 +124,8 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     if !options.yes && !confirm_discard(preview.held.len(), preview.received(), console)? {
         return Ok(ExitCode::FAILURE);
     }
-    // Discard even if no submission is left, which wipes the database's log: an earlier run may have left
-    // removed data in it.
+    // Go on even if no submission is left to remove: that wipes the database's log, in which an earlier run
+    // may have left removed data.
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(&console.lexicon);
     let (count, now) = (preview.held.len(), console.now.timestamp());
     let Discarded { erased, stayed } =

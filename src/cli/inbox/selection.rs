@@ -30,7 +30,8 @@ pub(super) fn parse_form_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Refuses a text without words, which would select everything: a variable in a script may be empty.
+/// Refuses a text that is empty or only white space: a variable in a script may be empty, and a search
+/// without words selects everything.
 fn parse_words(text: &str) -> Result<String, String> {
     let is_blank = text.trim().is_empty();
     if is_blank { Err("it must have at least one word".to_owned()) } else { Ok(text.to_owned()) }

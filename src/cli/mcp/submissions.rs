@@ -73,7 +73,7 @@ pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 }
 
 /// Searches submissions for a text, newest first. Returns a page of them, with the text around the first
-/// match in each field.
+/// match in each field. A text without words, such as `?`, finds all.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let text = arguments.required_word("query", MAX_WORDS)?;
     let mut which = ListArguments::read(arguments, &now())?;
