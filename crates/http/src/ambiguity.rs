@@ -8,8 +8,8 @@ use http::{Method, Version};
 use super::refusal::Refusal;
 
 /// Why to refuse a request: it has an unsupported transfer coding, uses CONNECT, does not name exactly one
-/// valid host (an empty `Host` is valid), or contains what other servers may parse differently. `None` if it
-/// is fine.
+/// valid host (an empty `Host` is valid, and HTTP/1.0 needs none), or, in HTTP/2, has a field value that
+/// begins or ends with whitespace. `None` if it is fine.
 pub(super) fn refusal(head: &Parts) -> Option<Refusal> {
     if !has_supported_coding(&head.headers) {
         return Some(Refusal::TransferCoding);
@@ -60,13 +60,15 @@ fn has_supported_coding(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The host that a request names, with its port: from `Host` or, without it, from the request's URI.
+/// The host that a request names, with its port: from the first `Host`, which may be empty, or, without one,
+/// from the request's URI.
 pub fn host_of(head: &Parts) -> Option<&str> {
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.or_else(|| head.uri.authority().map(Authority::as_str))
 }
 
-/// Whether the value is one host with an optional port (RFC 9110 §7.2), without user information or path.
+/// Whether the value is one host with an optional port (RFC 9110 §7.2), without user information or path. The
+/// port may be empty, and is not limited to 65535.
 pub(super) fn is_valid_host(value: &[u8]) -> bool {
     // Most hosts are simple, and this check does not allocate.
     if is_simple_host(value) {
@@ -88,7 +90,8 @@ fn is_valid_authority(value: &[u8]) -> bool {
     }
 }
 
-/// Whether the value is a host name or IPv4 address with an optional port.
+/// Whether the value has only letters, digits, `-`, `.` and `_`, as host names and IPv4 addresses do,
+/// followed by an optional `:` and any number of digits.
 pub(super) fn is_simple_host(value: &[u8]) -> bool {
     let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
     let (name, port) = value.split_at(end);

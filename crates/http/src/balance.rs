@@ -58,7 +58,7 @@ impl Balancer {
     }
 
     /// Returns the connection if this worker keeps it. Otherwise, transfers it to the least loaded worker and
-    /// returns `None`.
+    /// returns `None`. Also keeps it if that worker has just stopped.
     pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
         let worker = self.choose_worker();
         if worker == self.own {
@@ -75,7 +75,8 @@ impl Balancer {
         ConnGuard { worker, open: self.open.clone() }
     }
 
-    /// The least loaded worker, or this one if it has at most [`SLACK`] more connections.
+    /// The least loaded worker that has not stopped, or this one if it has at most [`SLACK`] more
+    /// connections.
     fn choose_worker(&self) -> usize {
         let open = |worker: usize| self.open[worker].load(Relaxed);
         // Skip workers that have stopped: they would always have the fewest connections.

@@ -24,7 +24,7 @@ use super::response_body::FileBody;
 /// because sending from a file takes another system call.
 pub(super) const MIN_COPIED: usize = 16 * 1024;
 
-/// Maximum length in bytes of one file. There are at most two, see [`State`].
+/// Maximum length in bytes of one file of copies. There are at most two files, see [`State`].
 const MAX_SEGMENT: u64 = 32 << 20;
 
 /// A file has at most `server.max_memory` divided by this, so the two files together have at most a
@@ -58,7 +58,7 @@ struct State {
     full: Option<Segment>,
     /// The address of the last request's snapshot. A new address shows that the site was reloaded.
     snapshot: usize,
-    /// Whether the system has refused to create or extend a file, so that there are no more copies.
+    /// Whether the system has refused to create or extend a file, so that no further copies are made.
     is_unavailable: bool,
 }
 
@@ -82,8 +82,8 @@ impl BodyCopies {
     }
 
     /// Counts a request for `body`, and returns its copy, which is made at request [`REQUESTS_BEFORE_COPY`].
-    /// `None` if the body has no copy. `body` has at least [`MIN_COPIED`] bytes and belongs to the snapshot
-    /// at the address `snapshot`. `max_memory` is the limit of the server's memory.
+    /// `None` if the body has no copy. The caller ensures that `body` has at least [`MIN_COPIED`] bytes and
+    /// belongs to the snapshot at the address `snapshot`. `max_memory` is the limit of the server's memory.
     pub(super) fn find(&self, body: &Bytes, snapshot: usize, max_memory: Option<u64>) -> Option<FileBody> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.snapshot != snapshot {

@@ -40,7 +40,8 @@ impl ForwardedHeader {
                 b',' if !quoted => return at + 1,
                 b'"' if self == Self::Forwarded => {
                     let escapes = list[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-                    // An escaped quote does not end a string. A quote that begins one follows `=`.
+                    // From the right, the first quote closes a string, and the next one that no backslash
+                    // escapes opens it.
                     quoted = !quoted || escapes % 2 == 1;
                 }
                 _ => {}
@@ -63,7 +64,7 @@ pub fn client_ip(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: F
 }
 
 /// The client's address as reported by a peer, which the caller must have found to be trusted
-/// ([`client_ip`]). `None` if the peer does not report one.
+/// ([`client_ip`]). `None` if the peer does not report one, or if the right-most hop cannot be parsed.
 pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).
@@ -140,7 +141,8 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     None
 }
 
-/// Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1` without brackets.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80`, or `2001:db8::1` without
+/// brackets. The port may be obfuscated. Converts an IPv4-mapped address to IPv4.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port): (IpAddr, &str) = if let Some(rest) = text.strip_prefix('[') {

@@ -111,8 +111,8 @@ pub(super) struct Holding {
 }
 
 impl Connections {
-    /// Admits a connection if no limit has been reached. Connections from trusted proxies count only towards
-    /// the total. If only the reserve is left, also evicts connections.
+    /// Admits a connection if no limit has been reached and its source is not blocked. Connections from
+    /// trusted proxies count only towards the total. If only the reserve is left, also evicts connections.
     pub(super) fn admit(self: &Arc<Self>, peer: Peer, options: &Options) -> Result<ConnPermit, CloseReason> {
         let source = (!is_trusted(&options.trusted_proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();

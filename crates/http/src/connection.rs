@@ -49,7 +49,8 @@ impl SendProgress {
     }
 }
 
-/// Waits until the server has stopped accepting connections, and then for another [`LAST_REQUEST_GRACE`].
+/// Waits until the server stops accepting connections, or the sender of `phase` is dropped, and then for
+/// another [`LAST_REQUEST_GRACE`].
 pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>) {
     let observed = phase.clone();
     // Unconstrained, because the first poll must register the waker even if the task's budget is used up.

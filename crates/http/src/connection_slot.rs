@@ -104,7 +104,8 @@ impl Slot {
         }
     }
 
-    /// Runs `future` to completion, or returns `None` as soon as the slot is set to [`Closing::Now`].
+    /// Runs `future` to completion, or returns `None` once the slot is set to [`Closing::Now`]. Notices that
+    /// only when polled, so the task must have called [`Self::set_waker`].
     pub(super) async fn unless_closed<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = std::pin::pin!(future);
         let poll = |cx: &mut Context<'_>| match self.closing() {

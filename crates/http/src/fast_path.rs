@@ -70,7 +70,8 @@ enum PollOutcome {
 const RESPONSES_PER_TURN: u32 = 8;
 
 impl<H: PublicHandler> FastPathConn<'_, H> {
-    /// Serves plain requests until a request arrives that is not plain, or the connection ends.
+    /// Serves plain requests until one arrives that is not plain or that the handler declines, shutdown
+    /// begins, or the connection ends.
     pub(super) async fn serve<S: ResponseStream>(mut self, stream: &mut S) -> Exit {
         loop {
             match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
@@ -96,8 +97,9 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         }
     }
 
-    /// Serves the requests that have arrived, then reads more, until a read has to wait. Bytes that it does
-    /// not serve stay in `self.unserved`, or are handed over.
+    /// Serves the requests that have arrived, then reads more, until a read or a write has to wait or
+    /// [`RESPONSES_PER_TURN`] responses were sent. Bytes that it does not serve stay in `self.unserved`, or
+    /// are handed over.
     fn poll_requests<S: ResponseStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +177,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
     /// Returns the body, or a copy of it in a file, if it is long (otherwise, no bytes) and the current time.
     /// `None` if hyper must serve the request, because the handler declines it, plain HTTP is redirected to
-    /// HTTPS, or the host is not the site's.
+    /// HTTPS, or the host is the private name.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,

@@ -33,7 +33,8 @@ const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Serves a connection until it ends, a deadline passes or the server stops. With
 /// [`Options::proxy_protocol`](super::Options::proxy_protocol), first reads the header of a trusted proxy,
-/// and counts the connection for the client that the header names.
+/// and counts the connection for the client that the header names. Closes the connection if the header is
+/// late or invalid, or if the client is at a limit.
 pub(super) async fn serve<H: PublicHandler>(
     worker: &Worker<H>,
     AcceptedConn { scheme, stream, mut peer, mut permit }: AcceptedConn,

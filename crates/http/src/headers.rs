@@ -4,7 +4,8 @@ use http::header::{HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 
 pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// The security headers of a site's own pages, with strict values, apart from the content security policy.
+/// The security headers of a site's own pages, with strict values. The content security policy is not among
+/// them.
 pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "strict-origin-when-cross-origin"),

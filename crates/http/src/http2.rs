@@ -120,7 +120,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Responds to one request, and starts the deadline for sending the response. Removes the body of a response
-/// to HEAD.
+/// to HEAD, and sets its `Content-Length` if that is missing.
 async fn respond<H: PublicHandler>(
     worker: Worker<H>,
     scheme: Scheme,
@@ -186,7 +186,8 @@ impl Http2Conn {
         run_until_deadline(|| self.next_deadline(), std::pin::pin!(turns)).await
     }
 
-    /// Takes one of the responses that the connection may send in this turn. Returns false if none is left.
+    /// Counts one response towards those that the connection may send in this turn. Returns false, and counts
+    /// nothing, if none is left.
     fn take_response(&self) -> bool {
         let left = self.responses_left.get();
         self.responses_left.set(left.saturating_sub(1));
@@ -301,8 +302,9 @@ impl Body for ChunkedBody {
 struct OnThisThread(Rc<Http2Conn>);
 
 impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
-    /// Polls the future once, because most responses are ready immediately: a task costs more than such a
-    /// response. A future that has to wait becomes a task, which polls it again with its own waker.
+    /// Polls the future once, unless the connection has used up [`RESPONSES_PER_TURN`], because most
+    /// responses are ready immediately: a task costs more than such a response. A future that has to wait
+    /// becomes a task, which polls it again with its own waker.
     fn execute(&self, future: F) {
         let mut future = Box::pin(future);
         let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();

@@ -30,7 +30,8 @@ const MAX_QUEUED: usize = 4096;
 pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until [`ShutdownPhase::Stopping`], then until its connections or the grace period end.
-/// Panics if a task that accepts connections has.
+/// Fails if the runtime or a listener cannot be created. Panics if a task that accepts connections has
+/// panicked.
 pub(super) fn run<H: PublicHandler>(
     worker: Worker<H>,
     sockets: Vec<(Scheme, Socket)>,
@@ -95,8 +96,9 @@ impl<H: PublicHandler> ConnTasks<H> {
     }
 }
 
-/// Accepts connections until [`ShutdownPhase::Stopping`], then accepts those that are still in the queue.
-/// Closes a connection above a limit at once, and pauses after an error.
+/// Accepts connections until [`ShutdownPhase::Stopping`], then up to [`MAX_QUEUED`] that are still in the
+/// queue. Closes a connection at once if a limit has been reached or no file descriptor is free. Pauses after
+/// an error.
 async fn accept<H: PublicHandler>(
     tasks: &Rc<ConnTasks<H>>,
     scheme: Scheme,

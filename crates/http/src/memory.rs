@@ -116,8 +116,9 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
     chosen
 }
 
-/// Measures memory and closes connections. Blocks until the sender of `stop` is dropped. Where resident
-/// memory cannot be measured, uses what connections hold instead.
+/// Measures memory and closes connections. Blocks until the sender of `stop` is dropped. Without a limit,
+/// only ends expired blocks of sources. Where resident memory cannot be measured, uses what connections hold
+/// instead.
 pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) {
     let connections = &server.connections;
     let mut log = Log::default();
@@ -191,8 +192,8 @@ impl Log {
         self.closed = Some((self.closed.map_or(0, |(before, _)| before) + count, now));
     }
 
-    /// Records that memory is below the limit. Logs that once, [`PATIENCE`] after the last closure, if
-    /// connections were closed.
+    /// Records that memory is below the closing threshold. Logs that once, [`PATIENCE`] after the last
+    /// closure, if connections were closed.
     fn record_recovery(&mut self, now: Instant) {
         self.above_since = None;
         if let Some((count, at)) = self.closed
@@ -235,7 +236,8 @@ pub fn resident_memory() -> Option<u64> {
     std::str::from_utf8(&text[..length]).ok().and_then(|status| parse_size(status, "VmRSS"))
 }
 
-/// Parses the size called `name` in the text of `/proc/self/status` or `/proc/meminfo`. Returns bytes.
+/// Parses the size called `name`, in kB, in the text of `/proc/self/status` or `/proc/meminfo`. Returns
+/// bytes; `None` if there is no such size.
 fn parse_size(text: &str, name: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kibibytes: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;
@@ -257,7 +259,8 @@ fn default_share(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }
 
-/// The path of the control group in `/proc/self/cgroup` (cgroups(7), version 2).
+/// The path of the control group in `/proc/self/cgroup` (cgroups(7)), without the first slash. `None` unless
+/// it is a group of version 2.
 fn cgroup_path(cgroup: &str) -> Option<&str> {
     cgroup.lines().find_map(|line| line.strip_prefix("0::/"))
 }

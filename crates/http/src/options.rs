@@ -16,8 +16,8 @@ pub struct Timeouts {
     pub header: Duration,
     /// Time limit for reading the body of a form.
     pub body: Duration,
-    /// Between two requests on a connection, and between two reads of a response; on average, a client must
-    /// read 16 KiB per second. Connections from trusted proxies may be idle for longer.
+    /// Time limit between two requests on a connection, and between two reads of a response; on average, a
+    /// client must read 16 KiB per second. Connections from trusted proxies may be idle for longer.
     pub idle: Duration,
     /// Time limit from the end of a request's header to the beginning of the response.
     pub exchange: Duration,

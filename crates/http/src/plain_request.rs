@@ -48,7 +48,7 @@ impl<'b> FieldLines<'b> {
 }
 
 impl<'b> PlainRequest<'_, 'b> {
-    /// The values of all fields with this name, in order.
+    /// The values of all fields with this name, in any case, in their order.
     pub fn values_of(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
         self.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }
@@ -61,7 +61,8 @@ pub fn is_prefetch(purpose: &[u8]) -> bool {
     token.trim_ascii().eq_ignore_ascii_case(b"prefetch")
 }
 
-/// Parses the request at the beginning of `bytes`. `None` if it is incomplete or not plain.
+/// Parses the request at the beginning of `bytes`. `None` if it is incomplete, malformed or not plain, or has
+/// more than [`MAX_FIELDS`] fields.
 pub(super) fn parse<'h, 'b>(
     bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>; MAX_FIELDS],

@@ -57,8 +57,9 @@ impl<'a> PlainResponse<'a> {
         self.sends_files
     }
 
-    /// Sets the response, once, to prepared bytes: the status line and all header lines but `Date`, each with
-    /// its line break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one.
+    /// Sets the response to prepared bytes: the status line and all header lines but `Date`, each with its
+    /// line break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one. Must be
+    /// called only once.
     pub fn write(&mut self, head: &[&[u8]], body: Option<&Bytes>) {
         self.write_head(head);
         match body {

@@ -17,8 +17,8 @@ use super::trusted_proxies::Network;
 /// Maximum number of connections that wait for the private listener's thread; further ones are closed.
 const MAX_WAITING: usize = 64;
 
-/// The name. Its TLS configuration offers HTTP/1.1 only, so that no browser sends requests for another name
-/// on one of its connections (RFC 9113 §9.1.1).
+/// The host name of a private handler. Its TLS configuration offers HTTP/1.1 only, so that no browser sends
+/// requests for another name on one of its connections (RFC 9113 §9.1.1).
 pub struct PrivateName {
     /// The host name, in lower case.
     domain: String,
@@ -99,7 +99,8 @@ impl PrivateName {
         Some(SharedConnHandle { ended, evict })
     }
 
-    /// Whether a host with an optional port, or a server name, is this name. One trailing dot is ignored.
+    /// Whether a host with an optional port, or a server name, is this name, in any case. One trailing dot is
+    /// ignored.
     pub(super) fn is_named_by(&self, host: &[u8]) -> bool {
         let end = host.iter().position(|byte| *byte == b':').unwrap_or(host.len());
         let name = &host[..end];
@@ -128,7 +129,8 @@ impl PrivateName {
         }
     }
 
-    /// The redirect of a plain HTTP request for this name to the same path over TLS.
+    /// The redirect of a plain HTTP request for this name to the same path and query over TLS, or to `/` if
+    /// the target has no path.
     fn redirect(&self, head: &Parts) -> Refusal {
         let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let path = if path.starts_with('/') { path } else { "/" };

@@ -256,7 +256,8 @@ impl<H: Handler> Private<H> {
     }
 }
 
-/// Passes a request to the handler. If the response is a stream, the connection counts as busy until its end.
+/// Passes a request to the handler. If the response is a stream, and the request's body has been read, the
+/// connection counts as busy until the end of the stream.
 async fn respond<H: Handler>(
     handler: &H,
     snapshot: &Arc<H::Snapshot>,

@@ -19,7 +19,8 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FIRST_READ: usize = 4096;
 
 /// Reads until the protocol is known. Also returns the bytes that were read, or an error if the connection
-/// ends before the first byte. The caller enforces the deadline.
+/// ends before the first byte. A connection that ends within the preface of HTTP/2 counts as HTTP/1. The
+/// caller enforces the deadline.
 pub(super) async fn detect<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(Protocol, Bytes)> {
     let mut read = BytesMut::with_capacity(FIRST_READ);
     loop {

@@ -18,7 +18,7 @@ const MAX_LENGTH: usize = 64;
 pub struct RequestId(pub HeaderValue);
 
 impl RequestId {
-    /// The id that a trusted proxy sent in `lines`, or else a new UUID. Ignores ids from other clients.
+    /// The id in `lines` if a trusted proxy sent exactly one, and it is valid; otherwise a new UUID.
     pub fn from_proxy_or_new<'a>(
         peer: Peer,
         lines: impl IntoIterator<Item = &'a [u8]>,

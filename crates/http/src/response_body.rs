@@ -199,8 +199,9 @@ impl ResponseBody {
         }
     }
 
-    /// Removes the next piece from the beginning: at most `limit` bytes in one piece of memory, or at most
-    /// [`PIECE`] bytes of several or of a file. `None` at the end.
+    /// Removes the next piece from the beginning: at most `limit` bytes of memory (of a joined body also at
+    /// most [`PIECE`]), or at most [`PIECE`] bytes of a file, whose pieces `limit` does not shorten. `None`
+    /// at the end.
     pub(super) fn next_piece(&mut self, limit: usize) -> Option<io::Result<Bytes>> {
         match self {
             _ if self.is_empty() => None,

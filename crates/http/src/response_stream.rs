@@ -34,7 +34,8 @@ impl ResponseStream for TlsConn {}
 /// An in-memory stream for tests, which has no socket.
 impl ResponseStream for DuplexStream {}
 
-/// Sends bytes that a file will follow: the kernel waits for it, and sends both in one segment.
+/// Sends bytes that a file will follow: the kernel waits for the file, and sends both in one segment. Returns
+/// how many bytes were sent.
 pub(super) fn poll_send_before_file(
     cx: &mut Context<'_>,
     socket: &TcpStream,

@@ -23,7 +23,7 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     /// Serves on the listening `sockets` until [`ShutdownPhase::Stopping`], then gives requests in progress
     /// up to [`Options::shutdown_grace`] to finish. Blocks until all workers have ended. Each worker creates
     /// its handler with `make_handler`, in its own thread. Fails if a thread or a runtime cannot be created.
-    /// Continues the panic of a worker.
+    /// A panic that ends a worker becomes a panic of the caller. Also starts a thread that limits memory.
     pub fn run<H: PublicHandler<Snapshot = S>>(
         self: &Arc<Self>,
         sockets: Vec<(Scheme, Socket)>,

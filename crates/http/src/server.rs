@@ -31,8 +31,8 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
         Self { snapshot, tls, private_name: None, counters, connections, body_copies: BodyCopies::default() }
     }
 
-    /// Copies long bodies that are requested again to files without names in `folder`, instead of to memory.
-    /// There are at most 64 MiB of them.
+    /// Copies long bodies that are requested again to files without names in `folder`, or to memory if its
+    /// file system has no such files. There are at most 64 MiB of them.
     #[must_use]
     pub fn with_copies_in(self, folder: impl Into<std::path::PathBuf>) -> Self {
         Self { body_copies: BodyCopies::in_folder(folder.into()), ..self }

@@ -16,8 +16,8 @@ use super::worker::Worker;
 use super::{ambiguity, tls};
 
 /// Responds to one request on a public address, with a refusal or through the handler. Then discards the rest
-/// of the body. If the body cannot be discarded, or is not after a 408 or with `Expect`, an HTTP/1 connection
-/// closes after the response.
+/// of the body, except after a 408 or if the request has `Expect`. If the body has not been read to its end,
+/// an HTTP/1 connection closes after the response.
 pub(super) async fn respond<H: PublicHandler>(
     worker: &Worker<H>,
     scheme: Scheme,

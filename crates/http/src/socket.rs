@@ -40,7 +40,8 @@ impl Address {
     }
 }
 
-/// The address at which this machine reaches a listener: 127.0.0.1 for one on all interfaces.
+/// The address at which this machine reaches a listener: 127.0.0.1 for one on all interfaces, also for
+/// `[::]`.
 pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -221,7 +222,7 @@ pub enum Scheme {
 /// A socket that is registered with a Tokio runtime.
 pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
-/// The address to which a socket is bound.
+/// The address to which a socket is bound; the path `(unnamed)` for a Unix socket without one.
 fn local_address(socket: &socket2::Socket) -> io::Result<Address> {
     let address = socket.local_addr()?;
     let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));

@@ -190,7 +190,8 @@ impl Tls {
 
 /// Performs the handshake with the certificate that `route` selects by the requested server name: the first
 /// byte within `first_byte`, the rest within `header` after that. `refusal` composes the response to a
-/// plain-text request.
+/// plain-text request. Fails with [`CloseReason::FirstByte`] if nothing arrives in time, and otherwise with
+/// [`CloseReason::Handshake`].
 pub(super) async fn accept<'a>(
     mut stream: TcpStream,
     first_byte: Duration,
@@ -216,8 +217,8 @@ pub(super) async fn accept<'a>(
     handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
 }
 
-/// Performs the handshake after `read` was read from the stream. If the handshake fails, sends the client an
-/// alert.
+/// Performs the handshake after `read` was read from the stream. An ACME validation ends with the handshake.
+/// If the handshake fails, or no handler serves the requested name, sends the client an alert, and fails.
 async fn handshake<'a>(
     read: Bytes,
     stream: TcpStream,

@@ -45,7 +45,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Creates a parser that expects the connection preface first.
+    /// Creates a parser that skips the connection preface first, without checking its content.
     pub(super) fn new() -> Self {
         Self { preface_left: PREFACE.len(), ..Self::default() }
     }

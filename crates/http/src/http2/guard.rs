@@ -47,8 +47,8 @@ impl Guard {
         Self { frames: Frames::new(), charged: 0, leaked_at: now, unused_sent: 0 }
     }
 
-    /// Charges for the frames in received bytes, after the bucket has leaked. Returns whether the budget is
-    /// exceeded.
+    /// Charges for the frames in received bytes, after the bucket has leaked. WINDOW_UPDATE frames that sent
+    /// bytes have paid for are free. Returns whether the budget is exceeded.
     pub(super) fn charge_frames(&mut self, bytes: &[u8], now: Instant) -> bool {
         let (mut cost, mut updates) = (0_u32, 0);
         self.frames.parse(bytes, |frame| {

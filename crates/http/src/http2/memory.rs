@@ -37,8 +37,9 @@ impl ConnMemory {
         Self { charge, scheme, received: 0, begun: 0, open: 0, most_open: 0, is_write_pending: false }
     }
 
-    /// Counts bytes that have arrived. They may stay in memory until the connection ends. Huffman-coded
-    /// strings (RFC 7541 §5.2) need up to a quarter more memory, according to measurements.
+    /// Counts bytes that have arrived. They may stay in memory until the connection ends, but no more than
+    /// [`MAX_RECEIVED`] are charged. Huffman-coded strings (RFC 7541 §5.2) need up to a quarter more memory,
+    /// according to measurements.
     pub(super) fn received(&mut self, count: usize) {
         if self.received < MAX_RECEIVED {
             self.received = (self.received + count + count / 4).min(MAX_RECEIVED);

@@ -22,7 +22,7 @@ pub struct TlsFinding {
 
 /// Checks that the certificate source is usable and covers this host, that the certificate does not expire
 /// soon, and that its key is not readable by everyone. With ACME, checks the certificate in the cache, if
-/// there is one.
+/// there is one. Finds nothing if TLS is disabled.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
     options.source.as_ref().map_or_else(Vec::new, |source| check_source(source, host, "`base_url`", now))
 }

@@ -61,7 +61,8 @@ pub(crate) fn redirect_to_https(
     Some(Refusal::Redirect(location))
 }
 
-/// Whether the client used plain HTTP, according to the connection or to a trusted proxy's headers.
+/// Whether the client used plain HTTP, according to the connection or to a trusted proxy's headers. False if
+/// a trusted proxy reports nothing.
 pub(crate) fn is_plain_http(proxies: &[Network], scheme: Scheme, peer: Peer, head: &Parts) -> bool {
     scheme == Scheme::Http && (!is_trusted(proxies, peer) || all_proxies_report("http", &head.headers))
 }
