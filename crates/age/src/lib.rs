@@ -18,6 +18,7 @@ use x25519::{PrivateKey, PublicKey};
 mod format;
 mod x25519;
 
+/// Maximum length of a text to encrypt or to decrypt, in bytes.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
 /// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
@@ -29,8 +30,8 @@ const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58
 pub struct Recipient(PublicKey);
 
 impl Recipient {
-    /// Parses an X25519 recipient, `age1…`, without surrounding white space. Errors do not quote the input,
-    /// which may be a secret.
+    /// Parses an X25519 recipient, `age1…`. Refuses surrounding white space, and keys to which nothing can be
+    /// encrypted. Errors do not quote the input, which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
         let problem = if upper.contains("AGE-SECRET-KEY-") {

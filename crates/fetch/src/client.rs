@@ -345,7 +345,8 @@ impl FetchClient {
             answer = exchange => answer,
             answer = driver => answer,
         };
-        // The status is what callers need, even if the rest of the header is invalid or missing.
+        // Use a response that hyper rejects: callers need its status, even if the rest of its header is
+        // invalid.
         answer.or_else(|error| received.response().ok_or(error))
     }
 }

@@ -48,10 +48,10 @@ impl Host {
 }
 
 impl Url {
-    /// Parses a URL. The error is a sentence for the operator, without the path. Host names that are not
-    /// ASCII are refused rather than converted, so that the configuration shows the name to which the client
-    /// connects. Fragments, user names, passwords, port 0 and URLs of more than 2,000 bytes are refused as
-    /// well.
+    /// Parses a URL: `https` for any host, or `http` for `localhost` and loopback addresses. The error is a
+    /// sentence for the operator, without the path. Host names that are not ASCII are refused rather than
+    /// converted, so that the configuration shows the name to which the client connects. Fragments, user
+    /// names, passwords, port 0 and URLs of more than 2,000 bytes are refused as well.
     pub fn parse(text: &str) -> Result<Url, String> {
         let url = Url::parse_unencrypted(text)?;
         if url.scheme == UrlScheme::Http && !url.host.is_loopback() {
@@ -107,7 +107,8 @@ impl Url {
         Ok(Url { scheme, host, port, target })
     }
 
-    /// A URL with the same scheme, host and port, but another path and query. `target` begins with a slash.
+    /// A URL with the same scheme, host and port, but another path and query. `target` must begin with a
+    /// slash.
     #[must_use]
     pub fn with_target(&self, target: &str) -> Url {
         Url { target: target.to_owned(), ..self.clone() }

@@ -120,7 +120,7 @@ impl ByteDebts {
         DebtEntry { places, debt: least.saturating_sub(self.recovered) }
     }
 
-    /// The time until `bytes` more bytes fit into the budget; zero if they fit now.
+    /// The time until `bytes` more bytes, at most a whole budget, fit into the budget; zero if they fit now.
     fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
         let excess = Gcra { step: bytes.min(self.budget), burst: self.budget }.wait(account.debt);
         let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));

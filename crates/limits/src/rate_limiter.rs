@@ -29,9 +29,9 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// With shared limits, waits at most two seconds for the first connection to Redis. While there is none,
-    /// the local limits decide. A dedicated thread logs failures and reconnects until the limiter is dropped.
-    /// Logs a warning if sources are hashed without a secret.
+    /// With shared limits, unless limits are disabled, waits at most two seconds for the first connection to
+    /// Redis. While there is none, the local limits decide. A dedicated thread logs failures and reconnects
+    /// until the limiter is dropped. Logs a warning if sources are hashed without a secret.
     pub fn new(limits: &LimitOptions, shared: Option<&RedisOptions>) -> RateLimiter {
         let share = |options: &RedisOptions| {
             if let Err(problem) = options.describe_hash_secret() {

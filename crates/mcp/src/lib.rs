@@ -105,7 +105,7 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
         let server = McpServer { provider, call_lock: Mutex::new(()) };
         let running = match serve_server(server, transport).await {
             Ok(running) => running,
-            // The client ended without a request.
+            // The client closed standard input before its first request.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
                 return Err(ServeError::NotInitialized);
@@ -176,7 +176,8 @@ impl ServerHandler for McpServer {
         }
     }
 
-    /// Answers requests that the SDK does not know, also known methods with parameters of a wrong shape.
+    /// Answers with an error: the SDK passes on requests with unknown methods, and those with known methods
+    /// whose parameters have a wrong shape.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -46,7 +46,7 @@ impl Color {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    /// The lowest contrast with any of the backgrounds.
+    /// The lowest contrast with any of the backgrounds; infinite if there are none.
     pub fn least_contrast(self, backgrounds: &[Self]) -> f64 {
         backgrounds.iter().map(|background| self.contrast(*background)).fold(f64::INFINITY, f64::min)
     }
@@ -59,8 +59,8 @@ impl Color {
     }
 
     /// The color of the same hue whose lightness is closest to this color's, and whose contrast with all
-    /// `backgrounds` is at least `ratio`. The backgrounds are all light or all dark. If there is no such
-    /// color, the result is black or white.
+    /// `backgrounds` is at least `ratio`. The backgrounds must be all light or all dark. If there is no such
+    /// color, the result is black for light backgrounds, and otherwise white.
     #[must_use]
     pub fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {
         if self.least_contrast(backgrounds) >= ratio {

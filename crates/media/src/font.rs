@@ -72,8 +72,8 @@ fn average(width: impl Fn(char, u16) -> Option<f64>) -> Option<f64> {
 }
 
 impl FontMetrics {
-    /// Reads a WOFF2 file with one font. The error is a predicate for the file, such as "is not a WOFF2
-    /// font".
+    /// Reads a WOFF2 file with one font, which must have glyphs for the space and for a to z. The error is a
+    /// predicate for the file, such as "is not a WOFF2 font".
     pub fn read(bytes: &[u8]) -> Result<Self, &'static str> {
         let font = unpack(bytes)?;
         let face = Face::parse(&font, 0).map_err(|_| "is damaged: a table of the font cannot be read")?;

@@ -69,7 +69,7 @@ impl RangeMatch {
 /// matter. The highest quality wins, and a quality of 0 excludes a representation. If both have the same
 /// quality, the result is Markdown if the header names `text/markdown`, and otherwise HTML. No browser names
 /// `text/markdown`, but coding agents send it together with `text/html` and `*/*`, all with quality 1. A
-/// header without a valid member counts as `*/*`.
+/// missing header, and one without a valid member, counts as `*/*`.
 ///
 /// Accepts a few qualities that the grammar forbids (`.2`, more than three digits), because clients send them
 /// and should not get a 406.
@@ -186,7 +186,7 @@ impl Codings {
 
     /// The encoding with the highest quality among those that are `available`. Of several with the same
     /// quality, chooses the first in `Encoding::PREFERENCE`. Chooses identity, which `*` does not cover here,
-    /// only if its quality is higher than all others, or if no other coding is acceptable.
+    /// only if its quality is higher than all others, or if no other coding is acceptable and available.
     ///
     /// Returns identity even if the client refuses both identity and all available encodings, because an
     /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 permits both).

@@ -24,10 +24,12 @@ const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;
 
-/// A connection, which a thread drives until `client` and `alive` are dropped.
+/// A connection, which a thread drives until `client` is dropped, or for at most two seconds after `alive` is
+/// dropped.
 pub struct Connected {
     pub client: Client,
-    /// Set by the thread when the server sends a warning.
+    /// Set by the thread when the server sends a notice: any warning and, unless `client_min_messages`
+    /// excludes them, less important messages.
     pub warned: Arc<AtomicBool>,
     pub alive: oneshot::Sender<Infallible>,
 }
@@ -130,8 +132,8 @@ where
     let _ = told.opened.send(Err(failure));
 }
 
-/// Drives the connection until it ends, or until its user drops it; then closes it within [`GRACE`]. Passes
-/// on notifications, and records that the server has sent a warning.
+/// Drives the connection until it ends, which it does when its client is dropped, or for at most [`GRACE`]
+/// after `over` closes. Passes on notifications, and records that the server has sent a notice.
 async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -146,10 +148,11 @@ where
                         heard();
                     }
                 }
-                // Record a warning at once: its notice arrives before the reply that it belongs to.
+                // Record a notice, such as a warning, at once: it arrives before the reply that it belongs
+                // to.
                 Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
                 Some(Ok(_)) => {}
-                // The client reports the error to callers.
+                // Ignore the error here: the client returns it to its callers.
                 Some(Err(_)) | None => return,
             }
         }

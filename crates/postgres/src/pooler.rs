@@ -36,7 +36,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// The parameters with their types.
+    /// The values with the types of their parameters. Drops values that have no parameter.
     pub fn bind<'a, T: ToSql + Sync>(&self, values: &'a [T]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
         let value = |(value, kind): (&'a T, &Type)| (value as &(dyn ToSql + Sync), kind.clone());
         values.iter().zip(&self.parameters).map(value).collect()
@@ -65,7 +65,7 @@ impl PoolerState {
         self.set_pooled();
     }
 
-    /// Whether this is the first call since the process started, so that the pooler must be logged.
+    /// Whether this is the first call, so that the pooler must be logged.
     pub fn report(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
@@ -77,9 +77,9 @@ pub enum FailedPart {
     Later(Error),
 }
 
-/// Executes a statement in a transaction of its own. Sends `begin`, the statement and COMMIT at once, so that
-/// this takes no longer than the statement alone. If one part fails, the server executes none of the later
-/// ones.
+/// Executes a statement in a transaction of its own. The session must have no open transaction. Sends
+/// `begin`, the statement and COMMIT at once, so that this takes no longer than the statement alone. If one
+/// part fails, the server executes none of the later ones.
 pub async fn in_transaction<T>(
     client: &Client,
     begin: &str,

@@ -63,9 +63,9 @@ impl Server {
         }
     }
 
-    /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts.
-    /// Parameters that the URL does not have get defaults by which a dead server is noticed within seconds.
-    /// Errors do not contain the password.
+    /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts and a
+    /// database. Parameters that the URL does not have get defaults by which a dead server is noticed within
+    /// seconds. Errors do not contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());

@@ -22,7 +22,7 @@ pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     if !folder.is_dir() {
         // Do not create parent folders: if the data folder is missing, it may not be mounted.
         match DirBuilder::new().mode(0o700).create(folder) {
-            // Another process has just created it.
+            // Another process has just created the folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             created => created?,
         }
@@ -70,7 +70,8 @@ pub fn remove_files(folder: &Path, is_unused: impl Fn(&str) -> bool) -> io::Resu
     Ok(())
 }
 
-/// Whether a name begins with a hash, as the names of cached files and their drafts do.
+/// Whether a name begins with a hash of 64 hexadecimal digits, as the names of cached files and their drafts
+/// do.
 pub fn begins_with_hash(name: &str) -> bool {
     name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit)
 }

@@ -132,7 +132,8 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Formats a number of bytes in the largest unit that does not exceed it, with one decimal place.
+/// Formats a number of bytes in the largest unit that does not exceed it, with one decimal place, rounded
+/// down.
 fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
@@ -208,13 +209,14 @@ impl DiskMonitor {
     fn sample(&self) {
         match Space::sample(&self.folder) {
             Ok(space) => self.record_sample(space),
-            // If the folder has been removed, the writer logs the error and refuses submissions.
+            // Logs nothing: if the folder has been removed, the inbox's writer logs that and refuses
+            // submissions.
             Err(_) => self.lock_state().last = None,
         }
     }
 
-    /// Stores a sample, and sets `is_low`, which stays true until a sixteenth more than the reserve is free.
-    /// Logs when it changes.
+    /// Stores a sample, unless the size is zero, and sets `is_low`, which stays true until a sixteenth more
+    /// than the reserve is free. Logs when it changes.
     fn record_sample(&self, space: Space) {
         let reserve = {
             let mut state = self.lock_state();

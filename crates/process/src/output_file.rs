@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Added to the name of a file that is not complete yet.
+/// Ends the name of a file until the file is complete.
 const PARTIAL: &str = ".partial";
 
 /// Calls `write` with a file that only its owner can read, and returns its result. The file's name ends with

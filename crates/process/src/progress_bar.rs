@@ -117,7 +117,7 @@ pub fn describe_duration(took: Duration) -> String {
     }
 }
 
-/// The size of a file: `36 KiB`, `84.0 MiB` or `2.5 GiB`.
+/// The size of a file: `36 KiB` (rounded up), `84.0 MiB` or `2.5 GiB`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal place is shown")]
 pub fn describe_size(bytes: u64) -> String {
     match bytes {

@@ -47,7 +47,8 @@ pub enum DiskContent {
 
 impl DiskFile {
     /// Reads the file once, in pieces: hashes it, and stops at a mark that `is_excluded` accepts. The mark of
-    /// a published file, if any, comes last in the result. Fails if the file changes meanwhile.
+    /// a published file, if any, comes last in the result. Fails with [`FileChanged`] if the file changes
+    /// meanwhile. The inner error means that it cannot be read.
     pub fn read(
         found: &FoundFile,
         is_excluded: impl Fn(ContentMark) -> bool,
@@ -87,7 +88,7 @@ impl DiskFile {
         Ok(Ok((DiskContent::Published(Arc::new(read), hasher.finalize()), mark)))
     }
 
-    /// Keeps the file open, unless it has changed since it was read.
+    /// Keeps the file open, unless [`Self::open`] fails.
     pub fn hold_open(&self) {
         if self.held.get().is_none()
             && let Ok(file) = self.open()
@@ -145,7 +146,7 @@ impl DiskFile {
     }
 }
 
-/// How many files the process may keep open.
+/// How many files the process may keep open: [`MAX_HELD_OPEN`], or fewer if its limit of descriptors is low.
 pub fn held_open_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(MAX_HELD_OPEN, |limit| MAX_HELD_OPEN.min(limit / DESCRIPTORS_PER_FILE))

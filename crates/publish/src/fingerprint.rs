@@ -16,7 +16,8 @@ const BUNDLED: [&str; 12] =
 pub fn is_fingerprinted(name: &str) -> bool {
     let is_below =
         |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));
-    // Nuxt's pages ask for `latest.json` here, whose content changes, to find out about a new build.
+    // Nuxt replaces `_nuxt/builds/latest.json` with each build. In `_nuxt/builds/meta/`, names contain the
+    // build's id.
     if is_below(&["_nuxt/builds/"]) {
         return is_below(&["_nuxt/builds/meta/"]);
     }
@@ -42,7 +43,8 @@ pub fn is_fingerprinted(name: &str) -> bool {
     })
 }
 
-/// Whether a name ends with a UUID (RFC 9562 §4), which identifies a file and does not depend on its content.
+/// Whether a name ends like a UUID (RFC 9562 §4): with parts of 8, 4, 4, 4 and 12 characters, which need not
+/// be hexadecimal digits. A UUID identifies a file and does not depend on its content.
 fn ends_with_uuid(stem: &str) -> bool {
     let lengths = stem.rsplit('-').take(5).map(str::len).collect::<Vec<_>>();
     let first = stem.rsplit('-').nth(4).and_then(|part| part.rsplit(['.', '_']).next());

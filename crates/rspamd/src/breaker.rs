@@ -60,8 +60,9 @@ impl Breaker {
         self.pause.take().map(|_| Change::Resumed)
     }
 
-    /// Records a request without a usable answer. Late failures of requests that were sent before a pause do
-    /// not prolong it. Returns a change to log if the first pause begins; a longer pause is not a change.
+    /// Records a request without a usable answer. Failures during a pause, of requests that were sent before
+    /// it, do not prolong it; one during the trial starts a longer pause. Returns a change to log only if the
+    /// first pause begins.
     pub fn fail(&mut self, now: Instant) -> Option<Change> {
         self.failures = self.failures.saturating_add(1);
         match &mut self.pause {

@@ -24,8 +24,8 @@ pub struct Content {
 
 /// The submission as a message (RFC 5322) with a plain text. It has the fields that every mail has (`To`,
 /// `Date`, `Message-ID`), because rspamd takes their absence as a sign of spam (7.5 points), and each address
-/// has another domain, because it takes a `Message-ID` of the recipient's domain as one, too.
-/// Replaces a missing or unusable `from`, and drops all but visible ASCII characters of the form's name.
+/// has another domain, because a `Message-ID` in the recipient's domain is a sign of spam, too. Replaces a
+/// missing or unusable `from`, and drops all but visible ASCII characters of the form's name.
 pub(crate) fn compose(id: Uuid, content: &Content) -> String {
     let from = content.from.as_deref().filter(|from| is_address(from)).unwrap_or("visitor@visitor.invalid");
     let form: String = content.form.chars().filter(char::is_ascii_graphic).collect();

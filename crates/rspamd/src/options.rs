@@ -24,7 +24,8 @@ pub struct Password(HeaderValue);
 pub type OptionsError = String;
 
 impl Password {
-    /// Fails if the text cannot be sent in a header. The error describes a valid value as a noun phrase.
+    /// Fails unless the text consists of visible ASCII characters, spaces and tabs. The error describes a
+    /// valid value as a noun phrase.
     pub fn parse(text: &str) -> Result<Password, OptionsError> {
         let expected = "a password of visible ASCII characters";
         let mut value = HeaderValue::from_str(text).map_err(|_| expected.to_owned())?;

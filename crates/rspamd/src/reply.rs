@@ -38,7 +38,8 @@ struct Symbol {
 
 /// Reads the body of a reply; `None` if it is not a reply of rspamd. Every action except `no action`,
 /// `greylist` and `soft reject` counts as spam. Names at most [`MAX_RULES`] rules with positive scores, the
-/// highest first, each cut to [`MAX_RULE_CHARS`].
+/// highest first, each cut to [`MAX_RULE_CHARS`], and none whose name could quote the visitor
+/// ([`is_rule_name`]).
 pub(crate) fn parse(body: &[u8]) -> Option<Opinion> {
     let reply: Reply = serde_json::from_slice(body).ok()?;
     // Greylisting and `soft reject` (rate limits) only delay a mail: they are no opinion on its content.

@@ -446,7 +446,8 @@ const COMPUTED: [&str; 14] = [
 
 /// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
 /// indentation has no meaning. Reports and skips what is not supported, headers without a value, and rules
-/// after the first 2,100 rules. `Basic-Auth` is an error.
+/// after the first 2,100 rules. Skips the headers of a skipped path without a report. `Basic-Auth` is an
+/// error.
 pub fn parse_headers(
     text: &str,
     dialect: RulesDialect,

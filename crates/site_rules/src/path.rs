@@ -115,7 +115,7 @@ pub fn encode(path: &str) -> Cow<'_, str> {
 }
 
 /// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the folders `pages`, `posts`
-/// and `assets` of a site. The files in `static/` are at the root instead.
+/// and `assets` of a site. Not for files in `static/`, which are served at the root.
 pub fn public_path(file: &str) -> String {
     match file.split_once('/') {
         Some(("pages", rest)) => format!("/{rest}"),
@@ -193,8 +193,9 @@ pub fn slug(words: &str) -> String {
     slug
 }
 
-/// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
-/// Drops empty segments, and `..` segments that would lead above the root.
+/// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths. Drops
+/// empty segments, and `..` segments that would lead above the root. An empty `relative` yields the folder of
+/// `base`.
 pub fn resolve_relative(base: &str, relative: &str) -> String {
     // Most absolute links are plain paths, which need no resolution.
     if relative.starts_with('/') && is_plain(relative.as_bytes()) {

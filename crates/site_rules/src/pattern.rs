@@ -172,7 +172,7 @@ impl Pattern {
             return Some(captures);
         }
         captures.clear();
-        // `/blog/` and `/blog/*` also match `/blog`.
+        // The patterns `/blog/` and `/blog/*` also match `/blog`.
         let (last, folder) = self.start.split_last()?;
         let is_folder = last.literal() == Some("") && (self.end.is_none() || self.ends_with_wildcard());
         let rest = match_segments(folder, path, &mut captures).filter(|_| is_folder && !folder.is_empty())?;

@@ -56,8 +56,9 @@ pub fn describe_unknown_language(language: &str) -> String {
 }
 
 impl CodeBlock {
-    /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code.
-    /// Calls `warn` with a message for each unknown attribute and each invalid line number.
+    /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code. Calls
+    /// `warn` with a message for each unknown attribute and each invalid line number. A first line number
+    /// does not number the lines if no other attribute does.
     pub fn parse(info: &str, lines: usize, warn: &mut impl FnMut(String)) -> Self {
         let end = info.find([' ', ',', '{', '\t', ':']).unwrap_or(info.len());
         let mut block = Self { language: info[..end].to_owned(), ..Self::default() };

@@ -90,7 +90,7 @@ fn find_excess_depth(formula: &str) -> Option<usize> {
 fn without_styles(mathml: &str) -> String {
     let mut html = String::with_capacity(mathml.len());
     let mut rest = mathml;
-    // This matches only attributes, because the converter replaces or escapes each `"` in a formula.
+    // `style="` occurs only as an attribute, because the converter replaces or escapes each `"` in a formula.
     while let Some((before, styled)) = rest.split_once("style=\"") {
         let Some((style, after)) = styled.split_once('"') else { break };
         html.push_str(before.trim_end());
@@ -115,8 +115,9 @@ fn without_styles(mathml: &str) -> String {
     html + rest
 }
 
-/// Whether text between two dollar signs is probably an amount of money and the text after it, as in
-/// `$5 and 10$`: it begins with a digit, and has a word and none of the characters typical of formulas.
+/// Whether text between two dollar signs is probably an amount of money and the text after it, as in `$5 and
+/// 10$`: it begins with a digit, and has a word of two or more letters and none of the characters typical of
+/// formulas.
 pub fn is_price(text: &str) -> bool {
     let is_formula = text.contains(['\\', '^', '_', '=', '{', '+', '<', '>']);
     let mut words = text.split(|c: char| !c.is_alphabetic());

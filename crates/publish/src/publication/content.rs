@@ -98,7 +98,8 @@ pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
         () if PROGRAMS.iter().any(|ending| name.ends_with(ending)) => None,
         () if contains_quoted_key(&text) || is_key_record(&text) => Some(ContentMark::PrivateKey),
         () if is_configuration(&text) => Some(ContentMark::Configuration),
-        // Binary keys have no mark. Keynote presentations also end in `.key`, but are ZIP archives.
+        // Recognize binary keys by the file's name. Names of Keynote presentations, which are ZIP archives,
+        // end in `.key`, too.
         () if name.ends_with(".key") && !text.starts_with(b"PK") && !is_public_key(&text) => {
             Some(ContentMark::KeyName)
         }
@@ -151,7 +152,8 @@ pub(super) fn is_certificate(text: &[u8]) -> bool {
     memmem::find(text, b"-----BEGIN CERTIFICATE-----").is_some() && !contains_private_key(text)
 }
 
-/// Whether a regular file is the database of an inbox. `false` if it cannot be read.
+/// Whether the file begins like the database of an inbox. `false` if it cannot be read. The file must not be
+/// a pipe: opening one waits for a writer.
 pub(crate) fn is_inbox(file: &Path) -> bool {
     let mut start = [0; 72];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
@@ -177,7 +179,7 @@ fn as_single_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether a line of the text begins a private key or is an age identity, or the text is a PuTTY key.
 fn contains_private_key(text: &[u8]) -> bool {
-    // Search for `PRIVATE KEY` first: each mark contains it, and few files do.
+    // Search for `PRIVATE KEY` first: each line that begins a key contains it, and few files do.
     let marks = memmem::find_iter(text, b"PRIVATE KEY").filter(|at| is_key_header(line_around(text, *at)));
     let identities = memmem::find_iter(text, b"AGE-SECRET-KEY-")
         .filter(|at| line_around(text, *at).starts_with(b"AGE-SECRET-KEY-"));

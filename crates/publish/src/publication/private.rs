@@ -190,8 +190,8 @@ pub fn resolve_path(path: &Path) -> PathBuf {
     resolved
 }
 
-/// The folder in `folders` that contains the file or folder `path`, or is the same. Neither needs to exist.
-/// If `path` is a symbolic link, both the place of the link and its target count.
+/// The first folder in `folders` that contains the file or folder `path`, or is the same. Neither needs to
+/// exist. If `path` is a symbolic link, both the place of the link and its target count.
 pub fn find_containing_folder<'a>(path: &Path, folders: &'a [PathBuf]) -> Option<&'a Path> {
     let link = path.parent().zip(path.file_name());
     let link = link.map(|(folder, name)| {
