@@ -34,7 +34,8 @@ pub(super) fn refusal(head: &Parts) -> Option<Refusal> {
 
 /// Whether the request names exactly one host. If a request names several, a proxy and this server may choose
 /// different ones. HTTP/1.1 requires one Host (RFC 9112 §3.2), and HTTP/1.0 permits none; in HTTP/2, Host
-/// must not differ from `:authority` (RFC 9113 §8.3.1), except in case.
+/// must not differ from `:authority` (RFC 9113 §8.3.1), except in case. Does not compare Host with an
+/// absolute target in HTTP/1.
 fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());

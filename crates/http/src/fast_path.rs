@@ -175,9 +175,9 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
     }
 
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
-    /// Returns the body, or a copy of it in a file, if it is long (otherwise, no bytes) and the current time.
-    /// `None` if hyper must serve the request, because the handler declines it, plain HTTP is redirected to
-    /// HTTPS, or the host is the private name.
+    /// Also returns the current time. The returned body is empty if `buffer` contains it; a long one may be a
+    /// copy in a file. `None` if hyper must serve the request, because the handler declines it, plain HTTP is
+    /// redirected to HTTPS, or the host is the private name.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,

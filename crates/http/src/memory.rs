@@ -86,8 +86,8 @@ fn closing_threshold(limit: u64) -> u64 {
 }
 
 /// The connections to close in order to free `bytes`. They are chosen one by one, each from the network that
-/// holds the most memory at that point: the largest connection of its largest source. All of them if they
-/// hold less.
+/// holds the most memory at that point: the largest one of the source that held the most at first. All of
+/// them if they hold less.
 fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
     let mut of_network: HashMap<SourceNetwork, usize> = HashMap::new();

@@ -109,7 +109,8 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
 }
 
 /// The size to request from the JPEG decoder, so that it scales `stored` to a half, a quarter or an eighth
-/// (which saves most of the memory and time), but to no side shorter than that of `target`.
+/// (which saves most of the memory and time), but to no side shorter than that of `target`. Only the longer
+/// side counts; the other one is the maximum.
 fn decoder_target(stored: ImageSize, target: ImageSize) -> (u16, u16) {
     let scaled = |side: u32, eighths: u32| (side * eighths).div_ceil(8);
     let is_enough = |eighths: &u32| {

@@ -48,10 +48,10 @@ pub fn connect(server: &Server, writes: bool, heard: Option<OnNotification>) -> 
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
     // Bound the whole handshake: the server may accept the connection but never reply.
     let bound = each * hosts + GRACE;
-    let (told, opened) = sync_channel(1);
-    let (alive, over) = oneshot::channel();
+    let (result, opened) = sync_channel(1);
+    let (alive, user_gone) = oneshot::channel();
     let warned = Arc::new(AtomicBool::new(false));
-    let channels = DriverChannels { opened: told, warned: Arc::clone(&warned), heard, over };
+    let channels = DriverChannels { opened: result, warned: Arc::clone(&warned), heard, user_gone };
     let target = server.clone();
     let drive = move || {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -99,13 +99,19 @@ struct DriverChannels {
     opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
-    over: oneshot::Receiver<Infallible>,
+    /// Closes when the user of the connection has dropped `alive`.
+    user_gone: oneshot::Receiver<Infallible>,
 }
 
 /// Connects within `bound`, sends the result to the thread that waits for it, and drives the connection. If a
 /// pooler refuses the parameter `options`, records that and connects without it.
-async fn connect_and_drive<T>(server: &Server, config: Config, tls: T, bound: Duration, told: DriverChannels)
-where
+async fn connect_and_drive<T>(
+    server: &Server,
+    config: Config,
+    tls: T,
+    bound: Duration,
+    channels: DriverChannels,
+) where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket> + Clone,
 {
     let connecting = async {
@@ -121,25 +127,25 @@ where
     // If the caller has stopped waiting, the client is dropped, which ends the connection.
     let failure = match timeout(bound, connecting).await {
         Ok(Ok((client, connection))) => {
-            if told.opened.send(Ok(client)).is_ok() {
-                process_messages(connection, told).await;
+            if channels.opened.send(Ok(client)).is_ok() {
+                process_messages(connection, channels).await;
             }
             return;
         }
         Ok(Err(error)) => connect_error_reason(&error),
         Err(_) => "no reply in time".to_owned(),
     };
-    let _ = told.opened.send(Err(failure));
+    let _ = channels.opened.send(Err(failure));
 }
 
 /// Drives the connection until it ends, which it does when its client is dropped, or for at most [`GRACE`]
-/// after `over` closes. Passes on notifications, and records that the server has sent a notice.
-async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
+/// after `user_gone` closes. Passes on notifications, and records that the server has sent a notice.
+async fn process_messages<S, T>(mut connection: Connection<S, T>, channels: DriverChannels)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let DriverChannels { warned, mut heard, mut over, .. } = told;
+    let DriverChannels { warned, mut heard, mut user_gone, .. } = channels;
     let mut listen = pin!(async {
         loop {
             match poll_fn(|cx| connection.poll_message(cx)).await {
@@ -159,7 +165,7 @@ where
     });
     tokio::select! {
         () = &mut listen => return,
-        _ = &mut over => {}
+        _ = &mut user_gone => {}
     }
     // Close the connection cleanly, unless an outstanding reply does not arrive in time.
     let _ = timeout(GRACE, listen).await;

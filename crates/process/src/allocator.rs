@@ -17,8 +17,9 @@ const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 #[cfg(target_env = "gnu")]
 const TRIM_THRESHOLD: libc::c_int = 16 << 20;
 
-/// Makes glibc return large freed blocks to the system (`MMAP_THRESHOLD`). Must be called before anything
-/// large is allocated. Does nothing with other C libraries.
+/// Makes glibc return large freed blocks to the system (`MMAP_THRESHOLD`), and keep the free ends of heaps up
+/// to a limit (`TRIM_THRESHOLD`). Must be called before anything large is allocated. Does nothing with other
+/// C libraries.
 pub fn configure_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) may be called at any time, and rejects values that it does not support.

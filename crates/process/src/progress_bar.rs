@@ -82,7 +82,8 @@ impl Drop for Progress {
     }
 }
 
-/// Draws a bar and the time left if the number of steps is known, and otherwise the elapsed time.
+/// Draws a bar and the time left if the number of all steps is known; otherwise the steps so far and the
+/// elapsed time.
 fn show_state(bar: &ProgressBar, state: WorkState) {
     let template = match state {
         WorkState { total: 1.., .. } => {

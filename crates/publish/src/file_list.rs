@@ -211,7 +211,8 @@ impl<'a> ServedFolders<'a> {
         false
     }
 
-    /// Whether the file is a copy of one of the operator's private files. Records an exclusion if so.
+    /// Whether the file is a copy of one of the operator's small private files (8 bytes to 64 KiB, no
+    /// certificates). Records an exclusion if so.
     pub fn is_copy(&self, file: &FoundFile, content: &Hash, publication: &mut Publication<'_>) -> bool {
         let Some(why) = self.private.find_copied(content) else { return false };
         let reason = ExclusionReason::Private(format!("it is a copy of a private file: {why}"));

@@ -68,7 +68,7 @@ async fn send(
     }
 }
 
-/// The body of a successful response that arrived completely.
+/// The body of a response with the status 200 that arrived completely; otherwise, what is wrong.
 fn complete_body(response: &FetchResponse) -> Result<&[u8], String> {
     match response.status {
         StatusCode::OK if response.is_whole => Ok(&response.body),

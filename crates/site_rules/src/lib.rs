@@ -111,7 +111,8 @@ struct QueryParameter {
 
 impl RedirectRule {
     /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
-    /// may have placeholders, and end with `*`. The error completes a sentence whose subject is the rule.
+    /// may have placeholders, and end with `*`. Accepts any `status` from 300 to 399; the configuration
+    /// permits fewer. The error completes a sentence whose subject is the rule.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
         let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
         let status = status.ok_or("has an invalid status: expected 301, 302, 303, 307 or 308")?;

@@ -166,7 +166,8 @@ impl Failures {
 }
 
 /// The wait before the next order: until a third of the certificate's lifetime is left (zero if that has
-/// passed, or without a certificate), or the backoff after failures.
+/// passed, or without a certificate), or the backoff after failures, which is at least [`SLOW_RETRY`] after
+/// more than [`QUICK_RETRIES`] counted ones.
 fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Failures) -> Duration {
     if let Some(doublings) = failures.counted.saturating_add(failures.bad_nonces).checked_sub(1) {
         let backoff = Duration::from_secs(1 << doublings.min(MAX_DOUBLINGS));

@@ -77,8 +77,8 @@ const RENEW: &str = "renew it; a running server loads the new one";
 const ADD_NAME: &str = "add the host: browsers reject a certificate that does not cover it";
 const OTHER_NAMES: &str = "get a certificate that covers this host: browsers reject one that does not";
 
-/// Calls `add` for each finding: whether it is an error, and its key, message and hint. Files that cannot be
-/// used are the only finding.
+/// Calls `add` for each finding: whether it is an error, and its key, message and hint. If the files cannot
+/// be used, that is the only finding.
 fn check_files(
     files: &CertificateFiles,
     (host, host_key): (&str, &str),

@@ -155,8 +155,8 @@ fn is_warning_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
     warned.is_none_or(|warned| now >= warned + 24.hours() || now < warned)
 }
 
-/// Logs a warning if the certificate is not valid or expires soon. `origin` is its file, or `ACME`. Returns
-/// whether it logged one.
+/// Logs a warning if the certificate is not valid yet or expires soon, and an error if it has expired.
+/// `origin` is its file, or `ACME`. Returns whether it logged anything.
 fn log_validity(certificate: &ServerCertificate, origin: &str, now: Timestamp) -> bool {
     let not_after = certificate.not_after;
     match certificate.validity(now) {
