@@ -26,8 +26,8 @@ use crate::survey::negotiation::NegotiationSurvey;
 const MAX_JUDGING: Duration = Duration::from_mins(1);
 
 /// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices. Needs a
-/// Tokio runtime with timers. Ends in time, because each request has limits of time and size. A site that
-/// gives browsers only Markdown has a report with one finding, and no error.
+/// Tokio runtime with timers. Requests have limits of time and size, and so have all of them together. For a
+/// site that gives browsers only Markdown, returns a report with one finding and not an error.
 #[expect(clippy::similar_names, reason = "the names of the parts of a survey")]
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;

@@ -105,7 +105,8 @@ pub fn has_own_lifetime(response: &Response) -> bool {
     names.iter().any(|name| response.headers.contains_key(*name))
 }
 
-/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin.
+/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin. Skips members
+/// without `hit` and `fwd`. Empty if the field is missing or invalid.
 fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     let value = response.header("Cache-Status");
     let Ok(caches) = Parser::new(&value).parse::<List>() else { return Vec::new() };

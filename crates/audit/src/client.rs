@@ -73,7 +73,8 @@ pub struct Client {
     http: FetchClient,
     options: Options,
     target: Url,
-    /// The host of the site, without `www.`; requests go only to this host, with or without `www.`.
+    /// The host of the site without `www.`, with its port if that is not the default. Requests go only to
+    /// this host, with or without `www.`.
     host: String,
     /// Whether the host has a public address.
     is_public: bool,
@@ -143,7 +144,8 @@ impl Client {
         self.is_public
     }
 
-    /// Whether the URL belongs to the audited site: the same host, with or without `www.`.
+    /// Whether the URL belongs to the audited site: `http` or `https`, the same host with or without `www.`,
+    /// and the same port. The default ports of both schemes count as the same.
     pub fn is_same_site(&self, url: &Url) -> bool {
         matches!(url.scheme(), "http" | "https") && site_host(url) == self.host
     }
@@ -346,8 +348,8 @@ impl Client {
     }
 }
 
-/// A clause that names the bot protection which refused a request; `None` unless the status is a refusal and
-/// a field of a known product is present.
+/// A clause that names the bot protection which refused a request; `None` unless the status is a refusal or
+/// 202, and a field of a known product is present.
 pub(crate) fn challenge(response: &Response) -> Option<String> {
     let named = [
         ("cf-mitigated", "Cloudflare"),

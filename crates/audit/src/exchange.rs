@@ -285,7 +285,8 @@ impl Response {
         Some(value.trim().trim_matches('"').to_owned())
     }
 
-    /// Whether the body reaches the limit of the audit, [`MAX_BODY`], as sent or after decoding.
+    /// Whether the body is incomplete and reaches the limit of the audit, [`MAX_BODY`], as sent or after
+    /// decoding.
     pub(crate) fn is_too_long(&self) -> bool {
         !self.is_whole && self.body.len().max(self.encoded_length) >= MAX_BODY
     }

@@ -14,7 +14,7 @@ pub struct MarkdownPage {
     pub headings: Vec<(u8, String)>,
     /// The targets of links and autolinks as written, in order, without images.
     pub links: Vec<String>,
-    /// The contents of code blocks, in order, with their info strings.
+    /// The info strings and contents of code blocks, in order.
     pub code: Vec<(String, String)>,
     /// The raw HTML: each HTML block and each piece of inline HTML.
     pub html: Vec<String>,

@@ -53,8 +53,8 @@ pub struct JsonBody<'a> {
 }
 
 impl OpenApi {
-    /// Reads JSON or YAML from a response of any status, without checking that it is OpenAPI. The error is
-    /// a clause.
+    /// Reads JSON or YAML from a response of any status, without checking that it is OpenAPI. An
+    /// exchange without a response is read as an empty text. The error is a clause.
     pub fn parse(exchange: &Exchange) -> Result<OpenApi, String> {
         let text = exchange.response().map(|response| response.text()).unwrap_or_default();
         let text = text.trim_start_matches('\u{feff}');
@@ -66,8 +66,8 @@ impl OpenApi {
         Ok(OpenApi { url: exchange.url().clone(), document })
     }
 
-    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. May be a
-    /// number in YAML.
+    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. A number, as
+    /// YAML may have, is returned as text.
     pub fn version(&self) -> String {
         match self.document.get("openapi").or_else(|| self.document.get("swagger")) {
             Some(Value::String(version)) => version.clone(),
@@ -85,7 +85,8 @@ impl OpenApi {
         None
     }
 
-    /// The target of a local reference such as `#/components/schemas/Contact` (RFC 6901 §6).
+    /// The target of a local reference such as `#/components/schemas/Contact` (RFC 6901 §6). `None` for a
+    /// reference to another document.
     pub fn find(&self, reference: &str) -> Option<&Value> {
         // A fragment of a URL may be percent-encoded.
         let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
@@ -139,7 +140,8 @@ impl OpenApi {
         self.url.join(&url).ok()
     }
 
-    /// Whether an operation needs credentials: none of its alternative security requirements is empty.
+    /// Whether an operation needs credentials: it or else the document lists security requirements, and none
+    /// of these alternatives is empty.
     pub fn needs_credentials(&self, operation: &Value) -> bool {
         let requirement = operation.get("security").or_else(|| self.document.get("security"));
         let alternatives = requirement.and_then(Value::as_array);
@@ -180,7 +182,7 @@ impl OpenApi {
     }
 
     /// Whether an object without properties violates the schema, its `allOf`, or every part of its `oneOf`
-    /// and `anyOf`. False once `budget` is 0.
+    /// and `anyOf`. False once `budget` is 0, and if the schema has a default.
     fn rejects_empty(&self, schema: &Value, budget: &mut usize) -> bool {
         let mut parts = Vec::new();
         self.collect_parts(schema, &mut parts, budget);

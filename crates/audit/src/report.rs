@@ -39,7 +39,7 @@ pub struct Report {
     pub not_judged: Vec<NotJudged>,
     /// The real submissions that were sent because the operator asked for them.
     pub submissions: Vec<Arc<Exchange>>,
-    /// The number of requests that were sent.
+    /// The number of requests that were sent, including TLS handshakes without a request.
     pub requests: usize,
     /// The URLs of the pages that were compared.
     pub pages: Vec<String>,

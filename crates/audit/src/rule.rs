@@ -27,7 +27,7 @@ impl Severity {
     }
 }
 
-/// Where a fix applies.
+/// The server or hosting service that a fix is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
     /// Any server or generator.
@@ -167,7 +167,7 @@ impl Findings {
         Findings { rule, found: Vec::new(), not_judged: Vec::new() }
     }
 
-    /// Whether the rule has reported nothing.
+    /// Whether the rule has reported no defect. Whether it could be judged does not matter.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

@@ -67,7 +67,7 @@ fn hash(phrase: &[String]) -> u64 {
 }
 
 /// The first `count` words of a text with single spaces, at most 160 characters, followed by `…` if there are
-/// more words. Leaves out the mark of a notice, such as `[!NOTE]`.
+/// more words. A cut after 160 characters has no mark. Leaves out the mark of a notice, such as `[!NOTE]`.
 pub(crate) fn excerpt(text: &str, count: usize) -> String {
     let text = text.strip_prefix("[!").and_then(|rest| rest.split_once(']')).map_or(text, |(_, text)| text);
     let mut parts = text.split_whitespace();

@@ -8,7 +8,8 @@ const MAX_NODES: u32 = 1_000_000;
 /// Maximum number of attributes of a tag: the parser compares each attribute with all earlier ones.
 const MAX_ATTRIBUTES: usize = 200;
 
-/// Parses a document, and with `has_entities` also the entities that it declares. The error
+/// Parses a document, and with `has_entities` also the entities that it declares; otherwise a document type
+/// declaration is an error. The error
 /// [`Error::NodesLimitReached`] stands for every limit of the audit.
 pub(crate) fn parse(text: &str, has_entities: bool) -> Result<Document<'_>, Error> {
     let text = text.trim_start_matches('\u{feff}').trim_start();

@@ -61,8 +61,9 @@ impl OpenApi {
     }
 }
 
-/// A text of the format, or an e-mail address if there is no format and `name` contains `mail`. `None` if
-/// the format is unknown, or if the text violates a length or `pattern`.
+/// A text of the format; without a format an e-mail address if `name` contains `mail`, or else [`TEXT`],
+/// truncated or padded to the permitted length. `None` if the format is unknown, if another text than
+/// [`TEXT`] has a wrong length, if over 1,000 characters are required, or if `pattern` does not match.
 fn sample_text(schema: &Value, name: &str) -> Option<String> {
     let is_address = name.to_ascii_lowercase().contains("mail");
     let text = match schema.get("format").and_then(Value::as_str) {

@@ -36,8 +36,8 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// Why a browser cannot use the file, as a clause; `None` without a response. Other errors than 404,
-    /// 410 and those of the server may depend on the client.
+    /// Why a browser cannot use the file, as a clause: it is HTML, or its status is 404, 410 or at least
+    /// 500. `None` for other errors, which may depend on the client, and without a response.
     pub fn failure(&self) -> Option<String> {
         let response = self.exchange.response()?;
         let status = response.status.as_u16();

@@ -62,7 +62,7 @@ pub enum OpenApiSource {
 pub struct SkillFile {
     /// The name of the skill.
     pub name: String,
-    /// The digest in the index: `sha256:` and 64 hexadecimal digits in lower case.
+    /// The digest as the index names it: `sha256:` and 64 hexadecimal digits in lower case, if it is valid.
     pub digest: String,
     pub exchange: Arc<Exchange>,
 }

@@ -41,8 +41,8 @@ pub struct Basis {
     pub pages: Vec<Page>,
     /// The agent whose `Accept` the survey sends: Claude Code, or [`MARKDOWN_ONLY`].
     pub agent: WebClient,
-    /// The HTML that Claude Code got, whose media types have equal weights, if the site has Markdown for
-    /// clients that accept nothing else.
+    /// The response with status 200 but without Markdown that Claude Code got for the first page. Its media
+    /// types have equal weights. Only if the site has Markdown for clients that accept nothing else.
     pub tie: Option<Arc<Exchange>>,
 }
 
@@ -192,7 +192,7 @@ impl Basis {
 }
 
 /// Fetches the URL that the operator named as a browser does, and follows its redirects. Returns all
-/// exchanges, and the last of them. Fails if the last has no response.
+/// exchanges, at least one. Fails if the request may not be sent, or if the last exchange has no response.
 async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
     let request = Request::get(target).accept(CHROME.accept);
     let chain = client.follow(Group::Basics, request).await.map_err(|denial| unsent("the page", &denial))?;
@@ -304,7 +304,7 @@ fn locate_part(client: &Client, url: &Url, part: &Url) -> Url {
     own.unwrap_or_else(|| part.clone())
 }
 
-/// The name of a sitemap's root element, empty if it is not XML, and the first [`MAX_SITEMAP_URLS`]
+/// The name of a sitemap's root element, empty if it is not XML with status 200, and the first [`MAX_SITEMAP_URLS`]
 /// absolute URLs in it.
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };

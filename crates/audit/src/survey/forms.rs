@@ -87,7 +87,8 @@ impl DescribedResponses {
 }
 
 /// An operation with POST, and the responses to requests that it must refuse. A response is missing if the
-/// request was not sent: because of the budget, or because the server could take it for valid.
+/// request was not sent: because of the budget, because the server could take it for valid, or because only
+/// the first operation gets all requests.
 pub struct TestedOperation {
     pub url: Url,
     pub responses: DescribedResponses,
@@ -98,6 +99,7 @@ pub struct TestedOperation {
     /// The response to `{}`, where the schema requires a property. The media type has the parameter
     /// `charset=utf-8`.
     pub empty: Option<Arc<Exchange>>,
+    /// The response to GET at the URL of the operation.
     pub get: Option<Arc<Exchange>>,
     /// The response to the body `{`, sent as plain text.
     pub wrong_type: Option<Arc<Exchange>>,

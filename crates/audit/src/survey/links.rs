@@ -59,7 +59,7 @@ impl Probe {
     }
 
     /// The status of the last response, if it says that there is no page: 404, 410, an error of the server,
-    /// or a redirect without a target. Other statuses may depend on the client, such as 401 and 403.
+    /// or a redirect without a target. `None` also without a response. Other statuses may depend on the client, such as 401 and 403.
     pub fn failure(&self) -> Option<String> {
         match self.last().response()?.status.as_u16() {
             status @ (404 | 410 | 500..=599) => Some(status.to_string()),
@@ -280,7 +280,7 @@ fn other_language(page: &Page) -> Option<Url> {
     found.map(|(url, _)| url)
 }
 
-/// The canonical URL that a page declares in its head or in `Link` (RFC 6596).
+/// The canonical URL that a page declares with `<link rel=canonical>` or else in `Link` (RFC 6596).
 pub fn canonical(page: &Page) -> Option<Url> {
     let declared = head_links(page, "link[rel~=canonical][href]").into_iter().next();
     declared.or_else(|| {

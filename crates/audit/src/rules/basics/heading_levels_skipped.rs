@@ -20,7 +20,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the first gap in each readable page; only headings in `<main>` count, if there are any.
+/// Reports the first gap in each readable page. Only headings in `<main>` count, if there are any. Hidden
+/// headings never count.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         // Prefer the headings in `<main>`: navigation and footers start levels of their own.

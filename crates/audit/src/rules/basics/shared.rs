@@ -53,7 +53,7 @@ pub(super) fn tag(element: HtmlElement<'_>) -> String {
     format!("`<{}{attribute}>`", element.name())
 }
 
-/// The beginning of a text from the site, without control characters.
+/// The first 80 characters of a text from the site, without control characters.
 pub(super) fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
@@ -69,7 +69,7 @@ pub(super) fn is_named(element: HtmlElement<'_>) -> bool {
 }
 
 /// Whether the HTML hides an element from people and their software, by itself or by an element around it.
-/// Does not read stylesheets.
+/// `inert`, `<template>` and `<noscript>` count as hiding. Does not read stylesheets.
 pub(super) fn is_hidden(element: HtmlElement<'_>) -> bool {
     std::iter::once(element).chain(element.ancestors()).any(|element| {
         let style = element.attribute("style").map(|style| style.replace(' ', "").to_ascii_lowercase());

@@ -26,7 +26,8 @@ pub(super) static RULE: Rule = Rule {
 const TOLERANCE: u64 = 10;
 
 /// A lifetime of zero is not judged: platforms that purge their caches at each change send it to browsers.
-/// Pages with another lifetime for caches are not judged either.
+/// Pages with another lifetime for caches are not judged either. The longer of `stale-while-revalidate` and
+/// `stale-if-error` extends the lifetime.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {

@@ -21,8 +21,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Not reported if hits of both representations show that the cache separates them, or if a response of the
-/// wrong kind shows that it does not, which is another rule's finding.
+/// Reports the first response that Cloudflare, CloudFront or bunny.net may store. Reports nothing if hits of
+/// both representations show that the cache separates them, or if a response of the wrong kind shows that it
+/// does not, which is another rule's finding.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let sequences = || [&caches.in_turn, &caches.agent_first, &caches.browser_first].into_iter().flatten();

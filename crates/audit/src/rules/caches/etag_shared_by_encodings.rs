@@ -18,6 +18,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Compares the first response with those in other codings, and reports the first of them that has the same
+/// strong `ETag` and representation.
 fn check(survey: &Survey, findings: &mut Findings) {
     let [first, others @ ..] = &*survey.caches.encodings else { return };
     let Some(response) = first.success() else { return };

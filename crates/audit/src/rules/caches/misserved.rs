@@ -9,7 +9,8 @@ use crate::page::representation_of_page;
 use crate::rule::{Findings, Severity};
 use crate::survey::Survey;
 
-/// Whether the client of an exchange prefers Markdown.
+/// Whether the client of an exchange prefers Markdown: it sends the `Accept` of [`CLAUDE_CODE`] or
+/// [`MARKDOWN_ONLY`]. The survey of caches uses no other agent.
 pub(super) fn is_agent(exchange: &Exchange) -> bool {
     let mut headers = exchange.request.headers.iter();
     headers.any(|(name, value)| {

@@ -40,8 +40,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports both responses if the one to other languages has one of these and differs from that to the first
-/// request.
+/// Reports both responses without `Vary` if the client that asked for other languages got one of them, and
+/// the first request did not get the same one.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(other)) = (survey.basis.arrival.first(), survey.caches.other_languages.as_ref())
     else {
@@ -57,8 +57,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_without("Accept-Language", findings, other, "The response to these clients", &difference);
 }
 
-/// The language that a response chooses: of a redirect, a part of the target's path or the first label of
-/// its host that is a language; otherwise `Content-Language`, or else the `lang` of the page. `None` if it
+/// The language that a response chooses: of a redirect, the first part of the target's path or else the first
+/// label of its host that has two characters, or five such as `pt-br`; otherwise `Content-Language`, or else the `lang` of the page. `None` if it
 /// names none, or if the status is neither a redirect nor 200.
 fn language_of(exchange: &Arc<Exchange>) -> Option<String> {
     if let Some(target) = redirect_target(exchange) {

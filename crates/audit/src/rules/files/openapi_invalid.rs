@@ -119,8 +119,8 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     }
 }
 
-/// Local references that lead nowhere, each once. Skips examples, which are data, and schemas with an `$id`,
-/// in which references have another base.
+/// Local references that lead nowhere, each once. Skips examples, defaults and other data, extensions (`x-`),
+/// and schemas with an `$id`, in which references have another base.
 fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
     const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
     let mut unresolved = BTreeSet::new();

@@ -123,7 +123,7 @@ fn indented_line(code: &str) -> Option<&str> {
     lines().find(|line| indentation(line) > least)
 }
 
-/// Removes white space, a shell prompt and a diff marker from a line.
+/// Removes white space from a line, and all characters of shell prompts, diffs and `#` comments at its start.
 fn compact(line: &str) -> String {
     let line = line.trim_start().trim_start_matches(['$', '>', '#', '+', '-', '%', '❯']);
     line.chars().filter(|c| !c.is_whitespace()).collect()

@@ -98,7 +98,8 @@ impl<'a> Comparison<'a> {
         compared.collect()
     }
 
-    /// Whether the Markdown has at least `PRESENT` percent of the phrases of a text, wherever they are.
+    /// Whether the Markdown has at least [`PRESENT`] percent of the phrases of a text, wherever they are. A text
+    /// without words counts as present.
     pub fn has(&self, text: &str) -> bool {
         self.phrases.percentage(text) >= PRESENT
     }
@@ -114,7 +115,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// The blocks of prose that readers of the HTML see and the Markdown lacks, in order, and the number of
-    /// words in all blocks of prose. Titles of cards, dates and lists of links are not prose.
+    /// words in all blocks of prose. Titles of cards, dates, lists of links, teasers of other pages, and text
+    /// that surrounds the content are not prose.
     pub fn missing(&self) -> (Vec<MissingBlock<'_>>, usize) {
         let neighbors = self.neighbors();
         let (mut missing, mut total) = (Vec::new(), 0);
@@ -163,7 +165,7 @@ pub(super) fn markdown_of(page: &Page) -> Option<(&Arc<Exchange>, &MarkdownPage)
     negotiated.or_else(|| page.twin.as_ref().zip(page.twin_markdown.as_ref()))
 }
 
-/// Whether the Markdown has hardly any words although the HTML has text.
+/// Whether the Markdown has fewer than 5 words and no raw HTML, although the HTML has at least 20 words.
 pub(super) fn is_empty(page: &Page, markdown: &MarkdownPage) -> bool {
     let (words_of_html, words_of_markdown) = (words(&page.reference.text).len(), words(&markdown.text).len());
     words_of_html >= 20 && words_of_markdown < 5 && markdown.html.is_empty()
@@ -174,8 +176,8 @@ pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
     page.response().unreadable().or_else(|| exchange.response()?.unreadable())
 }
 
-/// The block of the HTML in whose middle the Markdown ends: its last block is the start of this one, and has
-/// no punctuation at its end.
+/// The block of the HTML in whose middle the Markdown ends: its last block is the start of this one, has at
+/// least 8 words, and has no punctuation at its end.
 pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&'a TextBlock> {
     let last = markdown.blocks.last().filter(|last| last.kind == BlockKind::Prose)?;
     let start = words(&last.text);

@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The least common words at the start of two pages that are a fault: fewer are a notice, such as a pointer
-/// to `llms.txt`.
+/// Minimum number of words that the starts of two pages must share for a finding: fewer may be a notice, such
+/// as a pointer to `llms.txt`.
 const MANY_WORDS: usize = 40;
 
 /// Minimum number of link-only blocks before the first heading that count as a menu.

@@ -110,7 +110,7 @@ pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<D
     found
 }
 
-/// The numbers that only `text` has, each paired with one that only `other` has.
+/// The numbers that only `text` has, each paired with one that only `other` has. Drops surplus numbers.
 fn differing(text: &NumberedText, other: &NumberedText) -> Vec<(Number, Number)> {
     let only = |own: &[Number], other: &[Number]| -> Vec<Number> {
         let mut left: HashMap<String, usize> = HashMap::new();
@@ -129,7 +129,8 @@ fn differing(text: &NumberedText, other: &NumberedText) -> Vec<(Number, Number)>
     only(&text.numbers, &other.numbers).into_iter().zip(only(&other.numbers, &text.numbers)).collect()
 }
 
-/// The paragraphs and table rows that contain numbers, grouped by their other words.
+/// The headings, paragraphs and table rows that contain numbers, grouped by their other words. Skips texts
+/// with too few other words or with a time; of texts with the same numbers, keeps the first.
 fn numbered_texts(page: &MarkdownPage) -> HashMap<Vec<String>, Variants> {
     let cells: HashSet<&str> =
         page.tables.iter().flat_map(|table| table.rows.iter().flatten()).map(String::as_str).collect();
