@@ -25,9 +25,9 @@ use crate::survey::negotiation::NegotiationSurvey;
 /// longer.
 const MAX_JUDGING: Duration = Duration::from_mins(1);
 
-/// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices. Needs a
-/// Tokio runtime with timers. Requests have limits of time and size, and so have all of them together. For a
-/// site that gives browsers only Markdown, returns a report with one finding and not an error.
+/// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices. Needs a Tokio
+/// runtime with timers. Requests have limits of time and size, and so have all of them together. For a site
+/// that gives browsers only Markdown, returns a report with one finding and not an error.
 #[expect(clippy::similar_names, reason = "the names of the parts of a survey")]
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;

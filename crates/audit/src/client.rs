@@ -87,6 +87,7 @@ pub struct Client {
     sent: Cell<usize>,
     /// Makes the cache-busting queries of [`Client::fresh`] differ from those of earlier audits.
     seed: u64,
+    /// The number of cache-busting queries so far.
     fresh: Cell<u64>,
     exchanges: RefCell<Vec<Arc<Exchange>>>,
     denials: RefCell<Vec<(Group, Denial)>>,

@@ -53,8 +53,8 @@ pub struct JsonBody<'a> {
 }
 
 impl OpenApi {
-    /// Reads JSON or YAML from a response of any status, without checking that it is OpenAPI. An
-    /// exchange without a response is read as an empty text. The error is a clause.
+    /// Reads JSON or YAML from a response of any status, without checking that it is OpenAPI. An exchange
+    /// without a response is read as an empty text. The error is a clause.
     pub fn parse(exchange: &Exchange) -> Result<OpenApi, String> {
         let text = exchange.response().map(|response| response.text()).unwrap_or_default();
         let text = text.trim_start_matches('\u{feff}');
@@ -66,8 +66,8 @@ impl OpenApi {
         Ok(OpenApi { url: exchange.url().clone(), document })
     }
 
-    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. A number, as
-    /// YAML may have, is returned as text.
+    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. A number,
+    /// as YAML may have, is returned as text.
     pub fn version(&self) -> String {
         match self.document.get("openapi").or_else(|| self.document.get("swagger")) {
             Some(Value::String(version)) => version.clone(),

@@ -59,9 +59,9 @@ impl std::fmt::Display for AuditError {
 
 impl std::error::Error for AuditError {}
 
-/// Parses the URL of a site, and removes its fragment. Adds `https://` if there is no scheme, or `http://`
-/// if the text begins with `localhost`, `127.` or `[::1]`. Fails for other schemes and for a URL with a user name or password. The error
-/// is a sentence.
+/// Parses the URL of a site, and removes its fragment. Adds `https://` if there is no scheme, or `http://` if
+/// the text begins with `localhost`, `127.` or `[::1]`. Fails for other schemes and for a URL with a user
+/// name or password. The error is a sentence.
 pub fn parse_target(text: &str) -> Result<Url, String> {
     let text = text.trim();
     let expected = || format!("`{text}` is not a URL such as `https://www.example.com/`");

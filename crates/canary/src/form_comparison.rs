@@ -208,9 +208,9 @@ fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)
     })
 }
 
-/// Judges a page of this server that showed a form at an earlier run and does not show it now. Only a
-/// warning if the form is now sent to another address. `None` if the form was taken away: nothing on the
-/// page looks like it.
+/// Judges a page of this server on which nothing is marked as `form`. The caller passes only pages that
+/// showed the form at an earlier run. Only a warning if the form is now sent to another address. `None` if
+/// the form was taken away: nothing on the page looks like it.
 pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let lost = page.forms.iter().find(|shown| shown.has_required_fields_of(form))?;
     match (&lost.attribute, &lost.action) {
@@ -231,9 +231,9 @@ pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, St
     }
 }
 
-/// Looks for a form that no run has seen before: one with all required fields of `form`, no fields that
-/// `form` lacks, and neither an attribute nor an address. Only a warning, because a script of another service
-/// may send it.
+/// Looks for an unmarked form: one with all required fields of `form`, no fields that `form` lacks, and
+/// neither an attribute nor an address. Only a warning, because a script of another service may send it. The
+/// caller passes only pages that did not show the form at an earlier run.
 pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let is_unmarked = |shown: &&ShownForm| {
         shown.attribute.is_none()

@@ -41,7 +41,7 @@ pub enum Step {
     Tls,
     /// A page that shows a form has the form's `action`, fields and script.
     Page,
-    /// The form's endpoint responds as this server does.
+    /// The test submission was accepted, and visitors get this server's response to it.
     Form,
     /// This inbox stored and processed the test submission.
     Intake,

@@ -482,7 +482,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inbox = TestInbox::open(&Options::new(folder.path().join("inbox.sqlite"))).unwrap();
         let options = CanaryOptions::default();
-        // Nothing takes the messages of this link.
+        // No delivery worker receives the messages that are sent through this link.
         let link = Arc::new(CanaryLink::default());
         let channels = Duration::from_millis(20);
         let limits = TimeLimits { channels, ..TimeLimits::of_interval(Duration::from_hours(1)) };

@@ -16,7 +16,8 @@ pub(crate) struct PageContent {
     pub forms: Vec<ShownForm>,
     /// The paths of the site's own scripts, without queries.
     pub scripts: BTreeSet<String>,
-    /// Whether the page has scripts from other sites, which may send a form as well.
+    /// Whether the page has scripts from other sites, which may send a form as well. Also true for a script
+    /// with an empty or invalid `src`.
     pub has_foreign_scripts: bool,
     /// The text of the scripts in the page itself.
     pub inline_scripts: String,

@@ -61,8 +61,8 @@ pub(crate) fn subject(path: &str, form: &Form) -> String {
 
 impl SiteForms {
     /// Finds the forms of the site at `origin`. `known` are the subjects of pages that showed a form at
-    /// earlier runs. Reads at most [`MAX_READ`] pages with `<form`: first those that are known or have a
-    /// mark of a form, then those with the names of all required fields.
+    /// earlier runs. Reads at most [`MAX_READ`] pages with `<form` in lower case: first those that are known
+    /// or have a mark of a form, then those with the names of all required fields.
     pub(crate) fn find(
         site: &SiteContent,
         forms: &[&'static Form],
@@ -128,7 +128,7 @@ impl SiteForms {
         }
     }
 
-    /// The forms that a page shows.
+    /// Those of `forms` that a page shows, each with its first form on the page.
     pub(crate) fn on<'a>(
         page: &'a PageContent,
         forms: &'a [&'static Form],
@@ -153,7 +153,8 @@ fn is_marked(page: &SitePage, forms: &[&Form]) -> bool {
     has(page, "data-frontdesk=") || forms.iter().any(|form| has(page, form.path))
 }
 
-/// Whether a page contains the names of all required fields of at least one form.
+/// Whether a page contains the names of all required fields of at least one form. Always true if a form has
+/// no required fields.
 fn may_look_like_one(page: &SitePage, forms: &[&Form]) -> bool {
     forms
         .iter()

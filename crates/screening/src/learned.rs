@@ -97,7 +97,8 @@ impl Tokens {
         std::iter::once(self.points).chain(hashes).collect()
     }
 
-    /// Parses the output of [`Tokens::to_bytes`]. `None` if the length is invalid.
+    /// Parses the output of [`Tokens::to_bytes`]. `None` if the length is invalid or there are more than
+    /// [`MAX_TOKENS`] hashes. Does not check their order.
     pub fn from_bytes(bytes: &[u8]) -> Option<Tokens> {
         let (points, hashes) = bytes.split_first()?;
         let (hashes, rest) = hashes.as_chunks::<4>();

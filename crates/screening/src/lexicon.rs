@@ -346,7 +346,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a phrase. An alternative of several words counts as its first word.
+    /// Adds a phrase. An alternative of several words counts as its first word; one without words is dropped.
     fn add_phrase(&mut self, feature: FeatureId, languages: u32, written: &str) -> Result<(), String> {
         let (phrase, weight) = match written.rsplit_once(" =") {
             None => (written, DEFAULT_WEIGHT),
@@ -526,7 +526,7 @@ impl Words<'_> {
         Words { lexicon, ids: Vec::with_capacity(words), spelled: (0, 0), disguised: 0, doubtful: 0 }
     }
 
-    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates.
+    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place.
     pub fn push(&mut self, word: &Word) {
         let lexicon = self.lexicon;
         let mut id = lexicon.find_id(word);
@@ -594,7 +594,7 @@ impl Words<'_> {
     }
 
     /// Ends the text, and returns the sum of the weights of the phrases found, by feature, at most
-    /// [`FULL_WEIGHT`]. Each phrase counts once.
+    /// [`FULL_WEIGHT`]. Each phrase counts once, and only if the text may be in its language.
     pub fn weigh_phrases(&mut self) -> Vec<u8> {
         self.end_sentence();
         let lexicon = self.lexicon;

@@ -243,7 +243,7 @@ pub struct Learned {
 }
 
 /// The tokens of a submission for a lesson. `points` are those of the signals in its text. `None` if the
-/// visitor wrote too little to learn from.
+/// message has fewer than four words, which is too little to learn from.
 pub fn lesson_tokens(
     text: &TokenizedText<'_>,
     points: u32,

@@ -98,11 +98,12 @@ impl Word {
         self.letters == 0
     }
 
-    /// Whether the word mixes letters from several alphabets as no language does.
+    /// Whether a word of more than three letters mixes several alphabets as no language does.
     pub fn is_mixed(self) -> bool {
         self.has_several_alphabets() && !self.has_ending
     }
 
+    /// Whether a word of more than three letters has letters from several alphabets.
     fn has_several_alphabets(self) -> bool {
         // This bitwise AND is nonzero only if at least two bits are set.
         self.scripts & self.scripts.wrapping_sub(1) != 0 && self.letters > 3

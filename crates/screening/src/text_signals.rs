@@ -279,8 +279,9 @@ impl TextScan {
     }
 }
 
-/// Whether a text has a question mark. In links, an ASCII letter or digit follows it; in scripts without
-/// spaces between words, any other letter may. A semicolon after a Greek letter is one as well.
+/// Whether a text has a question mark. One before an ASCII letter or digit does not count, because it may be
+/// in a link. One before any other letter does: scripts without spaces between words have it there. A
+/// semicolon after a Greek letter is one as well.
 fn is_question(text: &str) -> bool {
     let is_greek = |c: char| matches!(u32::from(c), 0x370..=0x3ff | 0x1f00..=0x1fff);
     text.match_indices('?').any(|(at, _)| !text[at + 1..].starts_with(|c: char| c.is_ascii_alphanumeric()))
@@ -316,8 +317,8 @@ impl SiteWords {
     }
 }
 
-/// The strength in percent and the description of [`Signal::Name`]. The description does not apply if the
-/// strength is 0.
+/// The strength in percent and the description of [`Signal::Name`], from the fields `name`, `firstname`,
+/// `lastname` and `company` only. The description does not apply if the strength is 0.
 fn find_name_signal(entry: &Entry) -> (u32, &'static str) {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
     let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));

@@ -76,7 +76,8 @@ pub struct ScreeningReason {
 }
 
 impl Signal {
-    /// Whether the signal comes from the visitor's text, not from its transmission or from lessons.
+    /// Whether the signal comes from the visitor's text, not from its transmission, from lessons, or from the
+    /// operator's list of domains.
     pub fn is_in_text(self) -> bool {
         match self {
             Signal::Links
@@ -117,14 +118,15 @@ impl ScreeningVerdict {
         }
     }
 
-    /// The points of the signals in the text.
+    /// The points of the signals for which [`Signal::is_in_text`] is true.
     pub fn text_points(&self) -> u32 {
         let in_text = self.reasons.iter().filter(|reason| reason.signal.is_in_text());
         in_text.fold(0, |sum, reason| sum.saturating_add(reason.points))
     }
 
     /// Adds [`Signal::Opinion`] with all of its points. Marks the submission as suspicious if it then has
-    /// `marked_from` points or more; never changes `hold`. Changes nothing if it has an opinion already.
+    /// `marked_from` points or more, and is not held. 0 counts as 1. Never changes `hold`. Changes nothing if
+    /// it has an opinion already.
     #[must_use]
     pub fn with_opinion(mut self, detail: String, marked_from: u32) -> ScreeningVerdict {
         let signal = Signal::Opinion;

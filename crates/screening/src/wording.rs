@@ -67,7 +67,7 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
 const SPACE: u32 = b' ' as u32;
 
 /// The folded characters of the texts' words, with a space between words and several at the end. Leaves out
-/// links and the names of messengers, which are features of their own.
+/// links and the names of messengers, which are features of their own, and what exceeds [`MAX_TEXT`] in all.
 fn read_letters<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
     let mut letters = vec![SPACE];
     let mut budget = MAX_TEXT;

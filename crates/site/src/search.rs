@@ -177,7 +177,7 @@ impl SearchCache {
         // An estimate of the largest uncompressed index that is small enough after compression.
         let mut most = limit.saturating_mul(MAX_RATIO);
         let mut tried = Vec::new();
-        // With the same hasher, so that hashes stay the same.
+        // The new map has the hasher of the old one, so that equal texts have equal hashes in both.
         let mut sizes = HashMap::with_hasher(self.sizes.hasher().clone());
         let mut found = None;
         for (level, detail) in levels_of_detail().enumerate() {
@@ -269,7 +269,8 @@ impl SearchCache {
         (text.len(), hashes.iter().filter_map(|hash| sizes.get(hash)).sum())
     }
 
-    /// The words of a page without common ones, those on the fewest pages first.
+    /// The words of a page, except those that more than half of the pages contain. Words on the fewest pages
+    /// come first.
     fn rare_words<'a>(&self, page: &IndexedPage, text: &'a PageText) -> Vec<(WordHash, &'a str)> {
         let words = page.word_hashes.iter().copied().zip(text.words.split(' '));
         let words =
@@ -316,7 +317,7 @@ fn is_common(frequency: u32, pages: usize) -> bool {
 const CHUNK_PAGES: usize = 16;
 
 /// A chunk is compressed with this many bytes of the text before it as its context, because pages repeat
-/// words of the pages before them. Of real pages, the sum is 1 to 5 % above the size of the index.
+/// words of the pages before them. For real pages, the sum is 1 to 5 % above the size of the index.
 const CONTEXT_BYTES: usize = 16 << 10;
 
 /// The compressed size of a large index is first estimated from every fourth chunk, because a first load

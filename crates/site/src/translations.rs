@@ -21,6 +21,7 @@ pub(super) struct LanguageLink {
     pub url: String,
     /// The value of `og:locale`.
     pub locale: String,
+    /// Whether `language` is that of the page which shows the link.
     pub current: bool,
 }
 
@@ -32,6 +33,7 @@ pub(super) struct Translations<'a> {
     /// The pages that are translations of each other, by their common key: at most one page per language, in
     /// the order of the languages.
     by_key: HashMap<String, Vec<&'a Document>>,
+    /// The home page of each language, if there is one.
     homes: Vec<Option<&'a Document>>,
 }
 
@@ -83,7 +85,7 @@ impl<'a> Translations<'a> {
         if links.len() > 1 { links } else { Vec::new() }
     }
 
-    /// The path of `page` in another language; `None` if there is no translation.
+    /// The path of `page` in another language, not percent-encoded; `None` if there is no translation.
     pub fn path_in(&self, language: usize, page: &Document) -> Option<&'a str> {
         let found = self.group(page).iter().find(|page| page.language == language)?;
         Some(&found.path)

@@ -36,8 +36,8 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// Why a browser cannot use the file, as a clause: it is HTML, or its status is 404, 410 or at least
-    /// 500. `None` for other errors, which may depend on the client, and without a response.
+    /// Why a browser cannot use the file, as a clause: it is HTML, or its status is 404, 410 or at least 500.
+    /// `None` for other errors, which may depend on the client, and without a response.
     pub fn failure(&self) -> Option<String> {
         let response = self.exchange.response()?;
         let status = response.status.as_u16();

@@ -304,8 +304,8 @@ fn locate_part(client: &Client, url: &Url, part: &Url) -> Url {
     own.unwrap_or_else(|| part.clone())
 }
 
-/// The name of a sitemap's root element, empty if it is not XML with status 200, and the first [`MAX_SITEMAP_URLS`]
-/// absolute URLs in it.
+/// The name of a sitemap's root element, empty if it is not XML with status 200, and the first
+/// [`MAX_SITEMAP_URLS`] absolute URLs in it.
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };
     let Ok(document) = xml::parse(&text, false) else { return Default::default() };

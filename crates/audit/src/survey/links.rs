@@ -59,7 +59,8 @@ impl Probe {
     }
 
     /// The status of the last response, if it says that there is no page: 404, 410, an error of the server,
-    /// or a redirect without a target. `None` also without a response. Other statuses may depend on the client, such as 401 and 403.
+    /// or a redirect without a target. `None` also without a response. Other statuses may depend on the
+    /// client, such as 401 and 403.
     pub fn failure(&self) -> Option<String> {
         match self.last().response()?.status.as_u16() {
             status @ (404 | 410 | 500..=599) => Some(status.to_string()),

@@ -34,22 +34,22 @@ pub struct NegotiationSurvey {
     /// The response to a client that accepts `text/markdown;q=0.5`, and in a second `Accept` line
     /// `text/html`.
     pub html_preferred: Option<Arc<Exchange>>,
-    /// A client that sends the two types of `html_preferred` in one line; only if `html_preferred` got
-    /// Markdown.
+    /// The response to a client that sends the types of `html_preferred` in one line; only if
+    /// `html_preferred` got Markdown.
     pub html_in_one_line: Option<Arc<Exchange>>,
     /// The responses to unusual `Accept` headers that prefer Markdown; only if one request that combines
     /// them got no Markdown.
     pub peculiar: PeculiarAccepts,
-    /// A client that excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*`
-    /// with less weight.
+    /// The response to a client that excludes Markdown, accepts media types whose names contain
+    /// `text/markdown`, and `text/*` with less weight.
     pub unwanted: Option<Arc<Exchange>>,
     /// The response to a client that accepts anything except Markdown; only if `unwanted` got Markdown.
     pub excluded: Option<Arc<Exchange>>,
-    /// A client that accepts media types with similar names, and HTML with less weight; only if `unwanted`
-    /// got Markdown.
+    /// The response to a client that accepts media types with similar names, and HTML with less weight; only
+    /// if `unwanted` got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
-    /// Crawlers and agents that accept anything, by their product tokens; without those that `robots.txt`
-    /// forbids. The first sends no `Accept`, which means the same as that of the others.
+    /// The responses to crawlers and agents that accept anything, by their product tokens; without those that
+    /// `robots.txt` forbids. The first sends no `Accept`, which means the same as that of the others.
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 

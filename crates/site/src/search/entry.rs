@@ -46,14 +46,15 @@ pub(super) struct Detail {
 }
 
 impl Detail {
-    /// Whether an index leaves out a part of this page's text.
+    /// Whether an index with this detail leaves out a part of the page's text, or some of its sections.
     pub fn cuts(&self, page: &PageText) -> bool {
         page.length() > self.text || page.parts().count() > self.sections
     }
 }
 
 /// Writes the entry of a page as JSON. `words` has the page's words, those on the fewest pages first; `None`
-/// if the text is not cut. In a cut text, the sections and the other words share the length equally.
+/// if the text is not cut. In a cut text, the sections and the other words share the length equally. Titles,
+/// headings and descriptions are always cut to their maximum lengths.
 pub(super) fn write_entry(
     document: &SearchDocument<'_>,
     page: &PageText,

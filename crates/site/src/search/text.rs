@@ -15,7 +15,8 @@ pub(super) struct PageText {
     /// The headings and texts of all parts.
     text: String,
     parts: Vec<PartRanges>,
-    /// The distinct words of all texts, without headings, in lower case and separated by spaces.
+    /// The distinct words of all texts that [`for_each_word`] finds, without headings, in lower case and
+    /// separated by spaces.
     pub words: String,
 }
 

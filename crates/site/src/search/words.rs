@@ -15,8 +15,8 @@ fn add_to_hash(hash: WordHash, byte: u8) -> WordHash {
 }
 
 /// Calls `found` with the hash of each word whose length is in [`LENGTHS`], and with the word, whose ASCII
-/// letters may be in upper case. Repeats a word that occurs again. Leaves out text in languages without
-/// spaces, which has no word boundaries to split at.
+/// letters may be in upper case. May report a word several times, even if it occurs once. Leaves out text in
+/// languages without spaces, which has no word boundaries to split at.
 pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
     let bytes = text.as_bytes();
     let mut start = 0;

@@ -65,7 +65,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
             return;
         } else if is_right_when_first {
             uncertain.get_or_insert((evidence, sentence(response, missed)));
-        } // Otherwise, the origin does not negotiate there.
+        } // Otherwise, no response shows that the origin has the representation.
     }
     if let Some((evidence, sentence)) = uncertain {
         findings.report_as(Severity::Advice, &evidence, sentence);

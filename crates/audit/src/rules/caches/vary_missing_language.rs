@@ -58,8 +58,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
 }
 
 /// The language that a response chooses: of a redirect, the first part of the target's path or else the first
-/// label of its host that has two characters, or five such as `pt-br`; otherwise `Content-Language`, or else the `lang` of the page. `None` if it
-/// names none, or if the status is neither a redirect nor 200.
+/// label of its host that has two characters, or five such as `pt-br`; otherwise `Content-Language`, or else
+/// the `lang` of the page. `None` if it names none, or if the status is neither a redirect nor 200.
 fn language_of(exchange: &Arc<Exchange>) -> Option<String> {
     if let Some(target) = redirect_target(exchange) {
         let host = target.host_str().unwrap_or_default();

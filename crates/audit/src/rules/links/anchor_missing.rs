@@ -41,8 +41,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The fragments of the links in `<main>` and `<article>` that begin with `#`, encoded as in URLs. The top of the page, text fragments and the
-/// routes of scripts need no element.
+/// The fragments of the links in `<main>` and `<article>` that begin with `#`, encoded as in URLs. The top of
+/// the page, text fragments and the routes of scripts need no element.
 fn fragments(page: &Page) -> Vec<String> {
     let links = page.select("main a[href*='#'], article a[href*='#']").into_iter();
     let fragments = links.filter_map(|link| {

@@ -23,8 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each client that prefers HTML and gets Markdown from the origin. A finding about the Codex CLI is advice. Chrome
-/// counts only where it was the first client.
+/// Reports each client that prefers HTML and gets Markdown from the origin. A finding about the Codex CLI is
+/// advice. Chrome counts only where it was the first client.
 fn check(survey: &Survey, findings: &mut Findings) {
     let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
     // Search all exchanges: the basis does not include pages that Chrome got as Markdown.

@@ -77,7 +77,7 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     if head.status != get.status {
         // Skip 429 and 503: a busy server may refuse HEAD after it has served GET.
         let is_busy = matches!(head.status.as_u16(), 429 | 503);
-        // Skip 405 and 501: link checkers then repeat the request with GET.
+        // Report 405 and 501 only as advice: link checkers then repeat the request with GET.
         let is_unknown = matches!(head.status.as_u16(), 405 | 501);
         let severity = if is_unknown { Severity::Advice } else { Severity::Broken };
         return (!is_busy)

@@ -98,8 +98,8 @@ impl<'a> Comparison<'a> {
         compared.collect()
     }
 
-    /// Whether the Markdown has at least [`PRESENT`] percent of the phrases of a text, wherever they are. A text
-    /// without words counts as present.
+    /// Whether the Markdown has at least [`PRESENT`] percent of the phrases of a text, wherever they are. A
+    /// text without words counts as present.
     pub fn has(&self, text: &str) -> bool {
         self.phrases.percentage(text) >= PRESENT
     }
