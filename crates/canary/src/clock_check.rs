@@ -90,7 +90,7 @@ pub(crate) fn is_synchronized() -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// A server whose clock is this many seconds behind.
+    /// A reading of a server whose clock is `ahead` seconds behind this machine's.
     fn reading(server: &str, ahead: i64) -> ClockReading {
         let ours: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         ClockReading { server: server.to_owned(), theirs: ours - SignedDuration::from_secs(ahead), ours }

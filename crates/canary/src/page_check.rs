@@ -230,7 +230,7 @@ mod tests {
     const FORM: &str = "<form data-frontdesk=contact><input name=name><input name=email><textarea name=message>\
         </textarea></form>";
 
-    /// Calls `run` with a check of a site with this many pages, whose time is over.
+    /// Calls `run` with the check of a site with this many pages. The check's deadline has passed.
     fn with_check<T>(pages: usize, run: impl FnOnce(&PageCheck<'_>, &SiteForms) -> T) -> T {
         let page = |n| SitePage { path: format!("/{n}/"), html: Bytes::from_static(FORM.as_bytes()) };
         let site = SiteContent { pages: (0..pages).map(page).collect(), ..SiteContent::default() };

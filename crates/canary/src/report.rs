@@ -235,6 +235,7 @@ mod tests {
         assert_eq!(report(steps).summary(), summary);
     }
 
+    /// A report with these steps, each with the subject `example` and the text `text`.
     fn report(steps: &[(Step, Outcome)]) -> Report {
         let step = |(step, outcome): &(Step, Outcome)| StepResult {
             step: *step,

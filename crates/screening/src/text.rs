@@ -403,6 +403,7 @@ const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
 struct Alphabets {
     /// The script of the last letter; 0 before the first one.
     last: u8,
+    /// The number of times that the alphabet changes between two letters.
     changes: u32,
     /// Whether the last character is an apostrophe, and whether one is where the alphabet changed last.
     after_apostrophe: bool,
@@ -415,6 +416,7 @@ struct Alphabets {
 }
 
 impl Alphabets {
+    /// Adds the next letter of the word, `c` in its folded form. Ignores letters of [`Script::Other`].
     fn add(&mut self, c: char, script: Script, case: &Case) {
         let after_apostrophe = std::mem::take(&mut self.after_apostrophe);
         match script {

@@ -21,6 +21,7 @@ use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
+/// A complete response, whose body was sent uncompressed.
 pub(super) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
     let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
     Response {
@@ -34,11 +35,13 @@ pub(super) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Res
     }
 }
 
+/// A GET request without header fields, and its response.
 pub(super) fn exchange(url: &str, response: Response) -> Arc<Exchange> {
     let request = Request::get(&Url::parse(url).unwrap());
     Arc::new(Exchange { number: 1, request, outcome: Ok(response) })
 }
 
+/// A GET request and its response: HTML with status 200.
 pub(super) fn page(url: &str, headers: &[(&str, &str)], body: &str) -> Arc<Exchange> {
     exchange(url, response(200, headers, &format!("<!doctype html>{body}")))
 }
@@ -47,6 +50,8 @@ pub(super) fn redirect(url: &str, target: &str) -> Arc<Exchange> {
     exchange(url, response(301, &[("location", target)], ""))
 }
 
+/// A survey with only this page, and the given results of the group basics. Its `robots.txt` is that page,
+/// too.
 pub(super) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
     let basis = Basis {
         url: page.url().clone(),
@@ -73,12 +78,14 @@ pub(super) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
     }
 }
 
+/// The severities of the rule's findings, in order.
 pub(super) fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
     let mut findings = Findings::new(rule);
     (rule.check)(survey, &mut findings);
     findings.found.iter().map(|finding| finding.severity).collect()
 }
 
+/// The group basics of a site with a public address, for which no other request was sent.
 pub(super) fn public() -> BasicsSurvey {
     BasicsSurvey { is_public: true, ..BasicsSurvey::default() }
 }

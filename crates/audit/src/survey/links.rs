@@ -153,6 +153,7 @@ struct Prober<'a> {
 }
 
 impl<'a> Prober<'a> {
+    /// Collects the responses that the audit has received so far.
     fn new(client: &'a Client, basis: &'a Basis) -> Prober<'a> {
         // Use only plain requests: others may be conditional or have an `Accept` that no real client sends.
         let accepted = [CHROME, CLAUDE_CODE, basis.agent, ANY].map(|client| client.accept.as_bytes());

@@ -62,7 +62,7 @@ fn a_cached_answer_is_named_with_its_evidence() {
     check(200, &[("x-cache", "HIT from proxy")], ok, "(`x-cache: HIT from proxy`)");
     check(200, &[("cf-cache-status", "HIT")], "<html>", "a cache answered");
     check(200, &[("cache-status", "varnish; hit; ttl=3")], ok, "exclude POST requests");
-    // Caches say so when they have passed a request on, too.
+    // A cache that has passed the request on sends these headers, too.
     check(200, &[("x-cache", "MISS"), ("age", "0")], ok, "another instance");
 }
 

@@ -39,7 +39,7 @@ fn check(own: &str, visitors: &str, outcome: Outcome, expected: &str) {
     assert!(found == outcome && text.contains(expected), "{visitors}: {found:?} {text}");
 }
 
-/// Judges a page whose author wrote it that way.
+/// Judges a page that visitors get as this server has it.
 fn check_own(html: &str, outcome: Outcome, expected: &str) {
     check(html, html, outcome, expected);
 }
@@ -50,7 +50,7 @@ fn forms_of_the_theme_and_of_builds_are_fine() {
     check_own(BUILT, Outcome::Ok, "its address");
     check(THEME, &THEME.replace("action=\"/api", "action=\"https://www.example.com/api"), Outcome::Ok, "");
     check(THEME, &THEME.replace("?v=1", "?v=2"), Outcome::Ok, "");
-    // The site's own script sends it.
+    // An inline script of the page sends this form.
     check_own(
         &BUILT.replace("<script src=\"/_frontdesk/forms.js\" defer>", "<script>fetch('/api/contact')"),
         Outcome::Ok,
@@ -112,7 +112,7 @@ fn a_page_without_its_script_is_named() {
     use Outcome::{Failed, Warning};
     let without = |html: &str| html.replace("forms.js", "other.js");
     check(BUILT, &without(BUILT), Failed, "without the script that sends the form (`/_frontdesk/forms.js`)");
-    // Browsers send it by themselves.
+    // Browsers send the theme's form even without the script.
     check(THEME, &without(THEME), Warning, "without the script that sends the form");
     check_own(&without(THEME), Outcome::Ok, "");
     check_own(&without(BUILT), Warning, "nothing sends the form");
@@ -154,7 +154,7 @@ fn a_form_without_an_attribute_is_only_suspected_at_first() {
     let judge = |html: &str| judge_unmarked(&CONTACT, &read(html)).map(|(outcome, _)| outcome);
     let unmarked = BUILT.replace(" data-frontdesk=\"contact\"", "");
     assert_eq!(judge(&unmarked), Some(Outcome::Warning));
-    // Another program gets these.
+    // The next two forms seem to be for another program, so they are not reported.
     assert_eq!(judge(&unmarked.replace("<form", "<form action=/subscribe")), None);
     assert_eq!(judge(&unmarked.replace("<textarea", "<input name=password><textarea")), None);
     assert_eq!(judge(BUILT), None);

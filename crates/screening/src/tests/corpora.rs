@@ -84,11 +84,12 @@ fn count(texts: &[&Text], learned: Option<&Learned>) -> [usize; 5] {
 }
 
 /// The authors of `exam-…` had no part in the lexicon and its points: their shares are in
-/// docs/pages/screening.md. Those of the others are too optimistic, and notice a change for the worse.
+/// docs/pages/screening.md. The shares of the other authors are too optimistic, and are limited only to
+/// notice a change for the worse.
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
-    // The author, the greatest share of honest texts that may be marked, and the least share of spam, in
-    // percent.
+    // The author, the maximum percentage of honest texts that may be marked, and the minimum percentage of
+    // spam that must be.
     for (author, most_wrong, least) in [
         ("tuned", 4, 90),
         ("held-out", 5, 90),
@@ -114,7 +115,7 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
     }
 }
 
-/// Half of the texts are taught, each in turn.
+/// Teaches one half of the texts and judges the other half, and then the other way round.
 #[test]
 fn lessons_keep_honest_messages_out_and_catch_most_spam() {
     let texts: Vec<Text> = ["exam-1", "exam-2", "exam-3", "exam-4"].into_iter().flat_map(texts).collect();
@@ -162,7 +163,8 @@ fn a_thousand_poisoned_lessons_hold_no_honest_message() {
     assert!(marked * 4 <= honest, "{marked} of {honest} are marked");
 }
 
-/// The attacker's texts must not hide spam, either, that the operator had taught before.
+/// The texts of an attacker, who writes with the words of honest enquiries, must not hide spam that the
+/// operator has taught as well.
 #[test]
 fn a_thousand_poisoned_lessons_hide_no_offer() {
     let all = texts("unseen");
@@ -184,7 +186,7 @@ fn a_thousand_poisoned_lessons_hide_no_offer() {
     assert!(after * 100 >= fresh * 90, "{after} instead of {fresh} of {} are marked", spam.len());
 }
 
-/// With lessons of one kind only, nothing was learned.
+/// With lessons of one kind only, the model gives no result, so verdicts do not change.
 #[test]
 fn lessons_of_one_kind_say_nothing() {
     let texts = texts("unseen");

@@ -33,6 +33,7 @@ enum Edit {
     Age,
 }
 
+/// Generates edits. Changes of pages and the passing of time are the most frequent.
 fn edit() -> impl Strategy<Value = Edit> {
     let (file, asset) = (0..FILES.len(), 0..ASSETS.len());
     prop_oneof![
@@ -137,6 +138,7 @@ struct Bench {
 }
 
 impl Bench {
+    /// A valid site with six pages and posts and one asset.
     fn new() -> Self {
         let options = PagesOptions {
             title: "Site".into(),
@@ -181,6 +183,7 @@ impl Bench {
         self.write(FILES[file], &text);
     }
 
+    /// Applies an edit to the files and the options. A change of a page that does not exist creates it.
     fn apply(&mut self, edit: &Edit) {
         match *edit {
             Edit::Body(file, body) => self.pages.entry(file).or_default().2 = body,
@@ -277,6 +280,7 @@ impl Bench {
         }
     }
 
+    /// Checks that a load with the cache gives the same faults, responses and resources as one without.
     fn check(&mut self, forms: &[PageForm]) {
         let mut again = self.cache.load(self.folder.path(), &self.options, forms);
         let mut fresh = load(self.folder.path(), &self.options, forms);

@@ -1,4 +1,5 @@
-//! Compares the published contract with the files in `tests/data/contract/`, and checks sentences.
+//! Compares the published contract with the files in `tests/data/contract/`, and checks that generated texts
+//! fit the site's forms and options.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,7 +124,7 @@ fn other_form(name: &str, title: &str) -> &'static Form {
     FormFile::read(name, &text, "forms/x.toml").unwrap().form
 }
 
-/// The contract of a folder with one page, by path.
+/// The files of [`CONTRACT`] of a site with one page: their paths and texts.
 fn contract_of(options: &PagesOptions) -> Vec<(&'static str, String)> {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("pages")).unwrap();
@@ -187,7 +188,7 @@ fn texts_agree_with_the_number_of_forms() {
         for form in [*WAITLIST, *CONTACT] {
             let is_named = |text: &str| text.to_lowercase().contains(form.name);
             for (path, text) in &files {
-                // An API description has a `contact` (OpenAPI 3.1 §4.8.3).
+                // Ignore the member `contact` of an API description, which is no form (OpenAPI 3.1 §4.8.3).
                 let text = text.replace("\"contact\": {\n", "");
                 assert!(forms.contains(&form) || !is_named(&text), "{} in {path}: {text}", form.name);
             }

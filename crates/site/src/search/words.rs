@@ -15,7 +15,7 @@ fn add_to_hash(hash: WordHash, byte: u8) -> WordHash {
 }
 
 /// Calls `found` with the hash of each word whose length is in [`LENGTHS`], and with the word, whose ASCII
-/// letters may be in upper case. May report a word several times, even if it occurs once. Leaves out text in
+/// letters may be in upper case. May report one occurrence of a word more than once. Leaves out text in
 /// languages without spaces, which has no word boundaries to split at.
 pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
     let bytes = text.as_bytes();
@@ -80,6 +80,7 @@ mod tests {
 
     use super::*;
 
+    /// The distinct words that [`for_each_word`] reports, in lower case. Checks their hashes.
     fn distinct_words(text: &str) -> Vec<String> {
         let mut seen = HashSet::new();
         let mut words = Vec::new();

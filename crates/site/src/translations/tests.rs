@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("posts/de/2026-11-20-hello.md", "title: Hallo\ntags: [News]"),
 ];
 
+/// The options of a site in English and German, with a footer for all languages and one for German only.
 fn options() -> PagesOptions {
     let link = |href: &str| FooterLink { title: None, href: href.into() };
     let group = |title: &str, language: Option<&str>, href: &str| FooterGroup {

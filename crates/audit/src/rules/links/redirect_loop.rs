@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Reports each followed link whose redirects lead to one URL twice. Names at most four paths of the loop.
 fn check(survey: &Survey, findings: &mut Findings) {
     let links = &survey.links;
     let lists = [&links.llms, &links.pages, &links.markdown, &links.sitemap].into_iter().flatten();
