@@ -86,7 +86,7 @@ impl OpenApi {
     }
 
     /// The target of a local reference such as `#/components/schemas/Contact` (RFC 6901 §6). `None` for a
-    /// reference to another document.
+    /// reference that leads nowhere or to another document.
     pub fn find(&self, reference: &str) -> Option<&Value> {
         // A fragment of a URL may be percent-encoded.
         let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;

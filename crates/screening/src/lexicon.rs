@@ -274,7 +274,8 @@ fn split_hash(hash: u64) -> (usize, u32) {
     (place, u32::try_from(hash >> 8 & 0xffff_ffff).unwrap_or_default())
 }
 
-/// The index of the slot that contains a hash or, if there is none, of the first free slot for it.
+/// The index of the slot that contains a hash or, if there is none, of the first free slot for it. Hashes
+/// whose compared parts are equal count as the same.
 fn find_slot(table: &[(u32, Id)], hash: u64) -> usize {
     let (place, tag) = split_hash(hash);
     let mut at = place & (table.len() - 1);
@@ -527,6 +528,7 @@ impl Words<'_> {
     }
 
     /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place.
+    /// Also collects single letters, which may spell a word.
     pub fn push(&mut self, word: &Word) {
         let lexicon = self.lexicon;
         let mut id = lexicon.find_id(word);

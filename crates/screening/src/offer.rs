@@ -83,7 +83,8 @@ impl Weights {
     }
 
     /// Adds up the points of the features, and those of the wording, whose odds are in hundredths. Ignores
-    /// topics of the site's own trade. Returns no points and no features if the text is not an offer.
+    /// topics of the site's own trade, and all but the [`MAX_TOPICS`] topics with the most points. Returns no
+    /// points and no features if the text is not an offer.
     pub fn judge(&self, lexicon: &Lexicon, profile: &SiteProfile, wording: i32) -> Offer {
         let mut counted: Vec<(i32, FeatureId)> = Vec::new();
         let mut topics: Vec<(i32, FeatureId)> = Vec::new();

@@ -70,8 +70,8 @@ impl<'a> Translations<'a> {
         group.iter().map(|page| self.link(page, document)).collect()
     }
 
-    /// One link for each of the site's languages: to the translation of `document`, or else to the language's
-    /// home page. Leaves out languages with neither. Empty if only one link would be left.
+    /// One link for each of the site's languages: to `document` itself, its translation, or else to the
+    /// language's home page. Leaves out languages with neither. Empty if only one link would be left.
     pub fn switcher(&self, document: &Document) -> Vec<LanguageLink> {
         let group = self.group(document);
         let links = self.languages.iter().enumerate().filter_map(|(index, _)| {

@@ -177,8 +177,8 @@ impl<'a> Prober<'a> {
         self.client.is_same_site(url) && self.basis.rules.permits(PRODUCT_TOKEN, url)
     }
 
-    /// Takes the responses that are known, and requests one of the other links: in the middle of those that
-    /// are left, so that several calls spread over the list.
+    /// Takes the responses that are known, drops links that already have a probe, and requests one of the
+    /// other links: in the middle of those that are left, so that several calls spread over the list.
     async fn probe_next(&mut self, list: &mut LinkList<'_>) -> Vec<Probe> {
         let mut probes = Vec::new();
         let Prober { known, seen, .. } = self;
@@ -212,8 +212,8 @@ impl<'a> Prober<'a> {
         self.probe(&url, &page.html, Method::GET, as_client).await
     }
 
-    /// Follows a link. Repeats a HEAD request with GET if it fails or gets a status of 400 or above: some
-    /// servers do not support HEAD. `None` if a request may not be sent.
+    /// Follows a link. Repeats a HEAD request with GET if it fails, or gets a status of 400 or above or a
+    /// redirect without a target: some servers do not support HEAD. `None` if a request may not be sent.
     async fn probe(
         &self,
         url: &Url,

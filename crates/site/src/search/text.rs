@@ -191,8 +191,8 @@ impl Element {
     }
 }
 
-/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag. If there
-/// is no closing `>`, the length of the whole text.
+/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag. If a `>`
+/// or a quotation mark is missing, the length of the whole text.
 fn tag_length(tag: &str) -> usize {
     let bytes = tag.as_bytes();
     let mut at = 0;
@@ -218,7 +218,8 @@ fn skip_content<'a>(html: &'a str, name: &[u8]) -> &'a str {
 }
 
 /// Decodes a numeric character reference, or a named one that Markdown renderers write, at the beginning of
-/// `text`. Returns the character and the length of the reference, or `&` and 1 for any other text.
+/// `text`, which must begin with `&`. `&nbsp;` becomes a plain space. Returns the character and the length of
+/// the reference, or `&` and 1 for any other text.
 fn read_reference(text: &str) -> (char, usize) {
     // The longest reference that is decoded is `&#x10FFFF;`.
     let end = text.bytes().take(10).position(|byte| byte == b';');

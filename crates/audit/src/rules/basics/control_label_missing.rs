@@ -33,7 +33,8 @@ fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
     without_label(page, controls).collect()
 }
 
-/// Whether a control needs a label. A control with a `placeholder` does not: browsers use it as the name.
+/// Whether a control needs a label. Buttons, hidden controls, and those that an ARIA attribute or `title`
+/// names do not, nor does one with a `placeholder`, which browsers use as the name.
 fn needs_label(control: HtmlElement<'_>) -> bool {
     let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");

@@ -177,7 +177,7 @@ pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
 }
 
 /// The block of the HTML in whose middle the Markdown ends: its last block is the start of this one, has at
-/// least 8 words, and has no punctuation at its end.
+/// least 8 words, and has no punctuation except `…` at its end.
 pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&'a TextBlock> {
     let last = markdown.blocks.last().filter(|last| last.kind == BlockKind::Prose)?;
     let start = words(&last.text);
@@ -212,7 +212,8 @@ pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
     blocks.chain([&*markdown.text, &*markdown.front_matter]).chain(markdown.html.iter().map(String::as_str))
 }
 
-/// The phrases of the elements that surround the content, up to [`MAX_SURROUNDING_BYTES`] of text.
+/// The phrases of the elements that surround the content, up to [`MAX_SURROUNDING_BYTES`] of text. Leaves out
+/// the elements of [`NAMED_SURROUNDINGS`] if they have more than [`MAX_NAMED`] percent of the content.
 fn surroundings(page: &Page) -> PhraseSet {
     let mut left = MAX_SURROUNDING_BYTES;
     let mut texts = |css: &str| -> Vec<String> {
