@@ -61,11 +61,11 @@ fn has_supported_coding(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The host that a request names, with its port: from the first `Host`, which may be empty, or, without one,
-/// from the request's URI.
+/// The host that a request names, with its port: from its target or, without one there, from the first
+/// `Host`, which may be empty. A target with a host takes precedence (RFC 9112 §3.2.2), as in proxies.
 pub fn host_of(head: &Parts) -> Option<&str> {
-    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
-    host.or_else(|| head.uri.authority().map(Authority::as_str))
+    let host = || head.headers.get(HOST).and_then(|host| host.to_str().ok());
+    head.uri.authority().map(Authority::as_str).or_else(host)
 }
 
 /// Whether the value is one host with an optional port (RFC 9110 §7.2), without user information or path. The
@@ -132,6 +132,15 @@ mod tests {
                 headers.append(TRANSFER_ENCODING, HeaderValue::from_static(line));
             }
             assert_eq!(has_supported_coding(&headers), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_an_absolute_target_takes_precedence() {
+        for (target, expected) in [("/b", "c"), ("http://a:81/b", "a:81"), ("*", "c")] {
+            let request = http::Request::builder().uri(target).header(HOST, "c");
+            let (head, ()) = request.body(()).expect("a request").into_parts();
+            assert_eq!(host_of(&head), Some(expected), "{target}");
         }
     }
 

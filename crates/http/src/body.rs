@@ -78,7 +78,10 @@ impl RequestBody {
             Ok((bytes.freeze(), charge))
         };
         let read = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(ReadError::Slow))?;
-        self.answering = self.private.as_ref().map(PrivateConn::mark_answering);
+        if let Some(conn) = &self.private {
+            // A second guard would end the mark of the first one, which is dropped after it was created.
+            self.answering.get_or_insert_with(|| conn.mark_answering());
+        }
         Ok(read)
     }
 

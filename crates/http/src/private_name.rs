@@ -3,12 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::HeaderValue;
+use http::header::{HOST, HeaderValue};
 use http::request::Parts;
-use http::uri::Authority;
 use tokio::sync::{mpsc, oneshot};
 
-use super::ambiguity::host_of;
 use super::refusal::Refusal;
 use super::socket::{Peer, Scheme, Trust};
 use super::tls::{ServerName, Tls, TlsConn, is_acme_challenge, is_plain_http};
@@ -118,9 +116,9 @@ impl PrivateName {
         peer: Peer,
         head: &Parts,
     ) -> Option<Refusal> {
-        let authority = head.uri.authority().map(Authority::as_str);
-        let mut hosts = host_of(head).into_iter().chain(authority);
-        if !hosts.any(|host| self.is_named_by(host.as_bytes())) {
+        let host = head.headers.get(HOST).map(HeaderValue::as_bytes);
+        let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+        if ![host, target].into_iter().flatten().any(|host| self.is_named_by(host)) {
             None
         } else if !is_plain_http(proxies, scheme, peer, head) {
             Some(Refusal::Misdirected)

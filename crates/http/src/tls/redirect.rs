@@ -104,7 +104,8 @@ mod tests {
             ("no host", "/a", format!("{own}/a")),
             ("", "/%2e%2e/a", format!("{own}/%2e%2e/a")),
             ("example.com", "//evil.example.net/", "https://example.com:8443//evil.example.net/".to_owned()),
-            ("example.com", "http://evil.example.net/a?b", "https://example.com:8443/a?b".to_owned()),
+            ("example.com", "http://evil.example.net/a?b", format!("{own}/a?b")),
+            ("evil.example.net", "http://example.com/a?b", "https://example.com:8443/a?b".to_owned()),
             ("example.com", "*", "https://example.com:8443/".to_owned()),
         ] {
             let (peer, head) = (peer("192.0.2.7"), head(target, &[("host", host)]));

@@ -152,9 +152,13 @@ pub(super) fn is_certificate(text: &[u8]) -> bool {
     memmem::find(text, b"-----BEGIN CERTIFICATE-----").is_some() && !contains_private_key(text)
 }
 
-/// Whether the file begins like the database of an inbox. `false` if it cannot be read. The file must not be
-/// a pipe: opening one waits for a writer.
+/// Whether the file begins like the database of an inbox. `false` if it cannot be read or is not a regular
+/// file.
 pub(crate) fn is_inbox(file: &Path) -> bool {
+    // Opening a pipe would wait for its writer.
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
     let mut start = [0; 72];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && examine("", &start) == Some(ContentMark::Inbox)
@@ -328,6 +332,15 @@ fn without_quotes(column: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_named_like_an_inbox_is_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("inbox.sqlite");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a pipe");
+        assert!(!is_inbox(&pipe));
+    }
 
     #[test]
     fn private_keys_are_recognized_at_the_beginning_of_a_line() {
