@@ -433,7 +433,7 @@ impl Builder {
             step.words.sort_unstable();
             step.words.dedup();
         }
-        let mut table = vec![(0, UNKNOWN); (self.words.len() * 3).next_power_of_two()];
+        let mut table = vec![(0, UNKNOWN); (self.words.len() * 3 / 2).next_power_of_two()];
         for (key, id) in &self.ids {
             let hash = match *key {
                 Key::Word(hash) => hash,
