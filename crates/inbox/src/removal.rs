@@ -27,6 +27,7 @@ impl DiscardPreview {
         received().min().zip(received().max())
     }
 
+    /// The ids of the held submissions only.
     pub fn ids(&self) -> Vec<Uuid> {
         self.held.iter().map(|submission| submission.id).collect()
     }

@@ -133,8 +133,9 @@ impl Store {
     }
 
     /// Applies a change in the writer's next transaction, and returns its result after the commit. A change
-    /// that panics, or fails because of stored data, is rolled back alone. `apply` may be called more than
-    /// once; only the last call is committed.
+    /// that panics, or fails because of stored data, is rolled back alone; any other error rolls back all
+    /// changes of the transaction. `apply` may be called more than once. Only the last call is committed, and
+    /// with PostgreSQL perhaps an earlier one whose commit was not confirmed.
     pub async fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -168,8 +169,8 @@ impl Store {
         &self.writer.events
     }
 
-    /// Blocks until a submission is accepted, or until the timeout. Returns at once if one was accepted since
-    /// the last call. Only one of several waiting threads is woken.
+    /// Blocks until a submission is accepted or the processor has other work ([`Events::accepted`]), or until
+    /// the timeout. Returns at once if that happened since the last call. Wakes only one of several threads.
     pub fn wait_for_accepted(&self, timeout: Duration) {
         let _ = frontdesk_postgres::block_on_with_timeout(self.events().accepted.notified(), timeout);
     }

@@ -62,7 +62,7 @@ impl Submission {
         self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }
 
-    /// The text that [`Submission::sealed`] encrypts.
+    /// The text that [`Submission::sealed`] encrypts; `{}` while the submission is sealed.
     pub fn plain_text(&self) -> String {
         plain_text(self.fields.iter().map(|(name, value)| (name.as_str(), value)), &self.lead)
     }
@@ -83,6 +83,7 @@ impl Submission {
     }
 
     /// The text that lists show as a heading: the field that the definition names, if it was filled in.
+    /// `None` without a definition.
     pub fn heading(&self) -> Option<Cow<'_, str>> {
         self.displayed(self.definition?.heading)
     }
@@ -93,8 +94,8 @@ impl Submission {
     pub fn preview(&self) -> Option<Cow<'_, str>> {
         let Some(form) = self.definition else { return self.displayed("message") };
         let of_form = Some(form.preview).filter(|name| !name.is_empty());
-        let longest = || form.all_fields().find(|field| field.kind == FieldKind::Multiline);
-        self.displayed(of_form.or_else(|| longest().map(|field| field.name))?)
+        let first = || form.all_fields().find(|field| field.kind == FieldKind::Multiline);
+        self.displayed(of_form.or_else(|| first().map(|field| field.name))?)
     }
 
     fn displayed(&self, name: &str) -> Option<Cow<'_, str>> {
@@ -155,7 +156,8 @@ pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, FieldValue)>, &'s
     to_fields(serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?)
 }
 
-/// Converts the members of a JSON object to fields, in order. Fails if a field cannot have a value's type.
+/// Converts the members of a JSON object to fields, in order. Fails if a value has a type that no field has,
+/// such as null.
 fn to_fields(members: Map<String, Value>) -> Result<Vec<(String, FieldValue)>, &'static str> {
     let value = |(name, value)| match serde_json::from_value(value) {
         Ok(value) => Ok((name, value)),

@@ -14,7 +14,8 @@ pub enum TimeArgument {
 }
 
 impl TimeArgument {
-    /// Parses an RFC 3339 time, a date, or an age: a whole number followed by s, m, h, d or w.
+    /// Parses an RFC 3339 time, a date, or an age: a whole number followed by s, m, h, d or w. The error is
+    /// a sentence about the format.
     pub fn parse(text: &str) -> Result<TimeArgument, String> {
         parse_age(text)
             .map(TimeArgument::Ago)
@@ -99,8 +100,8 @@ pub fn format_distance(moment: Timestamp, now: Timestamp) -> String {
     if seconds > 0 { format!("in {number} {unit}") } else { format!("{number} {unit} ago") }
 }
 
-/// Formats the time between two moments, rounded down: `120 ms`, `3.4 s` or `2 min`. A negative time is `0
-/// ms`.
+/// Formats the time between two moments, rounded down, in minutes at most: `120 ms`, `3.4 s` or `150 min`. A
+/// negative time is `0 ms`.
 pub fn format_duration(from: Timestamp, to: Timestamp) -> String {
     match to.as_millisecond() - from.as_millisecond() {
         ms @ ..1000 => format!("{} ms", ms.max(0)),

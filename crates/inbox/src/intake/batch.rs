@@ -203,7 +203,7 @@ impl Screener {
         Screener { messages, learned: ArcSwapOption::empty(), verdicts: Mutex::default() }
     }
 
-    /// Forgets the verdicts on the submissions of earlier batches. Call this after each commit.
+    /// Forgets all verdicts. Call this after each commit.
     pub fn forget_verdicts(&self) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -296,8 +296,8 @@ impl Screened {
         Ok(Screened { row, candidate, verdict, is_unasked })
     }
 
-    /// The submission to insert, with the hash under which repeats find it. If a flood is the cause of the
-    /// hold, adds that to the verdict's reasons.
+    /// The submission to insert, with the hash under which repeats find it, and without a delay. If a flood
+    /// is the cause of the hold, adds that to the verdict's reasons.
     fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
         let mut verdict = self.verdict.clone();
         if hold == HoldCause::Flood {

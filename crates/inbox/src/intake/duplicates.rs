@@ -102,7 +102,8 @@ pub(crate) struct MaxAges<'a> {
 }
 
 impl MaxAges<'_> {
-    /// The maximum age of an original with the candidate's content, and that of idempotency keys.
+    /// The maximum age of an original with the candidate's content, and that of idempotency keys. Neither
+    /// exceeds half of the retention period.
     fn of(&self, candidate: &Candidate) -> (i64, i64) {
         let lasting = self.own.get(candidate.form.as_str()).copied().unwrap_or(self.lasting);
         let window = self.window.min(lasting);
@@ -262,11 +263,11 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {
-            // A repeat: the original is delivered once its address is confirmed, or released by the repeat.
+            // Counts as a repeat: the repeat or a confirmation of the address releases the original.
             HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // A repeat, which releases the original unless the repeat belongs to a flood (see `decide_one`).
+            // Counts as a repeat, which releases the original unless it is part of a flood (see `decide_one`).
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

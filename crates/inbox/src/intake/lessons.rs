@@ -1,4 +1,4 @@
-//! Keeps what operators' decisions have taught in memory, for screening.
+//! Reads the lessons of operators' decisions into memory, where screening uses them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,9 +28,10 @@ pub(super) struct LessonReader {
 }
 
 impl LessonReader {
-    /// Gives the screener the current lessons, if they have changed; none if learning is switched off. Also
-    /// stores whether decisions teach, and removes old lessons. Does nothing within [`CHECK_INTERVAL`] of the
-    /// last check. A failure leaves the previous lessons in place; a later call tries again.
+    /// Gives the screener the current lessons, if they or the threshold have changed; none if learning is
+    /// switched off. Also stores whether decisions teach and, while they do, removes old lessons once a day.
+    /// Does nothing within [`CHECK_INTERVAL`] of the last check. A failure leaves the previous lessons in
+    /// place; a later call tries again.
     pub fn refresh(
         &mut self,
         store: &Store,

@@ -21,16 +21,17 @@ pub(super) struct Opinions<'a> {
 }
 
 impl<'a> Opinions<'a> {
-    /// `room` is the maximum number of requests, and `latest` the current time by the database's clock.
+    /// `room` is the maximum number of requests, and `latest` the current time by the database's clock, in
+    /// milliseconds. Collects nothing if there is no rspamd server or opinions add no points.
     pub fn new(options: &'a IntakeOptions, room: usize, latest: i64) -> Opinions<'a> {
         let rspamd = options.rspamd.as_deref().filter(|_| options.screening.counts_opinions());
         Opinions { rspamd, options, room, latest, requests: Vec::new() }
     }
 
     /// Adds a new submission if rspamd is to be asked about it, and returns how much later than usual its
-    /// deliveries are due, in milliseconds. That is zero for forms in `confirmed_forms`. Skips submissions
-    /// that are held (unless only for a confirmation) or suspicious already, encrypted ones, and all beyond
-    /// `room`.
+    /// deliveries are due, in milliseconds: zero for forms in `confirmed_forms`, and for submissions that it
+    /// skips. It skips those that are held (unless only for a confirmation), suspicious or encrypted, and all
+    /// beyond `room`.
     pub fn collect(&mut self, new: &NewSubmission<'_>) -> Result<i64, StoreError> {
         let Some(rspamd) = self.rspamd.filter(|_| self.requests.len() < self.room) else { return Ok(0) };
         let is_open = matches!(new.hold, HoldCause::None | HoldCause::Unconfirmed);

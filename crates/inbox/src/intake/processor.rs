@@ -198,8 +198,8 @@ impl ProcessorThread {
         }
     }
 
-    /// How long to wait for the next submission before looking for other work. Also notes when no mails can
-    /// be waiting for rspamd any more.
+    /// How long to wait for the next submission before looking for other work. Also clears
+    /// `mails_delayed_until` once no mail can be waiting for rspamd any more.
     fn pause(&mut self) -> Duration {
         let mut pause = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         if self.is_flooded {
@@ -255,8 +255,8 @@ impl ProcessorThread {
         }
     }
 
-    /// Queues the mails that ask visitors to confirm their addresses, in several transactions. Stops early if
-    /// submissions are being accepted; the next call continues.
+    /// Queues the mails that ask visitors to confirm their addresses, in several transactions. Does nothing
+    /// if no channel sends such mails. Stops early if submissions are being accepted; the next call goes on.
     fn queue_confirmations(&mut self) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         if !channels
@@ -303,7 +303,7 @@ impl ProcessorThread {
     /// Releases up to [`MAX_RELEASED`] submissions of each flood that has ended, and lets the next pass
     /// release the rest. Also signals that the team is to be notified of floods that go on, and of a limit of
     /// mails to visitors. Does nothing once the processor is stopped, while submissions are being accepted,
-    /// or if none can be held.
+    /// or if no submission can be held because of a flood.
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let options = self.options.load();
@@ -415,7 +415,7 @@ impl ProcessorThread {
             })?;
             Some(stored)
         };
-        // Let waiting callers check again: another replica may have processed their submission.
+        // Wake the callers that wait for the outcome: another replica may have processed their submission.
         self.store.events().processed.send_replace(());
         let Some(mut processed) = processed else { return Ok(None) };
         self.screener.forget_verdicts();
@@ -460,16 +460,16 @@ fn unprocessable(error: StoreError) -> StoreError {
     if is_wrappable { StoreError::Unprocessable(error.to_string()) } else { error }
 }
 
-/// The CPU time of this thread, as the kernel's scheduler counts it. Zero if the system does not say, so that
-/// processing does not rest.
+/// The CPU time of this thread, as the kernel's scheduler counts it. Zero if it cannot be read: processing
+/// then does not rest.
 fn thread_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|number| number.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-/// Measures a batch that is processed while submissions are being accepted. The two compete for a small
-/// machine's cores, and for the writer.
+/// Measures a batch that is processed while submissions are being accepted. Processing and acceptance compete
+/// for a small machine's cores, and for the writer.
 struct BatchTimer {
     began: Instant,
     /// The CPU time of this thread at the start of the batch.

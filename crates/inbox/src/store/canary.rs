@@ -30,7 +30,7 @@ impl CanaryKey {
         CanaryKey(secret.canary_key())
     }
 
-    /// A new nonce for one submission.
+    /// A new nonce for one submission: a UUID version 7, which begins with the current time.
     pub fn nonce() -> Hash {
         Uuid::now_v7().into_bytes()
     }
@@ -46,7 +46,7 @@ impl CanaryKey {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Whether a text has the length of a token.
+    /// Whether a text has the length of a token. Checks nothing else; see [`CanaryKey::verify`].
     pub fn is_token(text: &str) -> bool {
         text.len() == CHARS
     }

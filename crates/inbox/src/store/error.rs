@@ -92,7 +92,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Of an error from opening the database: whether opening it later, with the same program and options,
-    /// may succeed. True for every error that is not known to be permanent, such as a damaged database.
+    /// may succeed. True for every error that is not known to be permanent, even for a damaged database.
     pub(super) fn is_temporary(&self) -> bool {
         !matches!(
             self,
@@ -208,8 +208,8 @@ fn describe_sqlstate(code: &str) -> String {
     }
 }
 
-/// The command that gives this process access to `path`. Depends on this process's user, and on the user that
-/// owns the nearest existing part of `path`.
+/// Advice on how to give this process access to `path`, in most cases a command. Depends on this process's
+/// user, and on the user that owns the nearest existing part of `path`.
 fn permission_hint(path: &Path) -> String {
     let existing = path.ancestors().find_map(|part| Some((part, std::fs::metadata(part).ok()?.uid())));
     let us = rustix::process::geteuid().as_raw();
@@ -237,7 +237,7 @@ fn permission_hint(path: &Path) -> String {
     }
 }
 
-/// The folder of the inbox, from the path of the folder or of a file in it. A missing path with an extension
+/// The folder of the inbox: `path` itself, or its parent if `path` is a file. A missing path with an extension
 /// counts as a file.
 fn inbox_folder(path: &Path) -> &Path {
     let is_file = path.is_file() || (!path.exists() && path.extension().is_some());

@@ -27,8 +27,8 @@ pub enum Lock {
 }
 
 impl Lock {
-    /// Tries to take an inbox's lock; `None` if it is held. With PostgreSQL, it is a lease, which a thread
-    /// renews.
+    /// Tries to take an inbox's lock; `None` if it is held, also by this process. With PostgreSQL, it is a
+    /// lease, which a thread renews.
     pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
             DatabaseUrl::Sqlite(path) => {
@@ -50,7 +50,8 @@ impl Lock {
         }
     }
 
-    /// Whether the lock is still held. It is lost with the connection, or if the lease was not renewed.
+    /// Whether the lock is still held. The lock of a SQLite file is never lost; the others are lost with the
+    /// connection, or if the lease was not renewed.
     pub fn is_held(&self) -> bool {
         match self {
             Lock::File { .. } => true,
@@ -66,8 +67,8 @@ impl Lock {
     }
 }
 
-/// Opens and locks a file without waiting; `None` if another process has it locked. Creates the file with
-/// access for this user only.
+/// Opens and locks a file without waiting; `None` if it is locked already, also by this process. Creates a
+/// missing file, with access for this user only.
 pub(super) fn open_locked(path: &Path) -> io::Result<Option<File>> {
     let file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;

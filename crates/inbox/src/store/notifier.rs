@@ -62,7 +62,7 @@ impl ChangeListener {
 
     /// Waits for a commit, or until the timeout, and returns whether there may have been a commit. Returns at
     /// once if there was one since the last call. With PostgreSQL, not every commit is announced, so a wait
-    /// of two seconds or more (one behind a pooler) ends after that time and returns true.
+    /// ends after two seconds (behind a pooler, one second) and returns true, unless the timeout is shorter.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),

@@ -118,17 +118,18 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// Like [`Sql::query`], with each row as a value of a type.
+    /// Like [`Sql::query`], but converts each row to a `T`. Fails if a row cannot be converted.
     pub(super) fn query_as<T: FromRow>(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<T>, StoreError> {
         self.query(sql, values)?.iter().map(T::from_row).collect()
     }
 
-    /// The values of a query's only column.
+    /// The values of a query's only column. Fails if the query has several columns.
     pub(super) fn column<T: Read>(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<T>, StoreError> {
         self.query(sql, values)?.iter().map(Row::only).collect()
     }
 
-    /// The only value that a query returns; `None` if there is no row.
+    /// The value of a query that returns at most one row with one column; `None` if there is no row. A null
+    /// can be read only as an `Option`.
     pub(super) fn value<T: Read>(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<T>, StoreError> {
         self.row(sql, values)?.as_ref().map(Row::only).transpose()
     }
@@ -266,7 +267,8 @@ pub(crate) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// A type that can be a parameter of a statement.
+/// A type that can be a parameter of a statement. A [`Timestamp`] is stored as Unix time in milliseconds, and
+/// a `usize` beyond `i64::MAX` as that number.
 pub(super) trait Bind {
     fn bind(&self) -> Value<'_>;
 }

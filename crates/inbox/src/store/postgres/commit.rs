@@ -76,10 +76,12 @@ impl PostgresWriter {
     }
 
     /// See `DatabaseWriter::commit`. `jobs` or `changes` must be empty, because each kind has its own queue:
-    /// changes beside jobs would not be applied. Retries for up to `MAX_RETRY_TIME` if the connection is lost
-    /// or another replica has locked the same rows. If the server does not report the outcome of the commit,
-    /// the writer looks for the submissions' ids. If the outcome cannot be established in time, the ids are
-    /// added to `unresolved`, and the first transaction that sees these submissions removes them.
+    /// changes beside jobs would not be applied. If the connection is lost or another replica has locked the
+    /// same rows, tries up to `MAX_TRIES` times, and begins no retry after `MAX_RETRY_TIME`. A lost commit of
+    /// changes is retried once, without finding out whether it took effect. If the server does not report
+    /// the outcome of a commit of submissions, the writer looks for their ids. If the outcome cannot be
+    /// established in time, the ids are added to `unresolved`, and the first transaction that sees these
+    /// submissions removes them.
     pub fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -151,8 +153,8 @@ impl PostgresWriter {
     }
 
     /// Commits changes, or a trivial change if there are none. The same transaction removes the submissions
-    /// of unresolved commits. Returns the commits that are still unresolved. Fails if this transaction's
-    /// commit may not be durable.
+    /// of unresolved commits. Returns the commits that are still unresolved. Fails with
+    /// [`StoreError::Unreachable`] if this transaction was committed, but may not be durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],

@@ -137,8 +137,8 @@ impl PgConnection {
         self.wait(self.client.batch_execute(statements))
     }
 
-    /// Executes a query without a prepared statement, and returns the first value of its first row as text.
-    /// Fails if there is none.
+    /// Executes a query without a prepared statement, and returns the first value in its first column that is
+    /// not null, as text. Fails if there is none.
     pub(super) fn query_text(&self, sql: &str) -> Result<String, StoreError> {
         let messages = self.wait(self.client.simple_query(sql))?;
         let value = messages.iter().find_map(|message| match message {
@@ -157,7 +157,8 @@ impl PgConnection {
         }
     }
 
-    /// Prepares a statement, or returns it if this connection has prepared it before.
+    /// Prepares a statement, or returns it if this connection has prepared it before. Each `?` in `sql` must
+    /// begin a parameter.
     pub(super) fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
         if let Some(statement) = self.prepared.borrow().get(sql) {
             return Ok(statement.clone());
@@ -242,8 +243,8 @@ impl PgConnection {
         self.to_store_error(error)
     }
 
-    /// Executes a statement without parameters, in a transaction of its own. Returns whether it succeeded;
-    /// `None` on a timeout.
+    /// Executes a statement without parameters, in a transaction of its own, so none may be open. Returns
+    /// whether it succeeded; `None` on a timeout.
     pub(super) fn run_alone(&self, statement: &str, patience: Duration) -> Option<bool> {
         let text = match &self.pooled {
             Some(pooled) => format!("{}; {statement}; COMMIT", pooled.begin("BEGIN")),
@@ -378,8 +379,9 @@ impl Pooled {
         }
     }
 
-    /// The statements that begin a transaction, make its settings, and check the registration unless the
-    /// transaction is read-only. `begin` is a statement `BEGIN`.
+    /// The statements that begin a transaction, apply its settings, and check the registration unless the
+    /// transaction is read-only. `begin` is a statement `BEGIN`; without a mode, the isolation level is READ
+    /// COMMITTED.
     fn begin(&self, begin: &str) -> String {
         let calls = set_calls(&self.settings.borrow(), true);
         let begin = if begin == "BEGIN" { "BEGIN ISOLATION LEVEL READ COMMITTED" } else { begin };
@@ -475,7 +477,8 @@ impl Sql for PgConnection {
         self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters)).map(drop)
     }
 
-    /// Like `execute`. Fails if a value has a type that no statement of the store returns.
+    /// Executes a query like `execute`. Fails if a value has a type that [`Cell`] cannot be read from, such as
+    /// a floating-point number.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         #[cfg(test)]
         let began = Instant::now();

@@ -48,7 +48,8 @@ impl Registration {
     }
 
     /// Statements at the beginning of each transaction. They fail if the registration has ended, or if the
-    /// server that the pooler has chosen does not sync its commits. They renew the registration in time.
+    /// server that the pooler has chosen does not sync its commits. Every 20 seconds, they also renew the
+    /// registration, so the caller must execute them.
     pub fn check(&self) -> String {
         let name = name(self.holder);
         // The lock comes first: the second statement then sees what the last holder of the lock has done.
