@@ -213,8 +213,8 @@ impl Store {
     }
 
     /// Returns the error of the last write or probe, or [`StoreError::Slow`] if the current one is taking
-    /// longer than five seconds. After a failure, the writer retries every second, so the result is current
-    /// even without submissions.
+    /// longer than five seconds, or [`StoreError::Closed`]. After a failure, the writer retries every second,
+    /// so the result is current even without submissions.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }

@@ -225,9 +225,10 @@ named_enum! {
     /// The state of a submission, derived from its hold, its processing and its deliveries to the team.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Status {
-        /// Stored only: the submission has no delivery to the team, because no channel accepted its form.
+        /// Stored only: the submission has no delivery to the team, because no channel gets it.
         Kept = "kept",
-        /// At least one delivery is pending and none is parked, or the submission has not been processed yet.
+        /// At least one delivery is pending and none is parked, or a channel gets the submission, which has
+        /// not been processed yet.
         Waiting = "waiting",
         /// Every channel for which the submission was queued has received it.
         Delivered = "delivered",

@@ -14,7 +14,8 @@ use frontdesk_screening::Evidence;
 use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
 impl Arrival {
-    /// The same arrival, as if screening had held it for these reasons with 60 points each.
+    /// The same arrival, as if screening had held it for these reasons with 60 points each. Replaces its
+    /// evidence.
     #[must_use]
     pub fn held_for(mut self, reasons: &[(Signal, &str)]) -> Arrival {
         let reason = |(signal, detail): &(_, &str)| ScreeningReason {

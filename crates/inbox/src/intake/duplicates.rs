@@ -267,7 +267,7 @@ fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
             HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // Counts as a repeat, which releases the original unless it is part of a flood (see `decide_one`).
+            // Counts as a repeat, which releases the original unless it is in a flood (see `decide_one`).
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

@@ -237,8 +237,8 @@ fn permission_hint(path: &Path) -> String {
     }
 }
 
-/// The folder of the inbox: `path` itself, or its parent if `path` is a file. A missing path with an extension
-/// counts as a file.
+/// The folder of the inbox: `path` itself, or its parent if `path` is a file. A missing path with an
+/// extension counts as a file.
 fn inbox_folder(path: &Path) -> &Path {
     let is_file = path.is_file() || (!path.exists() && path.extension().is_some());
     path.parent().filter(|_| is_file).unwrap_or(path)

@@ -252,7 +252,8 @@ impl From<ValueRef<'_>> for Cell {
 }
 
 /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none or it is empty. Without
-/// a running server, this works only if the database's log can be created beside it.
+/// a running server, this works only if the database's log can be created beside it; otherwise, fails with
+/// [`StoreError::Io`].
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT).map_err(|error| match error {
         StoreError::Database { code, reason } if code & 0xff == ffi::SQLITE_CANTOPEN => {

@@ -15,8 +15,8 @@ pub(super) type Recorded = BTreeMap<String, Executions>;
 pub(super) struct Executions {
     /// The maximum number of steps of SQLite's virtual machine in one execution.
     pub steps: i32,
-    /// The number of different parameters in the execution with the most steps: lists are filled up to a
-    /// power of two with repeated values.
+    /// The number of different parameters in the execution with the most steps: lists of keys are padded with
+    /// repeated values.
     pub different: i32,
     /// The number of rows that this execution read or changed.
     pub rows: i32,

@@ -77,9 +77,9 @@ pub(super) struct Caller {
     runtime: Option<Handle>,
 }
 
-/// Reports the outcomes of a batch's submissions. Wakes each runtime once, however many callers it has: to
-/// wake a runtime of another thread takes a system call. Ignores callers that have stopped waiting, as those
-/// of a runtime that has ended.
+/// Reports the outcomes of a batch's submissions. Wakes each runtime once, however many callers it has:
+/// waking a runtime of another thread takes a system call. Ignores callers that have stopped waiting, such as
+/// those of a runtime that has ended.
 pub(super) fn answer_callers(callers: Vec<Caller>, outcomes: Vec<Result<Uuid, StoreError>>) {
     let mut by_runtime: Vec<(Handle, Vec<_>)> = Vec::new();
     for (Caller { answer, runtime }, outcome) in callers.into_iter().zip(outcomes) {
@@ -169,7 +169,8 @@ impl WriteQueue {
         Ok(answered)
     }
 
-    /// Commits a submission with the next batch, and returns its id. Fails at once if the queue is full.
+    /// Commits a submission with the next batch, and returns its id. Fails at once with
+    /// [`StoreError::Overloaded`] if the queue has too many submissions or bytes.
     pub async fn accept(&self, job: Accepting) -> Result<Uuid, StoreError> {
         let answered = self.push(|waiting, answer| {
             let size = job.fields.len() + job.sealed.as_ref().map_or(0, Vec::len);

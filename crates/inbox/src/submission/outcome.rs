@@ -103,7 +103,8 @@ impl Outcome {
         }
     }
 
-    /// Whether at least one recipient is known to have received the notification.
+    /// Whether at least one recipient is known to have received the notification: always after a success, and
+    /// after a failure whose recipients are recorded.
     pub fn has_reached_anyone(&self) -> bool {
         match self {
             Outcome::Delivered(_) => true,

@@ -49,9 +49,10 @@ pub enum NextStep {
 const UNCERTAIN_DELAY: Duration = Duration::from_hours(1);
 
 /// Decides what follows an attempt that ended at `now`, after `failures` earlier failures, and after
-/// `uncertain` earlier attempts whose outcome is uncertain. A delivery is parked after a final refusal, the
-/// tenth failure, or the second uncertain outcome. If the receiver asks for a longer delay than the schedule,
-/// a retry waits for that, up to [`LONGEST_DELAY`].
+/// `uncertain` earlier attempts whose outcome is uncertain. A delivery is parked after a final refusal, if
+/// the receiver is gone, after the tenth failure, or after the second uncertain outcome. The first uncertain
+/// outcome is retried after an hour at least. If the receiver asks for a longer delay than the schedule, a
+/// retry waits for that, up to [`LONGEST_DELAY`].
 pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now: Timestamp) -> NextStep {
     let failure = match outcome {
         Outcome::Delivered(_) => return NextStep::Delivered,

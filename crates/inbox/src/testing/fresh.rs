@@ -12,7 +12,7 @@ use crate::store::postgres::connection::{ConnectionOptions, PgConnection};
 use crate::store::sql::Sql;
 use crate::store::{DatabaseUrl, Server};
 
-/// An empty database for an inbox, removed on drop.
+/// A place for a new inbox, removed on drop: a SQLite file that does not exist yet, or an empty schema.
 pub struct Fresh {
     pub url: DatabaseUrl,
     pub folder: TempDir,
@@ -24,13 +24,14 @@ const SESSION: ConnectionOptions =
     ConnectionOptions { writes: true, statement: std::time::Duration::from_secs(20) };
 
 impl Fresh {
-    /// An empty SQLite file.
+    /// The path of a SQLite file; neither the file nor its folder exists yet.
     pub fn file() -> Fresh {
         let folder = TempDir::new().unwrap();
         Fresh { url: DatabaseUrl::Sqlite(folder.path().join("data/inbox.db")), folder, schema: None }
     }
 
-    /// An empty database of the kind that the tests run with.
+    /// A new inbox's place in the kind of database that the tests run with: a SQLite file, or with PostgreSQL
+    /// a new, empty schema.
     pub fn place() -> Fresh {
         let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else { return Fresh::file() };
         let server = Server::parse(&url).unwrap();

@@ -29,7 +29,7 @@ pub struct Options {
 impl Options {
     /// Options without channels.
     pub fn new(url: impl Into<DatabaseUrl>) -> Options {
-        // Tests wait for each submission.
+        // Shorten the delay, because tests wait until each submission is processed.
         let intake = IntakeOptions { batch_delay: Duration::from_millis(1), ..IntakeOptions::default() };
         Options { url: url.into(), channels: Vec::new(), intake }
     }
@@ -101,7 +101,7 @@ pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDeliver
     due
 }
 
-/// The steps of the delivery worker, each in a transaction of its own.
+/// The steps of the delivery worker. Each is a separate change; see [`Store::change`].
 impl Store {
     /// Claims deliveries in the order of [`by_rank`].
     pub async fn claim_by_rank(
@@ -155,7 +155,8 @@ impl Store {
     }
 }
 
-/// A transaction on this connection. Assumes that the database's clock shows the same time as ours.
+/// The interface of a transaction on this connection, with a fixed secret. Neither begins nor ends one.
+/// Assumes that the database's clock shows the same time as ours.
 pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
     static SECRET: Secret = Secret([7; 32]);
     Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }

@@ -18,7 +18,7 @@ use crate::submission::delivery::{Candidates, ClaimRequest, DueDelivery};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Repeats};
 
-/// The tables of an inbox. Rows that refer to other rows are deleted first.
+/// Removes the rows of most tables, first those that refer to others. The definitions of forms stay.
 const EMPTY_TABLES: &str = "
     DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
     DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM page_view; DELETE FROM referrer;
@@ -53,7 +53,8 @@ impl Default for MemoryInbox {
 }
 
 impl MemoryInbox {
-    /// Removes all rows. The compiled statements stay.
+    /// Removes all submissions, deliveries, counts and rates, and forgets what screening has seen. The
+    /// definitions of forms and the compiled statements stay.
     pub fn clear(&mut self) {
         self.database.execute_batch(EMPTY_TABLES).unwrap();
         self.screener = Screener::new(Repeats::new(Instant::now()).into());
@@ -108,7 +109,7 @@ impl MemoryInbox {
         }
     }
 
-    /// Stores a delivery of an empty submission.
+    /// Stores a waiting delivery of an empty submission. Ignores `is_sending`, `attempts` and `interrupted`.
     pub fn queue(&self, found: &DueDelivery) {
         let DueDelivery { submission, channel, rank, due_at, failures, .. } = found;
         let insert = "INSERT INTO submission (id, form, received_at, source, fields) VALUES (?1, 'contact', 0, ?2, '{}')";

@@ -477,8 +477,8 @@ impl Sql for PgConnection {
         self.wait_pooled(pooled, self.client.execute_typed(&described.sql, &parameters)).map(drop)
     }
 
-    /// Executes a query like `execute`. Fails if a value has a type that [`Cell`] cannot be read from, such as
-    /// a floating-point number.
+    /// Executes a query like `execute`. Fails if a value has a type that [`Cell`] cannot hold, such as a
+    /// floating-point number.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         #[cfg(test)]
         let began = Instant::now();

@@ -18,8 +18,8 @@ use frontdesk_limits::source::RefusedRequests;
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
-    /// Adds to the counts of refused requests of a day. `None` as a source stands for all sources that are
-    /// not counted individually; so do new sources beyond [`MOST_A_DAY`] rows.
+    /// Adds to the counts of refused requests of a day. A source of `None` stands for all sources that are
+    /// not counted individually; new sources beyond [`MOST_A_DAY`] rows are counted there, too.
     pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
         let (tx, day) = (self.sql, day_number(day));
         let mut rows: i64 = tx.one_value("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?;
@@ -60,6 +60,7 @@ impl Transaction<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abuse {
     pub submissions: usize,
+    /// The submissions that screening or a flood held, including those that were released.
     pub held: usize,
     /// The number of false positives: held submissions that were released.
     pub released: usize,

@@ -112,9 +112,10 @@ impl Editor {
         })
     }
 
-    /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier
-    /// one; the same user's within a minute changes nothing, because a browser may report one click twice. A
-    /// reply teaches screening weakly that the submission is honest; without one, it loses that lesson.
+    /// Records that the editor's user replied to the visitor, or that no user did. A later reply replaces an
+    /// earlier one; the same user's within a minute changes nothing, because a browser may report one click
+    /// twice. A reply teaches screening weakly that the submission is honest; without one, it loses that
+    /// lesson.
     pub fn set_replied(
         &mut self,
         id: Uuid,

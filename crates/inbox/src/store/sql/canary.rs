@@ -54,7 +54,7 @@ pub struct CanaryProgress {
 }
 
 impl Transaction<'_> {
-    /// When the last run began.
+    /// When the last run began; `None` before the first one.
     pub fn last_canary_run(&self) -> Result<Option<Timestamp>, StoreError> {
         self.stored_time(LAST_RUN)
     }
@@ -111,6 +111,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// See [`InboxReader::canary_status`].
     pub fn canary_status(&self) -> Result<Option<CanaryStatus>, StoreError> {
         status(self.sql)
     }
@@ -129,13 +130,14 @@ impl Transaction<'_> {
 }
 
 impl InboxReader {
-    /// The result of the canary's last run; `None` before the first one has ended.
+    /// The result of the canary's last run. `None` before the first one has ended, after its removal, or if
+    /// another version has stored it in another format.
     pub fn canary_status(&self) -> Result<Option<CanaryStatus>, StoreError> {
         status(&*self.sql)
     }
 }
 
-/// Reads the stored status. `None` if there is none, or if another version has written it in another format.
+/// See [`InboxReader::canary_status`].
 fn status(sql: &dyn Sql) -> Result<Option<CanaryStatus>, StoreError> {
     let json: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![STATUS])?;
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))

@@ -17,7 +17,8 @@ impl Transaction<'_> {
         self.sql.execute(pause, values![channel, now, answer]).map(drop)
     }
 
-    /// Records that a channel is no longer paused. Does not switch it on.
+    /// Records that a channel is no longer paused, and removes its stored answer. Does not switch on a
+    /// channel that is off, which keeps its answer.
     pub fn resume(&self, channel: &str) -> Result<(), StoreError> {
         // Unless the channel is off, clear the stored answer: it is outdated and may quote a visitor.
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)

@@ -103,8 +103,8 @@ impl Transaction<'_> {
     }
 
     /// The due deliveries among which `choose` selects, first attempts and retries. Leaves out those that are
-    /// under way, and, if `high_volume` is zero, first attempts for high-volume networks. `now` and the
-    /// result follow the database's clock.
+    /// under way, those for which `want` has no capacity, and, if `high_volume` is zero, first attempts for
+    /// high-volume networks. `now` and the result follow the database's clock.
     pub(crate) fn candidates(
         &self,
         want: &ClaimRequest,

@@ -312,7 +312,7 @@ struct DueEntry<'a> {
     limited_since: Option<i64>,
 }
 
-/// Sets why an entry is held.
+/// Replaces the stored reason why an entry is held.
 fn set_reason(tx: &dyn Sql, id: Uuid, reason: &str) -> Result<(), StoreError> {
     tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, reason]).map(drop)
 }

@@ -16,7 +16,9 @@ const AT_A_TIME: usize = 200;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
+    /// The number of submissions, processed or not.
     pub submissions: usize,
+    /// The number of rows of all tables.
     pub rows: usize,
 }
 

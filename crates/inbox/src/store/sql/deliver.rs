@@ -255,8 +255,8 @@ pub(super) const fn failures_condition(is_retry: bool) -> &'static str {
     if is_retry { "failures > 0" } else { "failures = 0" }
 }
 
-/// The number of a delivery's attempts whose outcome is uncertain, and the recipients that earlier attempts
-/// reached.
+/// The number of a delivery's attempts whose outcome is uncertain, and the recipients that its attempts have
+/// reached or missed. Fails if the delivery is not stored.
 pub(super) fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Recipients), StoreError> {
     let row = tx.one(
         "SELECT recipients, (SELECT count(*) FROM attempt WHERE submission = ?1 AND channel = ?2

@@ -170,7 +170,7 @@ struct ExpiryStep {
 }
 
 impl ExpiryStep {
-    /// Steps are small with SQLite, where visitors wait for them.
+    /// The limits for this kind of database: low with SQLite, where visitors wait for a step.
     fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },

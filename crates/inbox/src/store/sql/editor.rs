@@ -38,6 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Retry {
     /// Selects the submissions whose deliveries are retried. The filter's limit is ignored.
     pub which: Filter,
+    /// Selects only deliveries through this channel. The channel is switched on in any case.
     pub channel: Option<String>,
     /// Whether to leave out waiting deliveries.
     pub parked_only: bool,

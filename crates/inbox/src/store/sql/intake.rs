@@ -42,7 +42,7 @@ pub struct Accepting {
     pub received_at: Timestamp,
     /// The verified agent that signed the request.
     pub agent: Option<String>,
-    /// The entry's fields as a JSON object; empty if they are encrypted.
+    /// The entry's fields as a JSON object; `{}` if they are encrypted.
     pub fields: String,
     /// The fields as JSON, encrypted to the operator's key.
     pub sealed: Option<Vec<u8>>,
@@ -190,6 +190,7 @@ impl PendingRow {
         self.row.text("form")
     }
 
+    /// The fields; empty if they are encrypted.
     pub fn fields(&self) -> Result<Vec<(String, FieldValue)>, StoreError> {
         parse_fields(self.row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)
     }

@@ -34,7 +34,7 @@ const VERSION: &str = "lessons";
 const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
          suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
 
-/// The number by which a lesson's `teaching` is stored.
+/// The number for a teaching in the column `teaching`.
 fn number(teaching: Teaching) -> i64 {
     match teaching {
         Teaching::Honest => 0,
@@ -43,7 +43,7 @@ fn number(teaching: Teaching) -> i64 {
     }
 }
 
-/// The teaching that is stored as this number. Fails if this version does not know the number.
+/// The teaching for a number in the column `teaching`. Fails if this version does not know the number.
 fn teaching(number: i64) -> Result<Teaching, StoreError> {
     [Teaching::Honest, Teaching::Spam, Teaching::WeakHonest]
         .into_iter()
@@ -76,11 +76,12 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
     store_meta(tx, VERSION, Uuid::now_v7().as_bytes())
 }
 
-/// The inputs for making lessons. Screening uses the same, so that it finds the same tokens in a text.
+/// The inputs for making lessons. Screening uses the same secret and phrases, so that it finds the same
+/// tokens in a text.
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
-    /// The site's phrases that screening recognizes. Tokens do not depend on the site's pages.
+    /// The site's phrases that screening recognizes. Tokens do not depend on the texts of the site's pages.
     pub lexicon: &'a Arc<Lexicon>,
     pub now: Timestamp,
 }
@@ -182,7 +183,8 @@ pub(super) fn teach_discarded(
     Ok(())
 }
 
-/// Stores the lesson of a row of `submission`. Returns false, and stores nothing, if the submission has too
+/// Stores the lesson of a row of `submission`. A lesson that replaces an earlier one keeps its column
+/// `judged`, screening's verdict at that time. Returns false, and stores nothing, if the submission has too
 /// little text or cannot be read.
 fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Result<bool, StoreError> {
     let Some(form) = definition::of_row(tx, row)? else { return Ok(false) };
@@ -209,8 +211,8 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
     Ok(true)
 }
 
-/// Removes the oldest lessons of the larger kind beyond [`MAX_LESSONS`], so that a flood of one kind does not
-/// replace the other.
+/// If there are more than [`MAX_LESSONS`], removes as many as exceed it: the oldest of the larger kind, spam
+/// or all others, so that a flood of one kind does not replace the other.
 fn limit(tx: &dyn Sql) -> Result<(), StoreError> {
     let spam = number(Teaching::Spam);
     let counts = tx.one(
@@ -270,7 +272,7 @@ pub struct Lessons {
 }
 
 impl InboxReader {
-    /// All lessons, the newest first, unless their version is `known`.
+    /// All lessons, the newest first; `None` if their version is still `known`.
     pub fn lessons(&self, known: Option<u128>, now: Timestamp) -> Result<Option<Lessons>, StoreError> {
         let version = version(&*self.sql)?;
         if known == Some(version) {

@@ -70,7 +70,8 @@ impl Editor {
     }
 
     /// Replaces the text of one of the user's own notes; an empty text removes the note. Changes nothing if
-    /// the submission has no such note or if another user wrote it. Fails like [`Editor::add_note`].
+    /// the submission has no such note or if another user wrote it. Fails with [`StoreError::NoteTooLong`]
+    /// like [`Editor::add_note`].
     pub fn edit_note(
         &mut self,
         submission: Uuid,

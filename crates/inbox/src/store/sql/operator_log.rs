@@ -117,7 +117,8 @@ impl EntryWriter {
 }
 
 impl InboxReader {
-    /// Up to `limit` entries of the operator log from before the entry `before`, newest first.
+    /// Up to `limit` entries of the operator log, newest first: those before the entry `before`, or the
+    /// newest ones if that is `None`.
     pub fn operator_log(&self, before: Option<Uuid>, limit: usize) -> Result<Vec<LogEntry>, StoreError> {
         self.sql.query_as(
             "SELECT id, at, actor AS \"user\", action, submission, channel, count FROM operator_log

@@ -30,9 +30,10 @@ pub struct OpinionEffect {
 
 impl Transaction<'_> {
     /// Adds an opinion to a submission if it calls the submission spam, and marks the submission if it then
-    /// has `marked_from` points. A marked entry whose visitor has not been asked for a confirmation yet waits
-    /// for the operator instead; an acknowledgement that was not sent is removed. Does not hold a submission,
-    /// and changes no decision of the operator.
+    /// has `marked_from` points. An entry that gets the mark, and whose visitor has not been asked for a
+    /// confirmation yet, waits for the operator instead; an acknowledgement that was not sent is removed.
+    /// Adds nothing to a submission that is marked as spam, was released, or is held for another reason than
+    /// a missing confirmation.
     ///
     /// Makes the deliveries and the mail that waited for the opinion due, also without one.
     pub fn record_opinion(
@@ -67,7 +68,8 @@ impl Transaction<'_> {
     }
 
     /// Adds an opinion that calls the submission spam. Returns whether this has marked it: false if it was
-    /// marked before. A new mark lowers the priority of deliveries that have not been tried.
+    /// marked before. A new mark lowers the priority of deliveries that have not been tried, removes the
+    /// unsent acknowledgement, and withdraws an unsent request for a confirmation.
     fn add_opinion(&self, id: Uuid, row: &Row, detail: &str, marked_from: u32) -> Result<bool, StoreError> {
         let tx = self.sql;
         let reasons: Option<String> = row.get("reasons")?;

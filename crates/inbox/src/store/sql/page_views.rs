@@ -247,7 +247,8 @@ impl InboxReader {
         rows.iter().map(|row| Ok((read_day(row)?, Views::from_row(row)?))).collect()
     }
 
-    /// The number of viewed pages, and the pages with the most views, in descending order of views.
+    /// The number of viewed pages, and up to `filter.most` pages with the most views, in descending order.
+    /// The sum of pages that are not counted separately counts as a page.
     pub fn viewed_pages(&self, filter: &ViewFilter<'_>) -> Result<(usize, Vec<(String, Views)>), StoreError> {
         let pages = self.count_views("path", "2 DESC, 1", filter.most, filter)?;
         Ok((pages.first().map_or(Ok(0), |row| row.get("keys"))?, read_named(&pages)?))
@@ -259,7 +260,7 @@ impl InboxReader {
             "SELECT host, CAST(sum(views) AS bigint) AS views, count(*) OVER () AS hosts,
                 CAST(sum(sum(views)) OVER () AS bigint) AS referred
              FROM referrer WHERE day >= ?1 AND day < ?2 GROUP BY host ORDER BY 2 DESC, 1 LIMIT ?3",
-            values![day_number(filter.from), last_day(filter), filter.most],
+            values![day_number(filter.from), day_after_last(filter), filter.most],
         )?;
         for row in hosts {
             (report.referrer_count, report.referred) = (row.get("hosts")?, row.get("referred")?);
@@ -285,7 +286,7 @@ impl InboxReader {
         most: usize,
         filter: &ViewFilter<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let (from, until) = (day_number(filter.from), last_day(filter));
+        let (from, until) = (day_number(filter.from), day_after_last(filter));
         let mut values = vec![from.bind(), until.bind(), most.bind()];
         let mut parameter = |value| {
             values.push(value);
@@ -311,7 +312,7 @@ impl InboxReader {
 }
 
 /// The number of the first day after those that a filter selects; the largest number if it has no end.
-fn last_day(filter: &ViewFilter<'_>) -> i64 {
+fn day_after_last(filter: &ViewFilter<'_>) -> i64 {
     filter.until.map_or(i64::MAX, day_number)
 }
 

@@ -61,7 +61,8 @@ impl InboxReader {
         Ok(first_at.map(|first_at| PersonSummary { submissions, first_at }))
     }
 
-    /// Up to `limit` submissions of a person from before the id `before`, newest first.
+    /// Up to `limit` submissions of a person, newest first: those with ids below `before`, or the newest ones
+    /// if that is `None`.
     pub fn person_submissions(
         &self,
         person: &Hash,

@@ -156,7 +156,7 @@ impl InboxReader {
         self.count_by_channel("state = 'waiting' AND due_at < ?1", before)
     }
 
-    /// The number of unfinished deliveries with at least this many failures, by channel.
+    /// The number of unfinished deliveries with at least this many failures, and at least one, by channel.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
     }
@@ -168,7 +168,8 @@ impl InboxReader {
         self.sql.query_as(floods, &[])
     }
 
-    /// Counts deliveries that meet a condition with one parameter.
+    /// Counts the deliveries that meet a condition with one parameter, by channel. Omits channels without
+    /// any.
     fn count_by_channel(
         &self,
         condition: &str,

@@ -128,8 +128,8 @@ pub(super) fn add_deliveries(
     Ok(count)
 }
 
-/// Returns those `ids` for which a submission exists, in ascending order. `lock` is the locking clause for
-/// the queries.
+/// Returns those `ids` for which a submission exists, processed or not, in ascending order. `ids` must be
+/// sorted. An id that is processed meanwhile may occur twice. `lock` is the locking clause for the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],

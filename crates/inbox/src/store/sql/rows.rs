@@ -61,6 +61,7 @@ pub struct Filter {
     pub id: Option<Uuid>,
     pub form: Option<String>,
     pub status: Option<Status>,
+    /// Selects only submissions with a delivery through this channel.
     pub channel: Option<String>,
     /// The earliest time of arrival, inclusive.
     pub from: Option<Timestamp>,
@@ -72,6 +73,7 @@ pub struct Filter {
     pub after: Option<Uuid>,
     /// `true` selects only submissions that are marked as done, and `false` only the others.
     pub is_done: Option<bool>,
+    /// `true` selects only held submissions, unconfirmed ones included, and `false` only the others.
     pub is_held: Option<bool>,
     /// Selects only submissions to these forms; none if the list is empty.
     pub forms: Option<Vec<String>>,
@@ -317,7 +319,7 @@ pub(crate) fn to_timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 
-/// The smallest possible id for this Unix time in milliseconds.
+/// The smallest possible id for this Unix time in milliseconds; for a negative one, that of 1970.
 pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);

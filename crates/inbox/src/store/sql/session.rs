@@ -203,7 +203,7 @@ fn insert_login(
     .map(drop)
 }
 
-/// Removes login links and sessions that have expired or have times in the future.
+/// Removes login links and sessions that have expired, or whose times are too far in the future.
 fn remove_expired(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let [earliest, latest] = valid_expiries(now);
     tx.execute("DELETE FROM login_token WHERE expires_at NOT BETWEEN ?1 AND ?2", values![earliest, latest])?;
@@ -251,14 +251,16 @@ impl InboxReader {
         Ok(if is_same { LoginState::Valid } else { LoginState::OtherBrowser })
     }
 
-    /// The session with this hash, unless it has expired or was last used in the future.
+    /// The session with this hash, unless it has expired or was last used more than `CLOCK_TOLERANCE` in the
+    /// future.
     pub fn session(&self, hash: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
         let [used, created, latest] = valid_times(now);
         let find = format!("SELECT {COLUMNS} FROM session WHERE hash = ?4 AND {IS_VALID}");
         self.sql.row(&find, values![used, created, latest, hash])?.as_ref().map(Session::from_row).transpose()
     }
 
-    /// Whether a session was last used in the future. It must be ended, because time would make it valid.
+    /// Whether a session was last used more than `CLOCK_TOLERANCE` in the future. The caller must end such a
+    /// session, because it would become valid in time.
     pub fn is_session_from_future(&self, hash: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
         let [.., latest] = valid_times(now);
         self.sql.exists("SELECT 1 FROM session WHERE hash = ?1 AND used_at > ?2", values![hash, latest])

@@ -224,8 +224,8 @@ impl InboxReader {
     }
 
     /// Counts the leads from a time until another one by their sources; each list has at most `most` values.
-    /// Counts only the newest [`MAX_LEADS`], and leaves out encrypted submissions, whose sources are not
-    /// readable.
+    /// Counts only the newest [`MAX_LEADS`] with a source. Leaves out encrypted submissions, whose sources
+    /// are not readable.
     pub fn lead_counts(
         &self,
         from: Timestamp,

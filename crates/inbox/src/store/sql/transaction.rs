@@ -19,10 +19,10 @@ pub(crate) trait Change: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Applies all changes, with `attempt` in a transaction of its own. If a change fails because of stored data,
-/// or panics, the transaction is rolled back and everything is applied again, each change in a savepoint:
-/// faulty ones are then rolled back alone, logged and skipped. Savepoints are expensive: SQLite keeps a copy
-/// of each changed page, and each statement of PostgreSQL costs a round trip.
+/// Calls `attempt`, which must apply all changes in one transaction and roll that back on error. If a change
+/// fails because of stored data, or panics, calls it once more to apply each change in a savepoint: faulty
+/// ones are then rolled back alone, logged and skipped. Savepoints are expensive: SQLite keeps a copy of each
+/// changed page, and each statement of PostgreSQL costs a round trip.
 pub(crate) fn with_faulty_changes_skipped<T>(
     changes: &mut [Box<dyn Change>],
     mut attempt: impl FnMut(&mut [Box<dyn Change>], Apply) -> Result<T, StoreError>,
@@ -112,6 +112,7 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
+    /// The time by the database server's clock; `None` with SQLite.
     pub fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
         server_time(self.sql)
     }
@@ -126,17 +127,18 @@ impl Transaction<'_> {
         announce(self.sql)
     }
 
-    /// The time that [`Transaction::store_time`] stored under a name.
+    /// The time that [`Transaction::store_time`] stored under a name; `None` if there is none.
     pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
         rows::stored_number(self.sql, name)?.map(rows::to_timestamp).transpose()
     }
 
+    /// Stores a time under a name, in place of an earlier one, with millisecond precision.
     pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
         rows::store_number(self.sql, name, at.as_millisecond())
     }
 
-    /// Like [`Transaction::store_time`], if no time or an earlier one is stored. Returns whether it was: only
-    /// one of several replicas succeeds.
+    /// Like [`Transaction::store_time`], but stores the time only if none or an earlier one is stored.
+    /// Returns whether it has stored it: of several replicas with the same time, only one succeeds.
     pub fn advance_time(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
         let advance = "INSERT INTO meta (name, value) VALUES (?1, ?2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value";

@@ -71,7 +71,7 @@ pub enum MailFate {
     },
 }
 
-/// The updated row of `visitor_rate` for a limit that another mail counts towards.
+/// The row of `visitor_rate` to store once one more mail counts towards its limit.
 struct MailCharge {
     key: Hash,
     /// When no mail counts towards the limit any more, as Unix time in microseconds.
@@ -79,9 +79,9 @@ struct MailCharge {
 }
 
 impl Transaction<'_> {
-    /// Queues a mail to a visitor and counts it for the limits, unless no rule permits it, the mailbox has
-    /// had such a mail within a day, or a limit is used up; then counts nothing, but records if it was
-    /// [`MailLimit::All`]. An existing delivery of this mail for the submission is reset.
+    /// Queues a mail to a visitor and counts it towards the limits. Does neither if no rule permits the mail,
+    /// a limit is used up, or the mailbox has had such a mail within a day. Records when [`MailLimit::All`]
+    /// is used up. Resets an existing delivery of this mail for the submission.
     pub fn queue_visitor_mail(
         &self,
         request: &MailRequest<'_>,
@@ -118,8 +118,9 @@ impl Transaction<'_> {
         Ok(MailFate::Queued)
     }
 
-    /// The keys of the limits that another mail counts for, and their new state. The inner error is the first
-    /// limit that is used up, and when it has room again. Stores nothing.
+    /// Checks whether the limits have room for one more mail. Returns the rows to store for it; the inner
+    /// error is the first limit that is used up, and when it has room again. Stores nothing. With PostgreSQL,
+    /// makes other replicas wait until this transaction ends.
     fn check_limits(
         &self,
         rule: &VisitorRule,
