@@ -185,7 +185,8 @@ impl<'a> Changes<'a> {
     }
 
     /// Removes the mark of spam, if there is one, teaches that the submission is honest, and releases it if
-    /// screening or such a mark holds it. `Unchanged` if it is neither marked nor held.
+    /// it is held as spam ([`InboxReader::is_held_as_spam`]), also by a flood. If it is neither marked nor
+    /// held so, only teaches, and returns `Unchanged`.
     pub fn mark_ham(
         &mut self,
         id: Uuid,

@@ -257,6 +257,7 @@ impl ProcessorThread {
 
     /// Queues the mails that ask visitors to confirm their addresses, in several transactions. Does nothing
     /// if no channel sends such mails. Stops early if submissions are being accepted; the next call goes on.
+    /// Also reports limits that delay mails.
     fn queue_confirmations(&mut self) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         if !channels

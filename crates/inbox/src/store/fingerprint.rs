@@ -103,7 +103,7 @@ impl Secret {
     }
 
     /// Hashes the name of the form and what the form compares to detect repeats: one field, ignoring ASCII
-    /// case, or all fields.
+    /// case (a missing one counts as empty), or all fields.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let form = entry.form().name.as_bytes();
         match entry.form().dedup_key {

@@ -99,7 +99,7 @@ fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     ))
 }
 
-/// The output function of the SplitMix64 generator.
+/// The next output of a SplitMix64 generator with the state `x`.
 pub fn splitmix64(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -78,7 +78,7 @@ pub struct VisitorRule {
     /// such an address could answer each mail through the form.
     pub own_addresses: Arc<[String]>,
     pub limits: HourlyLimits,
-    /// For [`VisitorMail::Confirmation`], the rule of each form.
+    /// For [`VisitorMail::Confirmation`], the rule of each form that needs one; otherwise empty.
     pub confirmations: Vec<(String, ConfirmationRule)>,
 }
 

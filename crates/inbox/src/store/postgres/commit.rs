@@ -113,7 +113,7 @@ impl PostgresWriter {
                     self.reconnect()?;
                     is_new = true;
                 }
-                // Another replica had locked or inserted the same rows: a retry may succeed.
+                // Try again: another replica had locked or inserted the same rows.
                 Err(CommitError::Failed(error @ StoreError::Locked)) => last = error,
                 Err(CommitError::Failed(error)) => return Err(error),
                 Err(CommitError::Unknown(error)) => match self.resolve_commit(&ids) {

@@ -77,7 +77,8 @@ impl MaintenanceLease {
         Ok(Some(MaintenanceLease { until, stop: Some(stop), ended }))
     }
 
-    /// Whether this process still has the maintenance role.
+    /// Whether this process still has the maintenance role: false from `ROLE_VALIDITY` after the last
+    /// renewal, even if no other process has taken it.
     pub(in crate::store) fn is_held(&self) -> bool {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)

@@ -56,7 +56,7 @@ pub enum Annotated {
 impl Editor {
     /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time. A
     /// submission that becomes done teaches screening weakly that it is honest; one that becomes open loses
-    /// that lesson.
+    /// that lesson, even if a user has replied.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
         let at = is_done.then(|| now.as_millisecond());
@@ -115,7 +115,7 @@ impl Editor {
     /// Records that the editor's user replied to the visitor, or that no user did. A later reply replaces an
     /// earlier one; the same user's within a minute changes nothing, because a browser may report one click
     /// twice. A reply teaches screening weakly that the submission is honest; without one, it loses that
-    /// lesson.
+    /// lesson, even if it is done.
     pub fn set_replied(
         &mut self,
         id: Uuid,

@@ -69,8 +69,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Uses up a token. Returns false if it was used before, or if its run has ended: the token then marks no
-    /// submission as a test.
+    /// Uses up a token. Returns false if it was used before, was issued for another form, or if its run has
+    /// ended: the token then marks no submission as a test.
     pub fn use_canary(&self, nonce: &Hash, form: &str, now: Timestamp) -> Result<bool, StoreError> {
         let accept =
             "UPDATE canary SET accepted_at = ?3 WHERE nonce = ?1 AND form = ?2 AND accepted_at IS NULL";

@@ -17,10 +17,10 @@ use crate::submission::schedule::{self, NextStep};
 /// All times in parameters and results follow this process's clock.
 impl Transaction<'_> {
     /// Prepares the deliveries for a process that begins to send. With SQLite, requeues the attempts that an
-    /// earlier process left unfinished and returns their number (see [`Transaction::requeue_orphans`]),
-    /// resumes all paused channels, and makes the deliveries due that wait because of an outage. With either
-    /// database, repairs due times ([`Transaction::clamp_due_times`]). Call this only while no other process
-    /// is sending from a SQLite file.
+    /// earlier process left unfinished (see [`Transaction::requeue_orphans`]), resumes all paused channels,
+    /// and makes those of their deliveries due that wait because of an outage. With either database, repairs
+    /// due times ([`Transaction::clamp_due_times`]). Returns the number of requeued attempts. Call this only
+    /// while no other process is sending from a SQLite file.
     pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         let count = self.requeue_orphans(&[], now)?;
         if self.sql.dialect() == Dialect::Sqlite {
@@ -194,8 +194,9 @@ impl Transaction<'_> {
 /// The number of deferred deliveries that become due when a receiver accepts a message.
 const NEXT_DEFERRED: usize = 2;
 
-/// Makes the waiting retries in `rows` due at `now`, forgives the latest failure of each under the conditions
-/// of [`Transaction::bring_forward`], and returns the number of retries. `rows` have a column `submission`.
+/// Makes those retries in `rows` due at `now` that still wait because of an outage, forgives the latest
+/// failure of each under the conditions of [`Transaction::bring_forward`], and returns their number. `rows`
+/// have a column `submission`.
 fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
     let mut ids = rows.iter().map(|row| row.get("submission")).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();

@@ -381,7 +381,7 @@ impl Editor {
 
     /// Removes the held submissions among `ids`, unconfirmed ones included, in transactions of bounded size,
     /// and wipes them like [`Editor::erase`]. Skips all others. Also stores lessons of spam for those that
-    /// screening held or that are marked as spam.
+    /// screening held or that are marked as spam, but at most 20 in each transaction.
     pub fn discard(&mut self, ids: &[Uuid], now: Timestamp) -> Result<Erased, StoreError> {
         let mut entry = self.log_entry(OperatorAction::Discard);
         if let [id] = ids {

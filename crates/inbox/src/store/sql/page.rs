@@ -429,7 +429,8 @@ impl InboxReader {
     }
 
     /// A value that changes with most changes to the list: arrivals, holds, finished deliveries, the
-    /// operators' changes, and the first time that a submission is opened.
+    /// operators' changes, and the first time that a submission is opened. Counts up to `MAX_CANDIDATES`
+    /// submissions of each status, so it misses changes beyond.
     pub fn list_stamp(&self) -> Result<String, StoreError> {
         let newest = |table| format!("SELECT id FROM {table} ORDER BY id DESC LIMIT 1");
         let mut stamp = String::new();

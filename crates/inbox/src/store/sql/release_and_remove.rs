@@ -67,8 +67,9 @@ pub(super) fn release(
     Ok(released == 1)
 }
 
-/// If a held submission needs a confirmation and none has been asked for, asks for it and returns true. The
-/// submission then stays held until its visitor confirms the address, or until the next release.
+/// If a held, unencrypted submission needs a confirmation and none has been asked for, asks for it, records
+/// the release, and returns true. The submission then stays held, for this reason only, until its visitor
+/// confirms the address, or until the next release.
 fn await_confirmation(
     tx: &dyn Sql,
     id: Uuid,

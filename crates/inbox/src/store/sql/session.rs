@@ -251,8 +251,8 @@ impl InboxReader {
         Ok(if is_same { LoginState::Valid } else { LoginState::OtherBrowser })
     }
 
-    /// The session with this hash, unless it has expired or was last used more than `CLOCK_TOLERANCE` in the
-    /// future.
+    /// The session with this hash. `None` if it has ended or expired, or was last used more than
+    /// `CLOCK_TOLERANCE` in the future.
     pub fn session(&self, hash: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
         let [used, created, latest] = valid_times(now);
         let find = format!("SELECT {COLUMNS} FROM session WHERE hash = ?4 AND {IS_VALID}");

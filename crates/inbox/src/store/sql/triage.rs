@@ -64,7 +64,7 @@ impl Editor {
 
 impl InboxReader {
     /// Whether a submission is held as spam: by screening or a flood, or because it was marked
-    /// ([`Editor::hold_as_spam`]).
+    /// ([`Editor::hold_as_spam`]). Also true if the operator holds it after a release from such a hold.
     pub fn is_held_as_spam(&self, id: Uuid) -> Result<bool, StoreError> {
         let find = "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND (held_as_spam = 1 OR withheld = 1)";
         self.sql.exists(find, values![id])

@@ -114,9 +114,10 @@ pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     kept
 }
 
-/// Restores the backup `from` as the inbox at `database`, which no process may have open. An existing inbox
-/// is replaced only with `force`, and is kept beside the new one, with the suffix `.before-restore-` and the
-/// time `now` in UTC. After an interruption, either the old or the new inbox is in place and complete.
+/// Restores the backup `from` as the inbox at `database`. Fails with [`BackupError::InUse`] if a process has
+/// it open. An existing inbox is replaced only with `force`, and is kept beside the new one, with the suffix
+/// `.before-restore-` and the time `now` in UTC. After an interruption, either the old or the new inbox is in
+/// place and complete.
 pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Result<Restored> {
     let (from, database) = (absolute(from)?, absolute(database)?);
     refuse_the_inbox(&database, &from)?;
@@ -208,7 +209,7 @@ fn check_integrity(connection: &Connection) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Hashes all rows, and counts the submissions. Fails if the inbox's secret is missing.
+/// Hashes all rows, and counts the submissions, processed or not. Fails if the inbox's secret is missing.
 fn hash_contents(connection: &Connection) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
@@ -282,7 +283,8 @@ fn open_inbox(file: &Path) -> Result<Connection> {
     open_to_read(file).map_err(|error| name_damaged_file(file, error.into()))
 }
 
-/// Adds the file's path to errors that its content causes.
+/// Turns errors that the content of the file causes into [`BackupError::Damaged`] with its path. Returns all
+/// others unchanged.
 fn name_damaged_file(file: &Path, error: BackupError) -> BackupError {
     let reason = match error {
         BackupError::Store(StoreError::Damaged(reason)) => reason,
