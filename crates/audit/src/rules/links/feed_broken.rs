@@ -1,6 +1,6 @@
 //! The feed that a page declares exists.
 
-use super::broken::report_broken;
+use super::shared::report_broken;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

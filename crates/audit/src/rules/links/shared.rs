@@ -1,4 +1,4 @@
-//! Reports broken links.
+//! Code that rules of the group links share.
 
 use crate::rule::Findings;
 use crate::survey::links::Probe;
