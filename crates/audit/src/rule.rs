@@ -27,7 +27,7 @@ impl Severity {
     }
 }
 
-/// The server or hosting service that a fix is for.
+/// The server or the hosting service whose configuration a fix changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
     /// Any server or generator.

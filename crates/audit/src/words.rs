@@ -29,11 +29,11 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether a character belongs to a script that is written without spaces: from Thai to Burmese, Khmer, and
-/// those of East Asia except Korean.
+/// Whether a character is Thai, Lao, Burmese, Khmer, Chinese, Japanese or Yi: their scripts are written
+/// without spaces between words. Rarer ones, such as Javanese, count as written with spaces.
 fn has_no_spaces(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
-        | '\u{2e80}'..='\u{abff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+        | '\u{2e80}'..='\u{312f}' | '\u{3190}'..='\u{a4cf}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// The phrases of one to three words that occur in texts.
@@ -84,6 +84,7 @@ mod tests {
     fn words_ignore_case_punctuation_and_invisible_characters() {
         assert_eq!(words("“Don’t” stop, Co\u{ad}operate: x_1"), ["don", "t", "stop", "cooperate", "x", "1"]);
         assert_eq!(words("中文 ab한국"), ["中", "文", "ab한국"]);
+        assert_eq!(words("かな ㅋㅋ ꜣꜣ"), ["か", "な", "ㅋㅋ", "ꜣꜣ"]);
         assert!(words(" … ").is_empty());
     }
 

@@ -57,15 +57,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_without("Accept-Language", findings, other, "The response to these clients", &difference);
 }
 
-/// The language that a response chooses: of a redirect, the first part of the target's path or else the first
-/// label of its host that has two characters, or five such as `pt-br`; otherwise `Content-Language`, or else
-/// the `lang` of the page. `None` if it names none, or if the status is neither a redirect nor 200.
+/// The language that a response chooses: of a redirect, the first segment of the target's path, or else the
+/// first label of its host, that has the form `de` or `de-AT`; otherwise `Content-Language`, or else the
+/// `lang` of the page. `None` if it names none, or if the status is neither a redirect nor 200.
 fn language_of(exchange: &Arc<Exchange>) -> Option<String> {
     if let Some(target) = redirect_target(exchange) {
         let host = target.host_str().unwrap_or_default();
         let parts = target.path_segments().into_iter().flatten().chain(host.split('.').take(1));
-        let is_tag =
-            |part: &&str| matches!(part.len(), 2 | 5) && part.split(['-', '_']).all(|part| part.len() == 2);
+        let is_subtag = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let is_tag = |part: &&str| matches!(part.len(), 2 | 5) && part.split(['-', '_']).all(is_subtag);
         return parts.into_iter().find(is_tag).map(primary_subtag);
     }
     let declared = exchange.success()?.header(header::CONTENT_LANGUAGE);

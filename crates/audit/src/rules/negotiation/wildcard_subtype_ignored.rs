@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 400, 404, 406, 415 or 5xx response to a request that accepts `text/*`.
+/// Reports a 400, 404, 406, 415 or 5xx response to a request that accepts `text/*` with less weight, excludes
+/// Markdown, and prefers media types that do not exist.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.negotiation.unwanted else { return };
     let Some(response) = exchange.response() else { return };
