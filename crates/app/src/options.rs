@@ -9,7 +9,7 @@ use super::cors::PageOrigin;
 use super::response::content_security_policy;
 use frontdesk_desk::DeskOptions;
 use frontdesk_inbox::store::DatabaseUrl;
-use frontdesk_site::AllowedHosts;
+use frontdesk_site::ContentOrigins;
 
 /// Options of the form endpoints: requests that they accept in addition to JSON from this site, and what they
 /// store.
@@ -60,7 +60,7 @@ impl Default for WebOptions {
             count_views: true,
             inbox_pages: DeskOptions::default(),
             inbox: DatabaseUrl::Sqlite(PathBuf::new()),
-            content_security_policy: content_security_policy(&AllowedHosts::default()),
+            content_security_policy: content_security_policy(&ContentOrigins::default()),
         }
     }
 }

@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 
 use frontdesk_forms::FormSet;
 use frontdesk_http::{ResponseBody, SECURITY_HEADERS};
-use frontdesk_site::{AllowedHosts, AllowedOrigin};
+use frontdesk_site::{AllowedOrigin, ContentOrigins};
 
 pub(super) type HttpResponse = Response<ResponseBody>;
 
@@ -20,8 +20,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The content security policy (CSP Level 3) of every response without one of its own: no inline scripts or
 /// styles, and content from other sites only if `allowed` names their origins.
-pub fn content_security_policy(allowed: &AllowedHosts) -> HeaderValue {
-    if *allowed == AllowedHosts::default() {
+pub fn content_security_policy(allowed: &ContentOrigins) -> HeaderValue {
+    if *allowed == ContentOrigins::default() {
         return HeaderValue::from_static(POLICY);
     }
     let mut policy = POLICY.to_owned();
@@ -159,8 +159,8 @@ mod tests {
         let origins = |hosts: &[&str]| -> Vec<AllowedOrigin> {
             hosts.iter().map(|host| AllowedOrigin::parse(host).expect(host)).collect()
         };
-        assert_eq!(content_security_policy(&AllowedHosts::default()), POLICY);
-        let allowed = AllowedHosts {
+        assert_eq!(content_security_policy(&ContentOrigins::default()), POLICY);
+        let allowed = ContentOrigins {
             script: origins(&["https://plausible.example.com"]),
             frame: origins(&["https://player.example.com", "https://*.example.org"]),
             connect: origins(&["https://plausible.example.com"]),

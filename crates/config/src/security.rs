@@ -2,14 +2,14 @@
 
 use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
-use frontdesk_site::{AllowedHosts, AllowedOrigin};
+use frontdesk_site::{AllowedOrigin, ContentOrigins};
 
 /// Maximum number of hosts for one kind of content. The policy is part of every response.
 const MAX_ORIGINS: usize = 20;
 
 /// Reads `[security.allow]`: the hosts for each kind of content.
-pub(super) fn read(r: &mut Reader<'_>) -> AllowedHosts {
-    AllowedHosts {
+pub(super) fn read(r: &mut Reader<'_>) -> ContentOrigins {
+    ContentOrigins {
         script: r.get(
             requests("security.allow.script").with_example("[\"https://plausible.example.com\"]"),
             "[]",

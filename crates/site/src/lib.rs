@@ -57,7 +57,7 @@ mod redirects;
 mod rewrite_headers;
 
 // Responses: paths, representations, encodings, and generated files.
-mod allowed_hosts;
+mod content_origins;
 mod content_signals;
 mod encodings;
 pub mod file;
@@ -83,8 +83,8 @@ pub use prebuilt::{ConversionCache, find_source, has_home_page, is_build};
 pub use site_files::SITE_FOLDERS;
 
 // The types of individual options.
-pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
 pub use brand::{BrandOptions, Color};
+pub use content_origins::{AllowedOrigin, ContentOrigins};
 pub use content_signals::ContentSignals;
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::allowed_hosts::AllowedHosts;
+use super::content_origins::ContentOrigins;
 use super::images::ImageFacts;
 use super::path;
 use frontdesk_process::maps::HashMap;
@@ -18,8 +18,8 @@ pub struct LinkCatalog {
     pub assets: HashMap<String, String>,
     /// The images whose size is known, by path.
     pub images: HashMap<String, ImageFacts>,
-    /// Hosts from which pages may load content.
-    pub allowed: AllowedHosts,
+    /// The other origins from which pages may load content.
+    pub allowed: ContentOrigins,
 }
 
 /// The page that contains a link.

@@ -22,7 +22,7 @@ use self::raw_html::{
     show_unclosed_html,
 };
 use self::source::{SourceText, find_definition, find_destination, format_destination, shown_lines};
-use super::allowed_hosts::{AllowedOrigin, any_permits};
+use super::content_origins::{AllowedOrigin, any_permits};
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};

@@ -7,8 +7,8 @@ use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
+use super::content_origins::ContentOrigins;
 use super::content_signals::ContentSignals;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
@@ -24,7 +24,7 @@ pub struct PagesOptions {
     pub title: String,
     /// A few words about the site's subject.
     pub tagline: String,
-    /// One or two sentences about the site, for guides and feeds.
+    /// One or two sentences about the site, for `llms.txt` and feeds.
     pub description: String,
     /// A language tag (BCP 47).
     pub language: String,
@@ -48,8 +48,8 @@ pub struct PagesOptions {
     pub shows_unpublished: bool,
     /// Whether HTML pages contain the script that reloads them after changes.
     pub has_reload_script: bool,
-    /// Hosts from which pages may load content.
-    pub allowed: AllowedHosts,
+    /// The other origins from which pages may load content.
+    pub allowed: ContentOrigins,
     /// The operator's preferences for how crawlers use pages, for `robots.txt` and the headers of pages.
     pub signals: ContentSignals,
     /// The paths of generated resources and endpoints, which pages must not use.

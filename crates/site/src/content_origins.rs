@@ -1,11 +1,11 @@
-//! The other hosts from which pages may load content (`[security.allow]`).
+//! The other origins from which pages may load content (`[security.allow]`).
 
 use frontdesk_forms::email::is_domain;
 
 /// The permitted origins by kind of content. The content security policy of the built-in theme's pages names
 /// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AllowedHosts {
+pub struct ContentOrigins {
     pub script: Vec<AllowedOrigin>,
     pub frame: Vec<AllowedOrigin>,
     pub connect: Vec<AllowedOrigin>,
