@@ -132,7 +132,7 @@ impl<'a> Selection<'a> {
         if self.kind == ResponseKind::Full && !self.is_negotiated {
             add(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         }
-        // Other sites may embed images, feeds and guides, but not pages.
+        // Other sites may embed images and load feeds, but not pages.
         let embeddable = if self.is_negotiated { "same-origin" } else { "cross-origin" };
         add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
     }

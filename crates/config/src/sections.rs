@@ -160,7 +160,7 @@ impl Config {
             has_own_pages && pages.title.is_empty(),
             "operator.name",
             "neither `operator.name` nor `site.title` is set",
-            "set `operator.name`: pages, guides and feeds need a name",
+            "set `operator.name`: pages, feeds and `/llms.txt` need a name",
         );
         r.warn_if(
             has_own_pages && pages.description.is_empty(),
@@ -205,7 +205,8 @@ impl Config {
         }
     }
 
-    /// Refuses an address of the inbox's web interface that another listener uses.
+    /// Refuses an address of the inbox's web interface that another listener uses, and an unusable
+    /// `inbox.domain` (see [`inbox_domain::check`]).
     fn check_listeners(&self, r: &mut Reader<'_>) {
         let others = self.listen.iter().chain(&self.tls_listen).chain(&self.ops_listen);
         inbox::refuse_shared_address(r, self.inbox_listen.as_ref(), others);

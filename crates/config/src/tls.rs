@@ -169,7 +169,8 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     if options.source.is_some() && base_url.starts_with("http://") {
         let message = "`base_url` begins with http://, but the site is served over TLS";
         let fault = fault_of(settings, "base_url", Fault::warning, message.to_owned());
-        faults.push(fault.hint("links in feeds, sitemaps and guides begin with `base_url`: use https://"));
+        faults
+            .push(fault.hint("links in feeds, sitemaps and `/llms.txt` begin with `base_url`: use https://"));
     }
     faults
 }

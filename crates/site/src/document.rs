@@ -308,9 +308,13 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
             language = index.unwrap_or(language);
         }
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
-            let reason = "it has a backslash, a control character, or an empty or dot segment";
-            let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
-            page_faults.push(fault.hint("rename the file or its folder, or set `path` in the front matter"));
+            let part = match &path {
+                path if path.contains('\\') => "a backslash",
+                path if path.contains(char::is_control) => "a control character",
+                _ => "an empty or dot segment",
+            };
+            let message = format!("`{path}` cannot be requested: it has {part}");
+            page_faults.push(Fault::error(file, None, message).hint("rename the file or its folder"));
         }
         if front_matter.description.is_none() {
             let fault = Fault::warning(file, Some(1), "the page has no `description`");

@@ -60,7 +60,7 @@ pub struct FrontMatter {
     pub cta: Vec<Button>,
     /// Cards, shown before the body on the home page and after the body on other pages.
     pub highlights: Vec<Highlight>,
-    /// Whether the page is left out of sitemaps, guides and site search.
+    /// Whether the page is left out of sitemaps, `llms.txt` and site search.
     pub unlisted: bool,
     /// Overrides the language of the page's folder.
     pub lang: Option<String>,

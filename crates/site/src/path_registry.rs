@@ -38,12 +38,22 @@ impl PathRegistry {
     /// Registers a path for an owner. If the path already has an owner, keeps it, reports a fault and returns
     /// `false`.
     pub fn claim(&mut self, path: &str, place: &str, line: Option<usize>, faults: &mut Vec<Fault>) -> bool {
+        self.claim_or_hint(path, place, line, "rename the file or its folder", faults)
+    }
+
+    /// Like [`Self::claim`], for a path that depends on the front matter. `hint` says how to change the path.
+    pub fn claim_or_hint(
+        &mut self,
+        path: &str,
+        place: &str,
+        line: Option<usize>,
+        hint: &str,
+        faults: &mut Vec<Fault>,
+    ) -> bool {
         if let Some(owner) = self.owners.get(path) {
             let owner = owner.as_deref().unwrap_or("a built-in resource");
             let fault = Fault::error(place, line, format!("the path `{path}` is taken by {owner}"));
-            faults.push(
-                fault.hint("give one of them another path: rename its file, or set `slug` in the page"),
-            );
+            faults.push(fault.hint(hint));
             return false;
         }
         self.owners.insert(path.to_owned(), Some(place.to_owned()));

@@ -84,7 +84,7 @@ impl Redirect {
 /// Maximum number of posts in the feed.
 pub const FEED_LENGTH: usize = 50;
 
-/// A page's entry in guides, sitemaps and feeds.
+/// A page's entry in `llms.txt`, sitemaps and feeds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageSummary {
     /// The percent-encoded path.
@@ -411,7 +411,7 @@ impl Site {
 
     /// Inserts a page and its twin, which replace entries at their paths, and, at paths that are not in use,
     /// further entries for its Markdown and redirects to the page. Counts the page. With a summary, the page
-    /// is listed in guides, sitemaps and the feed.
+    /// is listed in `llms.txt`, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.list_page(summary);
@@ -429,7 +429,7 @@ impl Site {
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
 
-    /// Lists a page in guides, sitemaps and the feed. Does nothing if `summary` is `None`.
+    /// Lists a page in `llms.txt`, sitemaps and the feed. Does nothing if `summary` is `None`.
     pub(super) fn list_page(&mut self, summary: Option<PageSummary>) {
         Arc::make_mut(&mut self.pages).extend(summary);
     }

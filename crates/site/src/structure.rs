@@ -396,7 +396,8 @@ fn register_paths(
             {
                 continue;
             }
-            names.claim(&alias, document.place(), document.line("aliases"), faults);
+            let (line, hint) = (document.line("aliases"), "remove the alias");
+            names.claim_or_hint(&alias, document.place(), line, hint, faults);
             names.add_secondary(alias.trim_end_matches('/').to_owned());
         }
     }
@@ -405,9 +406,10 @@ fn register_paths(
 /// Registers the paths of a page and its twin for its source, and its other paths as link targets. If the
 /// path of the page has another owner, reports that, and does not claim the path of the twin.
 fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Vec<Fault>) {
-    let line = document.line("slug");
-    if names.claim(&document.path, document.place(), line, faults) {
-        names.claim(&path::twin_path(&document.path), document.place(), line, faults);
+    let (place, line) = (document.place(), document.line("slug"));
+    let hint = "rename the page's file or its folder, or set `slug` in the page";
+    if names.claim_or_hint(&document.path, place, line, hint, faults) {
+        names.claim_or_hint(&path::twin_path(&document.path), place, line, hint, faults);
     }
     path::markdown_paths(&document.path)
         .into_iter()

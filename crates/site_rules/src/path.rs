@@ -16,7 +16,8 @@ pub enum PathError {
     #[error("the decoded path is not valid UTF-8")]
     Utf8,
     /// A dot segment, an empty segment, an encoded slash, a backslash or a control character. Servers,
-    /// proxies and caches interpret these differently.
+    /// proxies and caches interpret these differently. One message for all of them, because an exported site
+    /// has one response for all.
     #[error("the path has an empty or dot segment, an encoded slash, a backslash or a control character")]
     Ambiguous,
 }

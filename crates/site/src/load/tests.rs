@@ -360,6 +360,32 @@ fn a_page_keeps_its_text_after_another_page_claimed_its_path() {
 }
 
 #[test]
+fn an_unusable_path_is_reported_with_what_would_change_it() {
+    let bench = Bench::new();
+    let page = |more: &str| format!("---\ntitle: A\ndescription: A.\n{more}---\nText.\n");
+    bench.write("pages/a.md", &page("aliases: [/b/]\n"));
+    bench.write("pages/b.md", &page(""));
+    bench.write("pages/c.md", &page("slug: b\n"));
+    bench.write("pages/d\u{7}.md", &page(""));
+    bench.write("pages/e\\f.md", &page(""));
+    let said: Vec<String> = load(bench.folder.path(), &bench.options, &[])
+        .faults
+        .into_iter()
+        .filter(|fault| fault.severity == Severity::Error)
+        .map(|fault| format!("{}; {}", fault.message, fault.hint.unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "the path `/b/` is taken by pages/b.md; remove the alias",
+            "the path `/b/` is taken by pages/b.md; rename the page's file or its folder, or set `slug` in the page",
+            "`/d\u{7}/` cannot be requested: it has a control character; rename the file or its folder",
+            "`/e\\f/` cannot be requested: it has a backslash; rename the file or its folder",
+        ]
+    );
+}
+
+#[test]
 fn warnings_name_current_lines_when_an_unchanged_text_moves() {
     let mut bench = Bench::new();
     for edit in [Edit::Matter(0, 12), Edit::Body(1, 0), Edit::Title(1, 1)] {

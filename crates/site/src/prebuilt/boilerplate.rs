@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use super::conversion::Facts;
 
 /// A block of links is boilerplate if at least this percentage of the pages in a language, and at least
-/// [`MIN_REPETITIONS`] pages, have it at the same place.
+/// [`MIN_REPETITIONS`] pages, have it at the same distance from the start or from the end.
 const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
-/// The hashes of blocks of links that nearly all pages of a language share. Pages that state no language
-/// count as one language. Pages without links that have no title or are not listed, such as redirects, do not
-/// count.
+/// The hashes of blocks of links that nearly all pages of a language share, see [`Facts::link_blocks`]. Pages
+/// that state no language count as one language. Pages without links that have no title or are not listed,
+/// such as redirects, do not count.
 pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Facts>) -> HashSet<u64> {
     let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
     let is_bare = |page: &&Facts| {
