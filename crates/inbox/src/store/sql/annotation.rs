@@ -55,8 +55,8 @@ pub enum Annotated {
 
 impl Editor {
     /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time. A
-    /// submission that becomes done teaches screening weakly that it is honest; one that becomes open loses
-    /// that lesson, even if a user has replied.
+    /// submission that becomes done teaches screening weakly that it is honest, unless it is marked as spam
+    /// or another decision was taught; one that becomes open loses that lesson, unless it was replied to.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
         let at = is_done.then(|| now.as_millisecond());
@@ -112,10 +112,10 @@ impl Editor {
         })
     }
 
-    /// Records that the editor's user replied to the visitor, or that no user did. A later reply replaces an
-    /// earlier one; the same user's within a minute changes nothing, because a browser may report one click
-    /// twice. A reply teaches screening weakly that the submission is honest; without one, it loses that
-    /// lesson, even if it is done.
+    /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier
+    /// one; the same user's within a minute changes nothing, because a browser may report one click twice. A
+    /// reply teaches screening like [`Editor::set_done`]; without one, the submission loses that lesson,
+    /// unless it is done.
     pub fn set_replied(
         &mut self,
         id: Uuid,
@@ -126,17 +126,17 @@ impl Editor {
         let action = if is_replied { OperatorAction::Reply } else { OperatorAction::UndoReply };
         let teacher = is_replied.then(|| self.teacher(now));
         self.annotate(id, action, |tx| {
-            lesson::teach_weakly(tx, teacher, id)?;
-            if !is_replied {
-                let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL
-                     WHERE submission = ?1 AND replied_at IS NOT NULL";
-                return tx.execute(remove, values![id]);
-            }
+            let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL WHERE submission = ?1 AND replied_at IS NOT NULL";
             let set = "INSERT INTO annotation (submission, replied_at, replied_by) VALUES (?1, ?2, ?3)
                  ON CONFLICT (submission) DO UPDATE SET replied_at = excluded.replied_at, replied_by = excluded.replied_by
                  WHERE annotation.replied_at IS NULL OR annotation.replied_by <> excluded.replied_by
                      OR abs(annotation.replied_at - excluded.replied_at) >= 60000";
-            tx.execute(set, values![id, now.as_millisecond(), user])
+            let changed = match is_replied.then(|| now.as_millisecond()) {
+                Some(at) => tx.execute(set, values![id, at, user])?,
+                None => tx.execute(remove, values![id])?,
+            };
+            lesson::teach_weakly(tx, teacher, id)?;
+            Ok(changed)
         })
     }
 

@@ -117,7 +117,7 @@ pub(super) fn remove(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 }
 
 /// Teaches weakly that a submission is honest, unless it is marked as spam or another decision about it was
-/// taught. Without a teacher, removes such a lesson.
+/// taught. Without a teacher, removes such a lesson, unless the submission is done or was replied to.
 pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid) -> Result<(), StoreError> {
     let is_spam = "SELECT 1 FROM submission WHERE id = ?1 AND spam_at IS NOT NULL";
     if is_taught(tx, id)? || tx.exists(is_spam, values![id])? {
@@ -125,17 +125,20 @@ pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid)
     }
     match teacher {
         Some(teacher) => teach(tx, teacher, id, Teaching::WeakHonest).map(drop),
+        None if tx.exists(IS_FINISHED, values![id])? => Ok(()),
         None => remove(tx, id).map(drop),
     }
 }
 
-/// Removes the lesson of a decision, unless learning is switched off. If the submission was answered or done,
-/// stores a weak lesson instead. Returns whether there was a lesson.
+/// Finds a submission that is done or was replied to, either of which teaches weakly.
+const IS_FINISHED: &str = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
+     OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
+
+/// Removes the lesson of a decision, unless learning is switched off. If the submission is done or was
+/// replied to, stores a weak lesson instead. Returns whether there was a lesson.
 pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bool, StoreError> {
     let is_removed = remove(tx, id)?;
-    let is_finished = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
-         OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
-    if is_removed && tx.exists(is_finished, values![id])? {
+    if is_removed && tx.exists(IS_FINISHED, values![id])? {
         teach_weakly(tx, Some(teacher), id)?;
     }
     Ok(is_removed)

@@ -66,6 +66,15 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
     assert_eq!(lessons(&fixture), []);
     changes.editor.set_replied(id, true, now()).unwrap();
     assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    changes.set_done(id, true, now()).unwrap();
+    changes.set_done(id, false, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::WeakHonest], "an open submission keeps the lesson of its reply");
+    changes.set_done(id, true, now()).unwrap();
+    changes.editor.set_replied(id, false, now()).unwrap();
+    assert_eq!(lessons(&fixture), [Teaching::WeakHonest], "it is still done");
+    changes.set_done(id, false, now()).unwrap();
+    assert_eq!(lessons(&fixture), []);
+    changes.editor.set_replied(id, true, now()).unwrap();
     changes.mark_spam(id, now()).unwrap();
     assert_eq!(lessons(&fixture), [Teaching::Spam]);
     changes.editor.set_replied(id, false, now()).unwrap();
