@@ -243,14 +243,17 @@ impl PgConnection {
         self.to_store_error(error)
     }
 
-    /// Executes a statement without parameters, in a transaction of its own, so none may be open. Returns
-    /// whether it succeeded; `None` on a timeout.
+    /// Executes a statement without parameters, in a transaction of its own. Returns whether it succeeded;
+    /// `None` on a timeout, after which the transaction may be open.
     pub(super) fn run_alone(&self, statement: &str, patience: Duration) -> Option<bool> {
-        let text = match &self.pooled {
-            Some(pooled) => format!("{}; {statement}; COMMIT", pooled.begin("BEGIN")),
-            None => statement.to_owned(),
+        let asked = self.client.batch_execute(statement);
+        let Some(pooled) = &self.pooled else {
+            return block_on_with_timeout(asked, patience).map(|done| done.is_ok());
         };
-        block_on_with_timeout(self.client.batch_execute(&text), patience).map(|done| done.is_ok())
+        // Not one request with `BEGIN` and `COMMIT`: after an error, the server would skip `COMMIT`.
+        let begin = pooled.begin("BEGIN");
+        let asked = pooler::in_transaction(&self.client, &begin, asked);
+        block_on_with_timeout(asked, patience).map(|done| done.is_ok())
     }
 
     /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler, no

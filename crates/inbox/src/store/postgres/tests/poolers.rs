@@ -90,6 +90,10 @@ fn a_statement_that_fails_leaves_no_transaction() {
             .unwrap(),
         "0"
     );
+    for (statement, expected) in [("SELECT 1 / 0", false), ("SELECT 1", true)] {
+        let is_done = connection.run_alone(statement, std::time::Duration::from_secs(10));
+        assert_eq!(is_done, Some(expected), "{statement}");
+    }
     // An error within a transaction undoes all of it.
     let failed: Result<(), StoreError> = sql.transaction(|| {
         sql.execute("INSERT INTO meta (name, value) VALUES ('other', ?1)", values![[7_u8; 4]])?;
