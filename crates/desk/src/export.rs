@@ -8,9 +8,9 @@ use http::header::{CONTENT_DISPOSITION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use jiff::tz::TimeZone;
 
-use super::body::{ChunkWriter, stream};
 use super::html::{Reply, stream_reply};
 use super::list_query::ListQuery;
+use super::response_body::{ChunkWriter, stream};
 use super::state::DeskState;
 use super::{csv, json};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
-use super::body::DeskBody;
+use super::response_body::DeskBody;
 use frontdesk_forms::text::escape_html;
 use frontdesk_http::SECURITY_HEADERS;
 

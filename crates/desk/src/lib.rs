@@ -16,6 +16,7 @@ mod guard;
 mod login;
 mod login_sources;
 mod request;
+mod response_body;
 mod role;
 mod route;
 mod state;
@@ -28,7 +29,6 @@ mod notice;
 
 // Modules for pages.
 mod annotated;
-mod body;
 mod chart;
 mod clock;
 pub mod csv;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::auth::InboxUser;
-use super::body::{ChunkSender, DeskBody, StreamChunk, stream};
+use super::response_body::{ChunkSender, DeskBody, StreamChunk, stream};
 use super::state::DeskState;
 use frontdesk_inbox::store::notifier::notify_on_change;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};

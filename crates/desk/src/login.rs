@@ -13,6 +13,7 @@ use minijinja::{Value, context};
 
 use super::browser_name::describe_client;
 use super::html::{Reply, see_other, set_cookie};
+use super::login_sources::{MAX_LINKS, PERIOD};
 use super::request::{Pairs, cookie, encode};
 use super::role::find_user;
 use super::route::{HOME, Page, Visit};
@@ -21,7 +22,7 @@ use frontdesk_deliver::user_mail::UserMail;
 use frontdesk_forms::text::visible;
 use frontdesk_http::{Address, ForwardedHeader, client_ip, reachable};
 use frontdesk_inbox::session::{self, SecretToken};
-use frontdesk_inbox::store::{DatabaseUrl, LoginState, StoreError};
+use frontdesk_inbox::store::{DatabaseUrl, LOGIN_LIFETIME, LoginState, MAX_MAILED_LOGINS, StoreError};
 use frontdesk_inbox::submission::outcome::Outcome;
 use frontdesk_limits::{Admission, Source};
 
@@ -53,7 +54,11 @@ impl LoginMail {
         let token = match created {
             Ok(Ok(Some(token))) => token,
             Ok(Ok(None)) => {
-                tracing::warn!(user, "a user has asked for too many login links: no mail was sent");
+                tracing::warn!(
+                    user,
+                    "a user has {MAX_MAILED_LOGINS} login links that are still valid: no mail was sent; the user can ask again when one has expired, which takes at most {} minutes",
+                    LOGIN_LIFETIME.as_mins()
+                );
                 return;
             }
             Ok(Err(error)) => {
@@ -247,7 +252,8 @@ impl Visit {
                 Some(user) => {
                     tracing::warn!(
                         user,
-                        "a network has asked for too many login links for this user: no mail was sent"
+                        "a network has asked for {MAX_LINKS} login links for this user within {0} minutes, or too many networks have asked for links: no mail was sent; they can ask again in {0} minutes at the latest",
+                        PERIOD.as_mins()
                     );
                 }
                 None => {}

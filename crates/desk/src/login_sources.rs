@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use frontdesk_limits::{Source, SourceNetwork};
 
 /// Maximum number of login links of one user for one network within [`PERIOD`].
-const MAX_LINKS: usize = 3;
-const PERIOD: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const MAX_LINKS: usize = 3;
+pub(super) const PERIOD: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of pairs of a user and a network that are remembered at a time. Further pairs get no link.
 const MAX_NETWORKS: usize = 5_000;
 

@@ -173,8 +173,9 @@ static CLOSINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     ])
 });
 
-/// The beginnings, folded, of lines that mail programs add. The preview ends before such a line.
-const PROGRAMS: &[&str] = &[
+/// The beginnings of lines that mail programs add, in lower case and without accents (see [`fold`]). The
+/// preview ends before such a line.
+const MAIL_PROGRAM_LINES: &[&str] = &[
     "sent from my ",
     "get outlook for ",
     "von meinem ",
@@ -235,12 +236,13 @@ fn join(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Whether a line begins a signature, or what a mail program added below the message.
+/// Whether a line ends the message: it begins the signature or what a mail program added, or it is a closing.
+/// `folded` is the line after [`fold`]. At the start of the message, no line is a closing.
 fn is_end(line: &str, folded: &str, is_start: bool) -> bool {
     if line == "--" || line == "—" || line.len() >= 4 && line.chars().all(|c| c == '_') {
         return true;
     }
-    if PROGRAMS.iter().any(|start| folded.starts_with(start)) {
+    if MAIL_PROGRAM_LINES.iter().any(|start| folded.starts_with(start)) {
         return true;
     }
     let words = folded.trim_end_matches([',', '.', '!', ' ', '，', '。', '！']);
@@ -251,7 +253,7 @@ fn is_end(line: &str, folded: &str, is_start: bool) -> bool {
     !is_start && line.chars().count() <= MAX_CLOSING && CLOSINGS.iter().any(is_closing)
 }
 
-/// Whether a line names the author of the quote below it, such as `On Monday, Ada wrote:`.
+/// Whether a line, after [`fold`], names the author of the quote below it, such as `On Monday, Ada wrote:`.
 fn is_attribution(folded: &str) -> bool {
     let starts = ["on ", "am ", "le ", "el ", "il ", "op ", "em "];
     let verbs = [" wrote:", " schrieb", " a ecrit", " escribio:", " ha scritto:", " schreef", " escreveu:"];

@@ -46,6 +46,7 @@ pub(super) struct DeskState {
     pub(super) readers: Readers,
     pub(super) templates: Templates,
     pub(super) live: LiveList,
+    /// Limits the downloads that are streamed at a time.
     pub(super) exports: Arc<Semaphore>,
     /// The results of test messages since the start, by channel.
     pub(super) tests: Mutex<HashMap<String, ChannelTest>>,
@@ -53,10 +54,11 @@ pub(super) struct DeskState {
     pub(super) testing: Mutex<HashSet<String>>,
 }
 
-/// The streams of events to browsers, and the version of the list, which the events announce.
+/// Announces changes of the list to browsers that show it.
 pub(super) struct LiveList {
     /// Increases with each announced change of the list.
     pub(super) version: watch::Sender<u64>,
+    /// Limits the streams of events to browsers.
     pub(super) streams: Arc<Semaphore>,
 }
 

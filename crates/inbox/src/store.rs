@@ -68,8 +68,8 @@ pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_text::SearchText;
 pub use sql::session::{
-    LOGIN_LIFETIME, LoginState, NewSession, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL, Session,
-    TRUSTED_LIFETIME, TokenHash,
+    LOGIN_LIFETIME, LoginState, MAX_MAILED_LOGINS, NewSession, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL,
+    Session, TRUSTED_LIFETIME, TokenHash,
 };
 pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, MAX_LEADS, Queue};
 pub use sql::transaction::Transaction;

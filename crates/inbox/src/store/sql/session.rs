@@ -29,7 +29,7 @@ const MAX_LOGINS: usize = 20;
 const MAX_SESSIONS: usize = 100;
 /// Maximum number of valid login links of a user that mails contain. No more are created until one expires or
 /// is used.
-const MAX_MAILED_LOGINS: usize = 10;
+pub const MAX_MAILED_LOGINS: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
