@@ -152,10 +152,11 @@ fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     Err(StoreError::NoSchema(DatabaseUrl::Postgres(server.clone())))
 }
 
-/// Opens the database for the writer, and creates the inbox if it is missing. The connection holds a lock of
-/// the inbox until it closes. Fails with [`StoreError::Locked`] while the inbox is being copied to another
-/// database, and with other errors if a pooler, the encoding, the schema, the durability of commits or the
-/// layout of the tables makes the database unusable.
+/// Opens the database for the writer, and creates the inbox if it is missing. Returns the connection and the
+/// inbox's secret. The connection holds a shared lock of the inbox until it closes; behind a pooler, it has a
+/// registration in the database instead. Fails with [`StoreError::Locked`] if the inbox is still being copied
+/// to another database after [`ABANDONED_SESSION_TIMEOUT`], and with other errors if a pooler, the encoding,
+/// the schema, the durability of commits or the layout of the tables makes the database unusable.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     // Look for a pooler before locking anything: behind a pooler, another session could keep the lock.
     let connection = open_and_look_for_pooler(server, WRITING)?;

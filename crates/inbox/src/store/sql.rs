@@ -118,7 +118,7 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// Like [`Sql::query`], but converts each row to a `T`. Fails if a row cannot be converted.
+    /// Like [`Sql::query`], but converts each row to a `T`. Fails if one cannot be converted.
     pub(super) fn query_as<T: FromRow>(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<T>, StoreError> {
         self.query(sql, values)?.iter().map(T::from_row).collect()
     }

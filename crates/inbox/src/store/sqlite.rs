@@ -62,7 +62,8 @@ pub(super) struct SqliteWriter {
 
 impl SqliteWriter {
     /// Opens the database. Creates it if it is missing, but not its folder. Fails if another program or
-    /// another version created it, or if its commits cannot be made durable.
+    /// another version created it, if it has another encoding than UTF-8 or an index with another collation
+    /// than `BINARY`, or if its commits cannot be made durable.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

@@ -29,7 +29,7 @@ pub struct Options {
 impl Options {
     /// Options without channels.
     pub fn new(url: impl Into<DatabaseUrl>) -> Options {
-        // Shorten the delay, because tests wait until each submission is processed.
+        // Process each submission at once, because tests wait until it is processed.
         let intake = IntakeOptions { batch_delay: Duration::from_millis(1), ..IntakeOptions::default() };
         Options { url: url.into(), channels: Vec::new(), intake }
     }

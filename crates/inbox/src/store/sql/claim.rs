@@ -303,7 +303,7 @@ impl Pace {
         Ok(Pace { name, limit, arrival, now, is_changed: false })
     }
 
-    /// The number of messages that may be sent now.
+    /// The number of messages that may be sent now, each to [`DailyQuota::recipients`] recipients.
     fn remaining(&self) -> usize {
         usize::try_from(self.limit.remaining(self.limit.debt(self.arrival, self.now))).unwrap_or(usize::MAX)
     }

@@ -85,6 +85,7 @@ impl Editor {
         Teacher { secret: &self.secret, lexicon: &self.lexicon, now }
     }
 
+    /// The name of the user who makes the changes, or an empty text ([`Editor::on_behalf_of`]).
     pub(super) fn user(&self) -> &str {
         &self.user
     }

@@ -105,8 +105,8 @@ impl Transaction<'_> {
         Ok(true)
     }
 
-    /// Lets a suspicious entry wait for the operator: removes its confirmation and the unsent mail, unless
-    /// the visitor has been asked. The entry then counts as held by screening.
+    /// Lets a suspicious entry wait for the operator: removes its confirmation and the mail that asks, unless
+    /// that mail has been sent or attempted. The entry then counts as held by screening.
     fn withdraw_confirmation(&self, id: Uuid) -> Result<(), StoreError> {
         let unsent = self.sql.execute(
             "DELETE FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND attempts = 0",
