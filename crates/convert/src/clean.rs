@@ -377,7 +377,8 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
             return !slides.insert(content);
         }
         let next = dom.next_element(id).filter(|next| !marked.contains(next));
-        // Siblings with the same classes appear at the same widths, so neither is a copy for other widths.
+        // Siblings with the same classes are shown on screens of the same widths, so neither is a copy for
+        // other widths.
         let is_other = |o: &NodeId| dom.attribute(*o, "class") != dom.attribute(id, "class");
         let has_width = |id| dom.classes(id).any(names_width);
         let is_enough = dom.has_class_in(id, FOR_SCREEN_READERS)

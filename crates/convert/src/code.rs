@@ -322,7 +322,8 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
 }
 
 /// The language that a code block, the first elements in it, or the nearest elements around it name; empty if
-/// none does, or if it is plain text.
+/// none does. A name for plain text is skipped, because highlighters write it if they detected no language;
+/// an element further outside may then name one.
 fn declared_language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);

@@ -38,8 +38,9 @@ pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
 const MAX_REFERENCE_NODES: usize = 8;
 
 /// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
-/// reference: its key is [`BACK`] followed by the link's fragment without `ref`. Of several elements with one
-/// key, the first counts. Built when it is first needed, because most pages have no footnotes.
+/// reference: its key is [`BACK`] followed by the link's fragment without its first `_ref`, or else without
+/// its first `ref`. Of several elements with one key, the first counts. Built when it is first needed,
+/// because most pages have no footnotes.
 #[derive(Default)]
 pub(super) struct Ids(OnceCell<HashMap<String, NodeId>>);
 

@@ -259,7 +259,7 @@ fn escape(text: &str) -> String {
     })
 }
 
-/// A group of plain text in a formula.
+/// The TeX for plain text in a formula: `\text{…}` with the escaped text.
 fn text_group(text: &str) -> String {
     let text = escape_with(text, |c| match c {
         '\\' => Some("\\textbackslash{}"),
@@ -270,8 +270,8 @@ fn text_group(text: &str) -> String {
     format!("\\text{{{text}}}")
 }
 
-/// Puts a backslash before the characters that are syntax both in formulas and in text. `command` returns the
-/// commands for others.
+/// Replaces the characters for which `command` returns a TeX command, and puts a backslash before those that
+/// are syntax both in formulas and in text.
 fn escape_with(text: &str, command: impl Fn(char) -> Option<&'static str>) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -47,7 +47,7 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     if dom.text(before).is_some() {
         return is_container(dom, parent) && !is_one_word(dom, before, id);
     }
-    if is_cell(dom, id) && is_cell(dom, before) {
+    if is_marked_as_part(dom, id) && is_marked_as_part(dom, before) {
         return true;
     }
     let is_link = |id| dom.tag(id) == Tag::A && dom.has_attribute(id, "href");
@@ -103,8 +103,9 @@ fn before_without_fields(dom: &Dom, id: NodeId) -> Option<NodeId> {
     dom.nodes_before(id).take(4).find(|&node| is_content(node) && !is_field(node)).filter(|_| is_content(id))
 }
 
-/// Whether a role or a class names an element as a row or a cell of a table, or as an item of a list.
-fn is_cell(dom: &Dom, id: NodeId) -> bool {
+/// Whether the `role` or a class marks an element as a row or a cell of a table, or the `role` as an item of
+/// a list.
+fn is_marked_as_part(dom: &Dom, id: NodeId) -> bool {
     const CLASSES: [&str; 5] = ["td", "th", "tr", "cell", "row"];
     let role = dom.attribute(id, "role");
     matches!(role, Some("cell" | "gridcell" | "columnheader" | "rowheader" | "listitem" | "row"))

@@ -114,7 +114,8 @@ enum Part {
     HeaderCell,
 }
 
-/// The meaning in a table of an element other than `<table>` and its parts, by its role, or else its style.
+/// The meaning in a table of an element other than `<table>` and its parts: by its `role`, even if that is
+/// none of a table; without a `role`, by its style.
 fn part_of(dom: &Dom, id: NodeId) -> Option<Part> {
     if let Some(role) = dom.attribute(id, "role") {
         return match role {
