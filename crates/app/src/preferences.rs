@@ -19,12 +19,12 @@ pub(super) struct PreferenceCache {
 }
 
 impl PreferenceCache {
-    /// The preferred representation according to the only line of `Accept`.
+    /// The preferred representation. The request must have no other line of `Accept` than `line`.
     pub(super) fn media(&self, line: &[u8]) -> Option<Media> {
         self.accept.borrow_mut().get(line, |line| negotiate::choose([line]))
     }
 
-    /// The acceptable codings according to the only line of `Accept-Encoding`.
+    /// The acceptable codings. The request must have no other line of `Accept-Encoding` than `line`.
     pub(super) fn codings(&self, line: &[u8]) -> Codings {
         self.accept_encoding.borrow_mut().get(line, |line| Codings::parse([line]))
     }

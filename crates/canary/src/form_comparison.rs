@@ -231,9 +231,10 @@ pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, St
     }
 }
 
-/// Looks for an unmarked form: one with all required fields of `form`, no fields that `form` lacks, and
-/// neither an attribute nor an address. Only a warning, because a script of another service may send it. The
-/// caller passes only pages that did not show the form at an earlier run.
+/// Looks for a form that was never marked: one with all required fields of `form`, no fields that `form`
+/// lacks except `desk_…`, and neither an attribute nor an address. Only a warning, because a script of
+/// another service may send it. `None` if `form` requires no fields. Call [`judge_lost`] instead if an
+/// earlier run has seen `form` on the page.
 pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let is_unmarked = |shown: &&ShownForm| {
         shown.attribute.is_none()

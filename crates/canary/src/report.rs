@@ -41,7 +41,7 @@ pub enum Step {
     Tls,
     /// A page that shows a form has the form's `action`, fields and script.
     Page,
-    /// The test submission was accepted, and visitors get this server's response to it.
+    /// The response to the test submission came from this server, and says that it was accepted.
     Form,
     /// This inbox stored and processed the test submission.
     Intake,

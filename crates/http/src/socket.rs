@@ -173,7 +173,7 @@ fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
 
 /// Removes the socket of a server that has ended: one that refuses connections. Returns an error if another
 /// server is listening on it, or if that cannot be determined, for example because this user may not connect.
-/// Leaves files of other types, so that binding fails.
+/// Does nothing if there is no file. Leaves files of other types, so that binding fails.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
         return Ok(());

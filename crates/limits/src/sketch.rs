@@ -89,7 +89,7 @@ impl Debts for Sketch {
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let target = millis.saturating_mul(count) / (ROUND.as_secs() * 1000);
         if !self.table.advance_to(elapsed) {
-            let now = self.now_in_ticks();
+            let now = self.ticks_at_last_advance();
             for at in self.swept..target {
                 let cell = &mut self.table.cells[usize::try_from(at % count).unwrap_or_default()];
                 if *cell != 0 {
@@ -109,7 +109,7 @@ impl Sketch {
     /// The cells of a key, and its debts: for each window, the least debt of these cells.
     pub(super) fn look_up(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
-        let now = self.now_in_ticks();
+        let now = self.ticks_at_last_advance();
         let debts = places.map(|place| unpack(self.table.cells[place], &self.windows, now));
         let debts = debts.into_iter().fold([u32::MAX; 2], |[a, b], [c, d]| [a.min(c), b.min(d)]);
         SketchEntry { places, now, debts }
@@ -146,9 +146,9 @@ impl Sketch {
         1 << self.table.bits
     }
 
-    /// Counts the cells in this range of the first row that hold a debt.
+    /// Counts the cells in this range that hold a debt. Debts are as of the last `advance_to`.
     pub(super) fn count_cells_with_debt(&self, cells: Range<usize>) -> usize {
-        let now = self.now_in_ticks();
+        let now = self.ticks_at_last_advance();
         self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
     }
 
@@ -156,8 +156,8 @@ impl Sketch {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }
 
-    /// The time since the limiter's first request, in ticks of each window.
-    fn now_in_ticks(&self) -> [u64; 2] {
+    /// The time of the last `advance_to`, in ticks of each window since the limiter's first request.
+    fn ticks_at_last_advance(&self) -> [u64; 2] {
         self.windows.map(|window| window.ticks_in(self.table.used))
     }
 }

@@ -415,8 +415,9 @@ impl FolderListing<'_, '_, '_> {
     }
 
     /// The target of a symbolic link, and the read bits of the users who can enter all folders above it. If
-    /// the target is not published, records an exclusion of the link and returns `None`. Fails if the link
-    /// cannot be followed, or leads to a folder that contains the link.
+    /// the target is private, is for a hosting provider, or has a name that is not published and
+    /// `site.publish` does not list the link (`is_listed`), excludes the link and returns `None`. Fails if
+    /// [`Self::find_target`] does, or with a warning if the link leads to a folder that contains it.
     fn follow_link(
         &mut self,
         folder: &Folder,

@@ -316,13 +316,17 @@ impl Builder {
         }
     }
 
-    /// Adds the phrases of a file. The error says what is wrong, and what would be right.
+    /// Adds the phrases and the `common` words of a file. With `common` words, the file stands for a
+    /// language, and its phrases count only in texts that may be in it. The error says what is wrong, and
+    /// what would be right.
     fn add_file(&mut self, text: &str) -> Result<(), LexiconFault> {
         let file: LexiconFile = toml::from_str(text).map_err(|error| LexiconFault::in_toml(text, &error))?;
         let mut languages = u32::MAX;
         if let Some(common) = file.common {
             if self.languages == MAX_LANGUAGES {
-                let message = format!("there are more than {MAX_LANGUAGES} files with `common` words");
+                let message = format!(
+                    "there are more than {MAX_LANGUAGES} files with `common` words: merge files, or remove `common` from one"
+                );
                 return Err(LexiconFault::at(text, text.find("common"), message));
             }
             languages = 1 << self.languages;

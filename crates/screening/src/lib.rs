@@ -55,7 +55,8 @@ use frontdesk_forms::{Field, Form};
 pub struct ScreeningOptions {
     pub enabled: bool,
     /// A submission with at least this many points is held; 0 counts as 1. Points for [`Signal::Rate`] do not
-    /// count.
+    /// count. Points for [`Signal::Learned`] count only if the other points reach the midpoint of the two
+    /// thresholds.
     pub threshold: u32,
     /// A submission with at least this many points is marked as suspicious, unless it is held; 0 counts as 1.
     pub suspicious_threshold: u32,

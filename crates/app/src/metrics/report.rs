@@ -136,8 +136,8 @@ fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     family.histogram(None, &rate_limiter::BOUNDS, &shared.durations, shared.took);
 }
 
-/// Writes the state of the inbox. Without a count of its queue, writes only whether it is writable and
-/// readable.
+/// Writes the state of the inbox. If `count` or its `queue` is `None`, because the inbox has not been counted
+/// or could not be read, writes only whether it is writable and readable.
 fn write_inbox(out: &mut Exposition, app: &AppState, count: Option<&QueueCount>, now: Timestamp) {
     out.single("frontdesk_inbox_writable", u8::from(app.store.health().is_ok()));
     let queue = count.and_then(|count| count.queue.as_deref());
