@@ -121,10 +121,9 @@ fn every_file_begins_with_its_purpose() {
     }
 }
 
-/// The files below `folder` that are part of the binary: no tests, and no phrases of the spam filter, which
-/// knows the words of many trades.
+/// The files below `folder` that are part of the binary: all except tests and `README.md`.
 fn embedded_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    const NOT_EMBEDDED: [&str; 4] = ["tests", "tests.rs", "README.md", "lexicon.txt"];
+    const NOT_EMBEDDED: [&str; 3] = ["tests", "tests.rs", "README.md"];
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         if NOT_EMBEDDED.iter().any(|name| path.ends_with(name)) {
@@ -181,7 +180,8 @@ fn the_binary_has_no_words_of_the_example_company() {
     for word in WORDS {
         assert!(has_word(&of_site, word), "the example site does not say `{word}`");
     }
-    // Words of other languages: a German *Provision* is a commission.
+    // The phrases of the spam filter have the words of many trades and languages: a German *Provision* is a
+    // commission.
     let phrases = root().join("crates/screening/lexicon");
     for path in files.iter().filter(|path| !path.starts_with(&phrases)) {
         let text = embedded_text(path);
