@@ -44,7 +44,7 @@ use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::Store;
 use frontdesk_process::allocator;
 use frontdesk_process::disk_space::DiskMonitor;
-use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
+use frontdesk_site::fault::{Fault, Severity};
 use frontdesk_site::{ConversionCache, Encodings, Site};
 
 /// Number of bytes of response bodies to compress before the first request.
@@ -234,9 +234,9 @@ fn load(
         // Moves the cursor to the start of the line and clears it.
         let _ = write!(stderr, "\r\x1b[2K");
     }
-    let (site, faults) = loaded.map_err(|panic| {
-        let error = anyhow!("the site in {} cannot be loaded: {}", folder.display(), panic.with_message());
-        with_hint(error, REPORT_DEFECT)
+    let (site, faults) = loaded.map_err(|error| {
+        let hint = error.hint();
+        with_hint(anyhow!("the site in {} cannot be loaded: {error}", folder.display()), hint)
     })?;
     let Some(site) = site else {
         log.log_faults(&faults);

@@ -4,10 +4,13 @@
     expect(unsafe_code, reason = "the C library's settings and scheduling classes have no safe interface")
 )]
 
+use std::fmt;
+
 use frontdesk_config::Config;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_site::STACK_BYTES;
 use frontdesk_site::disk_file::MAX_HELD_OPEN;
+use frontdesk_site::fault::REPORT_DEFECT;
 
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
@@ -55,15 +58,49 @@ fn connections_within(descriptors: u64) -> usize {
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
+/// Why [`run_in_new_thread`] has no result.
+#[derive(Debug)]
+pub(super) enum ThreadError {
+    NotStarted(std::io::Error),
+    Panicked(Panic),
+}
+
+impl fmt::Display for ThreadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted(error) => write!(f, "no thread can be started: {error}"),
+            Self::Panicked(panic) => write!(f, "{}", panic.with_message()),
+        }
+    }
+}
+
+impl ThreadError {
+    /// The advice for an operator.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::NotStarted(_) => {
+                "raise the limits on threads (`TasksMax` of the service, `ulimit -u`) and on address space (`ulimit -v`)"
+            }
+            Self::Panicked(_) => REPORT_DEFECT,
+        }
+    }
+}
+
 /// Runs `work`, which loads the site, in a new thread, because a thread keeps freed memory for reuse until it
-/// ends. Returns a panic of `work` as an error. Panics if no thread can be started.
-pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Panic> {
+/// ends.
+pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
+    run_with_stack(STACK_BYTES, work)
+}
+
+/// Like [`run_in_new_thread`], with a stack of this size.
+fn run_with_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
     let caught = || panics::catch(Part::Content, work);
+    let thread = std::thread::Builder::new().stack_size(bytes);
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, caught);
-        thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let thread = thread.spawn_scoped(scope, caught).map_err(ThreadError::NotStarted)?;
+        let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map_err(ThreadError::Panicked)
     })
-    .unwrap_or_else(|error| panic!("cannot start a thread to load the site: {error}"))
 }
 
 /// Drops the program's code and constants from this process's memory, because the process has executed code
@@ -118,6 +155,16 @@ pub(super) fn enter_idle_class() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_cannot_start_is_an_error() {
+        assert_eq!(run_in_new_thread(|| 7).expect("a result"), 7);
+        let error = run_with_stack(1 << 60, || 7).expect_err("no such address space");
+        assert!(matches!(error, ThreadError::NotStarted(_)), "{error}");
+        assert!(error.to_string().starts_with("no thread can be started: "), "{error}");
+        let error = run_in_new_thread::<u32>(|| panic!("a defect")).expect_err("a panic");
+        assert_eq!(error.hint(), REPORT_DEFECT);
+    }
 
     #[test]
     fn some_descriptors_stay_reserved() {

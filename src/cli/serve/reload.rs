@@ -31,7 +31,7 @@ use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_process::allocator;
 use frontdesk_process::disk_space::MinFree;
 use frontdesk_process::panics::{self, Part};
-use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
+use frontdesk_site::fault::{Fault, Severity};
 use frontdesk_site::{ConversionCache, Encodings, Site};
 
 /// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
@@ -125,7 +125,7 @@ impl Reloader {
         }
     }
 
-    /// Replaces the bodies of the served site with those that the encoding thread has made. A panic is only
+    /// Replaces the bodies of the served site with those that the encoding thread has made. A failure is only
     /// logged; the site then stays as it is.
     fn serve_stronger_encodings(&self, before: &Snapshot) {
         match process::run_in_new_thread(|| before.site.strengthened(&self.encodings)) {
@@ -133,10 +133,9 @@ impl Reloader {
                 let site = Arc::new(site);
                 self.app.snapshot.store(Arc::new(Snapshot { site, ..before.clone() }));
             }
-            Err(panic) => tracing::error!(
-                "{}: files are still served in their faster, larger encodings",
-                panic.with_message()
-            ),
+            Err(error) => {
+                tracing::error!("{error}: files are still served in their faster, larger encodings");
+            }
         }
     }
 
@@ -198,15 +197,16 @@ impl Reloader {
     }
 
     /// Reloads the site and its configuration. Logs the result, records it in the metrics, notifies the
-    /// service manager, and with `--watch` shows it in the pages that authors have open. A panic counts as a
-    /// failed reload, and also empties the cache. Returns whether site and configuration were replaced.
+    /// service manager, and with `--watch` shows it in the pages that authors have open. A panic, or a
+    /// thread that cannot be started, counts as a failed reload and empties the cache. Returns whether site
+    /// and configuration were replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.service.notify_reloading();
-        let reloaded = process::run_in_new_thread(|| self.try_reload()).unwrap_or_else(|panic| {
+        let reloaded = process::run_in_new_thread(|| self.try_reload()).unwrap_or_else(|error| {
             self.cache.clear();
-            let message = format!("the site cannot be reloaded: {}", panic.with_message());
-            Err(vec![Fault::error(self.folder.display().to_string(), None, message).hint(REPORT_DEFECT)])
+            let message = format!("the site cannot be reloaded: {error}");
+            Err(vec![Fault::error(self.folder.display().to_string(), None, message).hint(error.hint())])
         });
         self.app.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
         let pages = self.app.snapshot.load().site.page_count;
