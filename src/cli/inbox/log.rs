@@ -75,9 +75,25 @@ fn count_words(entry: &LogEntry) -> Option<String> {
     let noun = match OperatorAction::ALL.into_iter().find(|action| action.name() == entry.action)? {
         Action::Retry | Action::Deliver => "delivery",
         Action::Revoke => "session",
-        Action::Test | Action::Open | Action::LogIn => return None,
-        _ if entry.submission.is_some() => return None,
-        _ => "submission",
+        Action::Test | Action::Open | Action::LogIn | Action::SaveView | Action::RemoveView => return None,
+        Action::Hold
+        | Action::Release
+        | Action::Discard
+        | Action::Erase
+        | Action::Done
+        | Action::Reopen
+        | Action::Spam
+        | Action::NotSpam
+        | Action::Note
+        | Action::EditNote
+        | Action::RemoveNote
+        | Action::Assign
+        | Action::FollowUp
+        | Action::Reply
+        | Action::UndoReply => "submission",
     };
+    if noun == "submission" && entry.submission.is_some() {
+        return None;
+    }
     Some(counted(entry.count as u64, noun))
 }

@@ -190,11 +190,14 @@ fn the_log_names_user_action_and_extent() {
     ] {
         inbox.run(&arguments);
     }
+    let editor = frontdesk_inbox::store::Editor::open(&inbox.url).unwrap();
+    editor.on_behalf_of("ada").save_view("Mine", "held=1").unwrap();
     let (_, out, _) = inbox.run("log");
     let lines: Vec<_> = out.lines().map(|line| line[21..].to_owned()).collect();
     assert_eq!(
         lines,
         [
+            "ada  save-view".to_owned(),
             "ada  erase        1 submission".to_owned(),
             "ada  discard      1 submission".to_owned(),
             format!("ada  hold         {}", ids[0]),
@@ -207,7 +210,7 @@ fn the_log_names_user_action_and_extent() {
     let entry: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         (&entry["user"], &entry["action"], &entry["count"]),
-        (&"ada".into(), &"erase".into(), &1.into())
+        (&"ada".into(), &"save-view".into(), &1.into())
     );
     assert_eq!((&entry["submission"], &entry["channel"]), (&Value::Null, &Value::Null));
     assert_eq!(out.lines().count(), 1);
