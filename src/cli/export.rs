@@ -27,6 +27,7 @@ use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
 use frontdesk_app::response_recorder::describe;
 use frontdesk_config::Config;
+use frontdesk_forms::text::visible;
 use frontdesk_http::{Address, reachable};
 use frontdesk_site::Encodings;
 
@@ -117,13 +118,16 @@ fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<
             .with_context(|| format!("cannot make `--root` absolute: `{}`", root.display()))?,
         None => folder.path.join("public"),
     };
-    let root = root.to_str().ok_or_else(|| {
-        anyhow!("the path {} cannot be written to nginx's configuration: it is not UTF-8", root.display())
-    })?;
-    if root.contains(['\n', '\r']) {
-        bail!("the path `{root}` cannot be written to nginx's configuration: it contains a line break");
+    let refused = |why: &str| {
+        let root = visible(&root.to_string_lossy());
+        let error = anyhow!("the path `{root}` cannot be written to nginx's configuration: {why}");
+        with_hint(error, "name the folder of the pages on nginx's machine, as in `--root /var/www/site`")
+    };
+    let text = root.to_str().ok_or_else(|| refused("it is not UTF-8"))?;
+    if text.contains(['\n', '\r']) {
+        return Err(refused("it contains a line break"));
     }
-    Ok(root.to_owned())
+    Ok(text.to_owned())
 }
 
 /// The addresses to which nginx forwards forms: those of `--replica`, or else of `server.listen`, where
