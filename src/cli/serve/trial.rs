@@ -92,8 +92,8 @@ fn try_load(folder: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Reads the signature of the theme and the configuration. Follows symbolic links, and leaves out what cannot
-/// be read.
+/// Reads the inode, size and change time of the configuration file, and of each file and folder in `theme/`.
+/// Follows symbolic links. Leaves out files and folders that cannot be read.
 fn read_signature(folder: &Path) -> Signature {
     let mut signature = Signature::new();
     let mut rest = vec![folder.join("theme"), folder.join(FILE_NAME)];

@@ -11,14 +11,15 @@ use crate::cli::width::shorten;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::time::format_distance;
 
-/// A line of the display: the state of a channel, of the inbox or of another subject. The age is a separate
-/// field, because a new age is not a new state.
+/// A line of the display: a subject, such as a channel, with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
     subject: String,
     /// The label of the state: `ok`, `fix` or `note`.
     word: &'static str,
     text: String,
+    /// The time since an event, which the line shows after the text. Not part of the state: a line of which
+    /// only the age has changed is not appended again.
     age: String,
 }
 
