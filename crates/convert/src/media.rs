@@ -223,6 +223,22 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
+/// Adds the link of an area of an image map, with the description of the area as its text. Leaves out an area
+/// without one: it repeats another link, or a tooltip explains what the image shows there.
+pub(super) fn add_area(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
+    let label = collapse(dom.first_attribute(id, &["alt", "aria-label"]).unwrap_or_default());
+    let href = dom.attribute(id, "href");
+    let is_repeated = dom.previous_element(id).is_some_and(|before| {
+        dom.attribute(before, "href") == href && dom.attribute(before, "alt") == dom.attribute(id, "alt")
+    });
+    let address = href.and_then(|href| resolve_link(base, href));
+    if let Some(address) = address.filter(|_| count_letters(&label) > 0 && !is_repeated) {
+        out.add_space();
+        out.add_link(&address, &label);
+        out.add_space();
+    }
+}
+
 /// The address of an image; `None` if there is no usable one, or if the image is an emoji.
 pub(super) fn image_address(dom: &Dom, base: Option<&Url>, id: NodeId) -> Option<String> {
     let alt = collapse(dom.attribute(id, "alt").unwrap_or_default());
@@ -407,10 +423,13 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
         Tag::Iframe | Tag::Frame => "Embedded page",
         _ => "Embedded content",
     };
-    let frame_name = || dom.first_attribute(id, &["name"]).filter(|_| dom.tag(id) == Tag::Frame);
-    let label =
-        dom.first_attribute(id, &["title", "aria-label"]).or_else(frame_name).unwrap_or(name).to_owned();
-    out.add_link(&address, &label);
+    let other_name = || match dom.tag(id) {
+        Tag::Frame => dom.first_attribute(id, &["name"]),
+        Tag::Object => dom.first_attribute(dom.find(id, Tag::Img)?, &["alt"]),
+        _ => None,
+    };
+    let label = dom.first_attribute(id, &["title", "aria-label"]).or_else(other_name).unwrap_or(name);
+    out.add_link(&address, label);
     true
 }
 
@@ -495,6 +514,21 @@ mod tests {
         assert_eq!(markdown("<img src=/x width=1 height=1 alt=y>"), "![y](/x)\n");
         let lightbox = "<div><a href=/large.png><img src=/small.png></a><img src=/large.png></div>";
         assert_eq!(markdown(lightbox), "[![](/small.png)](/large.png)\n");
+    }
+
+    #[test]
+    fn areas_of_an_image_map_are_links() {
+        let map = |areas: &str| format!("<p><img src=/m alt=Oslo usemap=#m><map name=m>{areas}</map>");
+        for (areas, expected) in [
+            ("<area href=/a alt=North><area href=/b alt='S *x*'>", " [North](/a) [S \\*x\\*](/b)"),
+            (
+                "<area href=/a alt=N coords=1><area href=/a alt=N coords=2><area href=/b aria-label=S>",
+                " [N](/a) [S](/b)",
+            ),
+            ("<area href=/a alt=''><area alt=b><area href=javascript:x alt=c><area href=/d title=d>", ""),
+        ] {
+            assert_eq!(markdown(&map(areas)), format!("![Oslo](/m){expected}\n"), "{areas}");
+        }
     }
 
     #[test]
@@ -620,6 +654,7 @@ mod tests {
             ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nb\n\nc\n"),
             ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n\n  b\n"),
             ("<object data=/a.pdf title=c>b</object>", "[c](/a.pdf)\n"),
+            ("<object data=/a.svg><img src=/a.png alt=b></object>", "[b](/a.svg)\n"),
             ("<object data=/a.pdf><p>b</object>", "[Embedded content](/a.pdf)\n\nb\n"),
             ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
             ("<video><p>b</video>", "b\n"),

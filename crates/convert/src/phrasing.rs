@@ -239,6 +239,7 @@ impl<'a> Converter<'a> {
             Tag::A => self.write_link(id, out),
             Tag::Other if is_link_component(dom, id) => self.write_link(id, out),
             Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
+            Tag::Other if dom.name(id) == "area" => media::add_area(dom, self.base.as_ref(), id, out),
             tag if media::is_embedded(tag) => {
                 out.add_space();
                 if media::add_embedded(dom, self.base.as_ref(), id, out) || tag != Tag::Object {
