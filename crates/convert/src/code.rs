@@ -1,7 +1,7 @@
 //! Reads the text and the language of code blocks from the markup of Shiki, Prism, highlight.js, Chroma,
 //! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
-use super::dom::{Dom, NodeId, Tag, clip};
+use super::dom::{Dom, NodeId, Tag, clip, remove_invisible};
 use super::omission_rule::Rule;
 
 /// Classes of elements in a code block that contain the numbers of lines. Some highlighters also set these
@@ -182,7 +182,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         }
         next = dom.following(id, root, is_skipped);
     }
-    let text = text.replace("\r\n", "\n").replace(['\u{200b}', '\u{feff}'], "");
+    let text = remove_invisible(&text.replace("\r\n", "\n")).into_owned();
     if is_plain(dom, root) && !text.trim().is_empty() {
         return text.strip_suffix('\n').unwrap_or(&text).to_owned();
     }

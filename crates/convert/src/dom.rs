@@ -3,6 +3,7 @@
 use super::omission_rule::Rule;
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, LocalName, QualName, ns};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
@@ -527,19 +528,33 @@ pub(super) fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Removes byte order marks, soft hyphens and zero-width spaces. Keeps the latter after letters of scripts
-/// without spaces between words, such as Khmer (U+0E00 to U+17FF).
-pub(super) fn remove_invisible(text: &str) -> String {
+/// The characters that [`remove_invisible`] removes, at least in some places.
+const INVISIBLE: [char; 6] = ['\u{feff}', '\u{2060}', '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}'];
+
+/// Removes byte order marks, word joiners, soft hyphens, zero-width spaces, joiners and non-joiners. Keeps
+/// spaces after letters of scripts without spaces between words, such as Khmer (U+0E00 to U+17FF). Keeps
+/// joiners and non-joiners beside emoji and letters of other scripts than the European ones, to which they
+/// belong. Webflow writes a joiner where its editor has an empty line.
+pub(super) fn remove_invisible(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || !text.contains(INVISIBLE) {
+        return Cow::Borrowed(text);
+    }
+    let is_joined = |c: Option<char>| {
+        c.is_some_and(|c| c >= '\u{590}' && !c.is_whitespace() && !('\u{2000}'..='\u{206f}').contains(&c))
+    };
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let before = out.chars().next_back();
         let is_removed = match c {
-            '\u{feff}' | '\u{ad}' => true,
-            '\u{200b}' => !out.chars().next_back().is_some_and(|c| ('\u{e00}'..='\u{17ff}').contains(&c)),
+            '\u{feff}' | '\u{2060}' | '\u{ad}' => true,
+            '\u{200b}' => !before.is_some_and(|c| ('\u{e00}'..='\u{17ff}').contains(&c)),
+            '\u{200c}' | '\u{200d}' => !is_joined(before) && !is_joined(rest.clone().next()),
             _ => false,
         };
         if !is_removed {
             out.push(c);
         }
     }
-    out
+    Cow::Owned(out)
 }

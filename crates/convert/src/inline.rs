@@ -347,14 +347,8 @@ impl Inline {
     /// Adds text from the page. Collapses its white space, drops invisible characters and escapes Markdown
     /// syntax.
     pub(super) fn add_text(&mut self, text: &str) {
-        if !text.is_ascii() && text.contains(['\u{feff}', '\u{ad}', '\u{200b}']) {
-            return self.add_visible(&remove_invisible(text));
-        }
-        self.add_visible(text);
-    }
-
-    fn add_visible(&mut self, text: &str) {
-        let mut rest = text;
+        let text = remove_invisible(text);
+        let mut rest = &*text;
         while !rest.is_empty() {
             let end = rest.bytes().position(is_html_space).unwrap_or(rest.len());
             if end > 0 {
@@ -734,6 +728,20 @@ mod tests {
         );
         for kept in ["\u{1780}\u{200b}\u{1781}", "\u{645}\u{200c}\u{645}", "\u{1f468}\u{200d}\u{1f33e}"] {
             assert_eq!(line(|inline| inline.add_text(kept)), kept);
+        }
+    }
+
+    #[test]
+    fn joiners_are_kept_only_beside_what_they_join() {
+        let text = "\u{200d}Oak\u{200d} \u{200d} “b”\u{200d} c\u{2060}d";
+        assert_eq!(line(|inline| inline.add_text(text)), "Oak “b” cd");
+        assert_eq!(line(|inline| inline.add_text("\u{200c}\u{645}")), "\u{200c}\u{645}");
+        for (html, expected) in [
+            ("<main><h2>\u{200d}</h2><p>\u{200d}<p>a <b>\u{200d}</b><ul><li>\u{200d}</ul>", "a\n"),
+            ("<p><code>a\u{ad}b.\u{200b}c</code><pre>a\u{ad}b\u{200b}</pre>", "`ab.c`\n\n```\nab\n```\n"),
+            ("<p><code>\u{200b}</code>a", "a\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
         }
     }
 

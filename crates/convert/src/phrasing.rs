@@ -3,7 +3,7 @@
 use super::answer_symbols::{answer_of, begins_item, is_ligature};
 use super::code;
 use super::documentation_markup::{self, Tabs};
-use super::dom::{Dom, NodeId, Tag, collapse};
+use super::dom::{Dom, NodeId, Tag, collapse, remove_invisible};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::main_content::leads_around;
@@ -585,10 +585,11 @@ fn write_code_lines<'t>(lines: impl Iterator<Item = &'t str>, out: &mut Inline) 
     }
 }
 
-/// Writes a code span, unless the text is empty.
+/// Writes a code span without invisible characters, unless the text is empty.
 fn write_code(text: &str, out: &mut Inline) {
+    let text = remove_invisible(text);
     if !text.is_empty() {
-        out.add_code(&if out.is_cell { text.replace('|', "\\|") } else { text.to_owned() });
+        out.add_code(&if out.is_cell { text.replace('|', "\\|") } else { text.into_owned() });
     }
 }
 
