@@ -1,8 +1,7 @@
 //! Reads check marks and crosses from the classes of symbols. Without them, a list of features would say the
 //! opposite.
 
-use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{Dom, NodeId, Tag, clip};
+use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
 /// The beginnings of the classes and ids of symbols in common icon fonts. A prefix comes after longer ones
 /// that begin with it.

@@ -3,8 +3,7 @@
 
 use super::answer_symbols::answer_of;
 use super::code;
-use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
+use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
 use super::media;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
@@ -289,10 +288,15 @@ fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
 }
 
 /// Puts spaces around symbols that the layout of a page separates from the words beside them: separators such
-/// as `·`, and symbols that are decoration, whose removal would join two words.
+/// as `·`, and icons and symbols that are decoration, without which two words would be joined.
 fn separate_words(dom: &mut Dom, root: NodeId) {
     let is_joint = |id: &NodeId| {
         let (id, tag) = (*id, dom.tag(*id));
+        if is_icon(dom, id) {
+            return !dom.is_in(id, &[Tag::Pre, Tag::Code])
+                && text_beside(dom, id, false).ends_with(char::is_alphanumeric)
+                && text_beside(dom, id, true).starts_with(char::is_alphanumeric);
+        }
         if dom.attribute(id, "aria-hidden") != Some("true")
             || tag.is_block()
             || dom.descendants(id).take(4).count() > 3
@@ -314,6 +318,25 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
             let space = dom.push_text(" ");
             dom.insert_before(place, space);
         }
+    }
+}
+
+/// Whether an element only draws an icon: a drawing without text, an empty `<i>` with a class, as icon fonts
+/// use it, or a `<span>` around one of these.
+fn is_icon(dom: &Dom, id: NodeId) -> bool {
+    let mut icon = id;
+    while let Some(only) = dom.node(icon).first.filter(|&only| dom.node(icon).last == Some(only)) {
+        if dom.tag(icon) != Tag::Span {
+            break;
+        }
+        icon = only;
+    }
+    let is_name = |text| dom.parent(text).is_some_and(|p| matches!(dom.name(p), "title" | "desc"));
+    let is_text = |d| dom.text(d).is_some_and(|text| !text.trim().is_empty());
+    match dom.tag(icon) {
+        Tag::Svg => !dom.descendants(icon).any(|d| is_text(d) && !is_name(d)),
+        Tag::I => dom.node(icon).first.is_none() && dom.has_attribute(icon, "class"),
+        _ => false,
     }
 }
 
@@ -604,6 +627,20 @@ mod tests {
             assert_eq!(visible(&mark(html), false), expected, "{html}");
         }
         assert_eq!(visible(&mark("9<b>–</b>17 <b>🎉</b>"), true), "9–17");
+    }
+
+    #[test]
+    fn an_icon_separates_the_words_beside_it() {
+        for (html, expected) in [
+            ("<b>Oslo</b><svg><path/></svg><b>Bergen</b>", "Oslo Bergen"),
+            ("<b>Oslo</b><svg aria-hidden=true><path/></svg><b>Bergen</b>", "Oslo Bergen"),
+            ("Save<span class=icon><svg></svg></span>now<i class='fa fa-save'></i>or", "Save now or"),
+            ("9<svg><text>8</text></svg>7", "987"),
+            ("(<svg></svg>a<svg></svg>), b<i></i>c, d<span></span>e", "(a), bc, de"),
+            ("<p>a</p><svg></svg><p>b</p><pre>a<i class=b></i>c</pre>", "abac"),
+        ] {
+            assert_eq!(visible(html, false), expected, "{html}");
+        }
     }
 
     #[test]

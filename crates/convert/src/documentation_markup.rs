@@ -1,14 +1,8 @@
 //! Recognizes admonitions, tab panels, permalinks and copy buttons in the markup of documentation generators.
 
-use super::dom::{Dom, NodeId, Tag, clip};
+use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 use super::spacing::shown_text;
 use std::collections::{HashMap, HashSet};
-
-/// Common names of classes for text that only screen readers read.
-#[rustfmt::skip]
-pub(super) const FOR_SCREEN_READERS: &[&str] = &[
-    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
-];
 
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {

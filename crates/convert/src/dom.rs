@@ -13,6 +13,12 @@ pub(super) struct NodeId(NonZeroU32);
 
 pub(super) const DOCUMENT: NodeId = NodeId(NonZeroU32::MIN);
 
+/// Common names of classes for text that only screen readers read.
+#[rustfmt::skip]
+pub(super) const FOR_SCREEN_READERS: &[&str] = &[
+    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
+];
+
 impl NodeId {
     /// The node's index in lists that have one value for each node.
     pub(super) fn index(self) -> usize {

@@ -1,6 +1,6 @@
 //! Decides where the layout of a page separates inline content without white space between it in the HTML.
 
-use super::dom::{Dom, NodeId, Tag, collapse, is_block_display};
+use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, collapse, is_block_display};
 
 /// The displays of boxes whose children are laid out one by one.
 const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
@@ -34,6 +34,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let is_space = |c: Option<char>| c.is_some_and(char::is_whitespace);
     if is_space(edge(dom, before, false)) || is_space(edge(dom, id, true)) {
         return false;
+    }
+    if is_spoken_apart(dom, before, id) {
+        return !is_one_word(dom, before, id);
     }
     if dom.text(id).is_some() {
         // A single letter may be the initial of the text.
@@ -71,6 +74,21 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
         || are_parts && is_layout(dom, parent)
         || joins_words(dom, before, id) && are_words();
     is_separate && !is_one_word(dom, before, id) && !is_in_address(dom, before, id)
+}
+
+/// Whether one of two adjacent nodes is text for screen readers, which browsers take out of the line, and
+/// does not continue the word before it, as `day` does in `Mon` and `day`.
+fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let is_name = |class: &str| FOR_SCREEN_READERS.iter().any(|name| class.ends_with(name));
+    let is_spoken = |id| dom.classes(id).any(is_name);
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c < '\u{2e80}');
+    let continues = || {
+        edge(dom, before, false).is_some_and(char::is_alphabetic)
+            && edge(dom, id, true).is_some_and(char::is_lowercase)
+            && !short_text(dom, id).trim().contains(' ')
+    };
+    (is_word(edge(dom, before, false)) || is_word(edge(dom, id, true)))
+        && (is_spoken(before) || is_spoken(id) && !continues())
 }
 
 /// Whether two adjacent code spans are separate. They are if their classes differ, unless punctuation joins
@@ -288,6 +306,15 @@ mod tests {
                 "## Cut your own oak",
             ),
             ("<p>Name<span class='d-block small'>Use</span>", "Name Use"),
+            ("<a href=/a>Oak<span class=sr-only>Opens</span></a>", "[Oak Opens](/a)"),
+            (
+                "<p>Oak<i class=visually-hidden>(new)</i>, <i class=sr-only>Price</i>$9",
+                "Oak *(new)*, *Price* $9",
+            ),
+            (
+                "<p><span class=x-visually-hidden>Folder</span>src, 5<span class=sr-only>stars</span>",
+                "Folder src, 5 stars",
+            ),
             (
                 "<p><a class='text-sm md:block' href=/a>Oak</a><b style=display:block>Elm</b>",
                 "[Oak](/a) **Elm**",
@@ -332,6 +359,7 @@ mod tests {
     #[test]
     fn parts_of_a_word_stay_together() {
         for (html, expected) in [
+            ("<p>Mon<span class=sr-only>day</span>, <span class=sr-only>a</span>, b", "Monday, a, b"),
             (
                 "<p><span>H</span><span>ello</span> <b>bold</b>ed, <b>in</b><i>side</i>",
                 "Hello **bold**ed, <strong>in</strong>*side*",

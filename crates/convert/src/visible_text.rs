@@ -1,8 +1,7 @@
 //! Corrects texts that differ from what visitors see: counters that a script counts up, dates that a script
 //! writes, and values that a page has twice, for the screen and for screen readers.
 
-use super::documentation_markup::FOR_SCREEN_READERS;
-use super::dom::{Data, Dom, NodeId, Tag};
+use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
 use super::omission_rule::Rule;
 
 /// Words in the names of `data-` attributes with the number that a counter shows in the end.
