@@ -162,15 +162,21 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());
     for id in dom.descendants(root).filter(hidden) {
-        let beside = [dom.previous_element(id), dom.next_element(id)];
-        let spoken = beside.into_iter().flatten().find(|&beside| is_spoken(dom, beside));
-        let Some(spoken) = spoken else { continue };
-        if is_said_by(&short_text(dom, id), &short_text(dom, spoken)) {
+        let before = dom.previous_element(id);
+        let inner = before.and_then(|before| dom.child_elements(before).last());
+        let beside = [before, inner, dom.next_element(id)];
+        let spoken: Vec<NodeId> = beside.into_iter().flatten().filter(|&b| is_spoken(dom, b)).collect();
+        let value = short_text(dom, id);
+        if spoken.iter().any(|&spoken| is_said_by(&value, &short_text(dom, spoken))) {
             copies.push(id);
-        } else if dom.node(id).previous == Some(spoken) {
-            joined.push(id);
-        } else if dom.node(id).next == Some(spoken) {
-            joined.push(spoken);
+            continue;
+        }
+        for spoken in spoken {
+            if dom.node(id).previous == Some(spoken) {
+                joined.push(id);
+            } else if dom.node(id).next == Some(spoken) {
+                joined.push(spoken);
+            }
         }
     }
     for id in joined {
@@ -192,8 +198,8 @@ fn short_text(dom: &Dom, id: NodeId) -> String {
     dom.first_text(id, 50)
 }
 
-/// Whether `spoken` has the digits of `value` in whole numbers that follow each other, as in "49 dollars and
-/// 99 cents", and its words, except for short ones such as abbreviations.
+/// Whether `spoken` is the same text as `value`. Or it has the digits of `value` in whole numbers that follow
+/// each other, as in "49 dollars and 99 cents", and its words, except for short ones such as abbreviations.
 fn is_said_by(value: &str, spoken: &str) -> bool {
     let own: String = value.chars().filter(char::is_ascii_digit).collect();
     let numbers: Vec<&str> =
@@ -206,6 +212,9 @@ fn is_said_by(value: &str, spoken: &str) -> bool {
         rest == Some("")
     };
     let (value, spoken) = (value.to_lowercase(), spoken.to_lowercase());
+    if !value.trim().is_empty() && value.trim() == spoken.trim() {
+        return true;
+    }
     let mut words = value.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().count() > 3);
     !own.is_empty()
         && value.len() <= 100
@@ -290,6 +299,13 @@ mod tests {
             (format!("<p><{shown}>$9</span><{spoken}>8 dollars</span>"), "$9 8 dollars\n"),
             (format!("<p><{shown}>4</span><{spoken}>24 reviews</span>"), "4 24 reviews\n"),
             (format!("<p><{shown}>4.5</span><{spoken}>Rated 4.5 of 5</span>"), "Rated 4.5 of 5\n"),
+            (
+                format!(
+                    "<p><{shown}>$9</span> <{spoken}>Was $9.</span><{shown}>$7</span><{spoken}>Now $7.</span>"
+                ),
+                "Was $9. Now $7.\n",
+            ),
+            (format!("<p><b>15<{spoken}> min</span></b> <{shown}>min</span>"), "**15 min**\n"),
             (format!("<p><{shown}>Oak</span> <{spoken}>Elm</span>"), "Oak Elm\n"),
         ] {
             assert_eq!(markdown(&html), expected, "{html}");
