@@ -185,16 +185,17 @@ fn read_callouts(dom: &Dom, rows: &[NodeId]) -> Option<Vec<NodeId>> {
     (!callouts.is_empty()).then(|| callouts.into_iter().map(|(_, text)| text).collect())
 }
 
-/// The rows of a table, header first and footer last, without the rows of tables inside its cells.
+/// The rows of a table, header first and footer last, without the rows of tables inside its cells. Like
+/// browsers, leaves all but the first header and the first footer where they are.
 fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
     let mut parts: [Vec<NodeId>; 3] = Default::default();
     for child in dom.child_elements(table) {
         let rows = dom.child_elements(child).filter(|&r| dom.tag(r) == Tag::Tr);
         match dom.tag(child) {
-            Tag::Thead => parts[0].extend(rows),
-            Tag::Tbody => parts[1].extend(rows),
+            Tag::Thead if parts[0].is_empty() => parts[0].extend(rows),
+            Tag::Tfoot if parts[2].is_empty() => parts[2].extend(rows),
+            Tag::Thead | Tag::Tbody | Tag::Tfoot => parts[1].extend(rows),
             Tag::Tr => parts[1].push(child),
-            Tag::Tfoot => parts[2].extend(rows),
             _ => {}
         }
     }
@@ -399,6 +400,16 @@ mod tests {
         let html = "<table><thead><tr><th rowspan=2>a<th>b<tbody><tr><td>1<td rowspan=0>2<tr><td>3<tr><td>4\
             <tfoot><tr><td>5<td>6</table>";
         assert_eq!(markdown(html), "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | |\n| 4 | |\n| 5 | 6 |\n");
+    }
+
+    #[test]
+    fn only_the_first_header_and_the_first_footer_move() {
+        let group = |name: &str, cell: &str| format!("<{name}><tr><td>{cell}<td>x</{name}>");
+        let parts =
+            [("tfoot", "9"), ("thead", "a"), ("tbody", "1"), ("tfoot", "2"), ("thead", "3"), ("tbody", "4")];
+        let html: String = parts.iter().map(|(name, cell)| group(name, cell)).collect();
+        let rows = "| a | x |\n| --- | --- |\n| 1 | x |\n| 2 | x |\n| 3 | x |\n| 4 | x |\n| 9 | x |\n";
+        assert_eq!(markdown(&format!("<table>{html}</table>")), rows);
     }
 
     #[test]
