@@ -2,6 +2,7 @@
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
+use super::parse::parse;
 use super::spacing::shown_text;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -472,6 +473,17 @@ fn clip_value(value: &str) -> String {
     value
 }
 
+/// Reads a text in JSON-LD, in which WordPress and others write characters such as `&` as in HTML.
+fn read_text(value: &str) -> String {
+    let value = clip_value(value);
+    if !value.contains('&') || !value.contains(';') {
+        return value;
+    }
+    let escaped = value.replace('<', "&lt;");
+    let dom = parse(&format!("<!doctype html><body>{escaped}"));
+    collapse(&dom.text_content(dom.body()))
+}
+
 /// Returns the first value of each property in the JSON-LD for articles, pages and the site.
 fn read_articles(dom: &Dom) -> Metadata {
     let mut data = Metadata::default();
@@ -487,7 +499,7 @@ fn read_articles(dom: &Dom) -> Metadata {
             kind => Vec::from_iter(kind.as_str()),
         };
         let has_kind = |ends: &[&str]| kinds.iter().any(|kind| ends.iter().any(|end| kind.ends_with(end)));
-        let text = |name: &str| item[name].as_str().map(clip_value).filter(|t| !t.is_empty());
+        let text = |name: &str| item[name].as_str().map(read_text).filter(|t| !t.is_empty());
         if kinds.contains(&"WebSite") {
             data.site = data.site.or_else(|| text("name"));
         }
@@ -570,7 +582,7 @@ fn author_names(value: &Value, by_id: &HashMap<&str, &Value>) -> Option<String> 
 /// addresses instead of names. `None` if no name is left.
 fn join_names<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
-    for name in names.take(20).map(clip_value) {
+    for name in names.take(20).map(read_text) {
         if !name.is_empty() && !name.starts_with("http") && !found.contains(&name) {
             found.push(name);
         }
@@ -678,6 +690,8 @@ mod tests {
             (&json(&format!("<!--\n{article}\n-->")), "|A|1|"),
             (&json("{\"@type\":\"Article\",\"x\":[\"a,]\\\"\n,}\",],\"dateModified\":\"2\" ,\n}"), "|||2"),
             (&json("{\"@type\":\"Article\",\"dateModified\":\"2\""), "|||"),
+            (&json(r#"{"@type":"Article","author":"A &amp; B O&#039;C"}"#), "|A & B O'C||"),
+            (&json(r#"{"@type":"Article","author":"A &b; <C>"}"#), "|A &b; <C>||"),
             (
                 &json(
                     r##"{"@graph":[{"@type":"Article","author":[{"@id":"#p"},{"@id":"#q"}]},{"@id":"#p","name":"A"}]}"##,
