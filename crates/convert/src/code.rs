@@ -472,6 +472,14 @@ mod tests {
     }
 
     #[test]
+    fn obsolete_elements_for_preformatted_text_are_code() {
+        for name in ["xmp", "listing", "plaintext"] {
+            assert_eq!(code(&format!("<p>x<{name}>\na\n  b</{name}>")).1.lines().next(), Some("a"), "{name}");
+        }
+        assert_eq!(code("<xmp><b>a</b>\n  c</xmp>").1, "<b>a</b>\n  c");
+    }
+
+    #[test]
     fn a_highlighted_figure_without_code_is_a_table() {
         let dom = |html: &str| parse(&format!("<figure class=highlight>{html}</figure>"));
         let is_code = |html: &str| {

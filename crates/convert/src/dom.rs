@@ -46,7 +46,14 @@ macro_rules! tags {
 
         impl Tag {
             pub(super) fn from_name(name: &str) -> Self {
-                match name { $($block_name => Self::$block,)* $($name => Self::$other,)* _ => Self::Other }
+                match name {
+                    $($block_name => Self::$block,)*
+                    $($name => Self::$other,)*
+                    // Browsers show these obsolete elements like the others.
+                    "listing" | "plaintext" | "xmp" => Self::Pre,
+                    "dir" => Self::Ul,
+                    _ => Self::Other,
+                }
             }
 
             pub(super) fn is_block(self) -> bool {
