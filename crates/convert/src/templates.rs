@@ -14,12 +14,20 @@ pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
     show_streamed_parts(dom, &templates);
+    let mut has_slots = false;
     for &id in &templates {
         let is_shadow =
             dom.attribute(id, "shadowrootmode").is_some_and(|mode| matches!(mode, "open" | "closed"));
         if is_shadow && let Some(host) = dom.parent(id) {
             show_shadow_tree(dom, host, id);
+            has_slots = true;
         }
+    }
+    // Replace the slots with their content, which is a child of the list or table around the slot.
+    let slots = dom.descendants(DOCUMENT).filter(|&id| has_slots && dom.tag(id) == Tag::Slot);
+    for slot in slots.collect::<Vec<NodeId>>() {
+        dom.move_children_before(slot, slot);
+        dom.detach(slot);
     }
     // A moved node is as deep as its old and its new place together.
     if !templates.is_empty() {
@@ -49,6 +57,8 @@ fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
                 }
                 dom.append(slot, child);
             }
+            // White space separates words, but does not fill a slot.
+            Some(slot) if filled.contains(&slot) => dom.append(slot, child),
             _ => dom.detach(child),
         }
     }
@@ -138,6 +148,14 @@ mod tests {
                 "*c*\n\nb\n",
             ),
             ("<x-a><template shadowrootmode=open><slot>f</slot></template></x-a>", "f\n"),
+            (
+                "<x-a><template shadowrootmode=open><slot>f</slot></template> <b>a</b> <i>b</i></x-a>",
+                "**a** *b*\n",
+            ),
+            (
+                "<x-a><template shadowrootmode=open><ul><slot></slot></ul></template><li>a<li>b</x-a>",
+                "- a\n- b\n",
+            ),
             (
                 "<x-a><template shadowrootmode=open><x-b><template shadowrootmode=open><p>g<slot></slot></template>h</x-b></template></x-a>",
                 "gh\n",
