@@ -732,6 +732,16 @@ mod tests {
     }
 
     #[test]
+    fn a_style_can_turn_emphasis_off() {
+        for (html, expected) in [
+            ("<b style=font-weight:400>a</b> <strong style='font-weight: normal'>b</strong>", "a b\n"),
+            ("<i style=font-style:normal>a</i> <em style=font-style:oblique>b</em>", "a *b*\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
     fn joiners_are_kept_only_beside_what_they_join() {
         let text = "\u{200d}Oak\u{200d} \u{200d} “b”\u{200d} c\u{2060}d";
         assert_eq!(line(|inline| inline.add_text(text)), "Oak “b” cd");

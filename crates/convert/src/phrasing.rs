@@ -222,7 +222,10 @@ impl<'a> Converter<'a> {
         match dom.tag(id) {
             Tag::Br => out.add_line_break(),
             // Text pasted from Google Docs is in a `<b>` whose style turns bold off.
-            Tag::B | Tag::Strong if dom.style(id, "font-weight") == Some("normal") => {
+            Tag::B | Tag::Strong if matches!(dom.style(id, "font-weight"), Some("normal" | "400")) => {
+                self.write_inline_children(id, out);
+            }
+            Tag::I | Tag::Em if dom.style(id, "font-style") == Some("normal") => {
                 self.write_inline_children(id, out);
             }
             Tag::Code | Tag::Samp | Tag::Tt => self.write_code_span(id, out),
