@@ -549,6 +549,7 @@ mod tests {
                 "| a | b |\n| --- | --- |\n| Yes | Yes |\n",
             ),
             ("<a href=/x aria-label='a b'><svg><path/></svg></a>", "[a b](/x)\n"),
+            ("<canvas role=img aria-label='a b'>c</canvas>", "a b\n"),
             (
                 "<a href=/x title=a><i class=icon></i></a><a href=/y><svg><title>b</title></svg></a>",
                 "[a](/x) [b](/y)\n",

@@ -322,18 +322,20 @@ impl<'a> Converter<'a> {
         (0..count).for_each(|_| out.close());
     }
 
-    /// Whether an element is an image by its role, with a label of at least two words and without text. In
-    /// links, buttons and headings, such a label often repeats the text.
+    /// Whether an element is an image by its role, with a label of at least two words, and shows no text. The
+    /// content of a canvas is only for screen readers. In links, buttons and headings, such a label often
+    /// repeats the text.
     pub(super) fn is_image(&self, id: NodeId) -> bool {
         let dom = self.dom;
         dom.attribute(id, "role") == Some("img")
             && dom.tag(id) != Tag::Img
             && self.image_label(id).contains(' ')
             && !dom.ancestors(id).any(|a| matches!(dom.tag(a), Tag::A | Tag::Button) || dom.is_heading(a))
-            && !dom.descendants(id).take(50).any(|d| {
-                let is_shown = dom.parent(d).is_none_or(|p| !matches!(dom.name(p), "title" | "desc"));
-                dom.tag(d) == Tag::Img || is_shown && dom.text(d).is_some_and(|t| !t.trim().is_empty())
-            })
+            && (dom.tag(id) == Tag::Canvas
+                || !dom.descendants(id).take(50).any(|d| {
+                    let is_shown = dom.parent(d).is_none_or(|p| !matches!(dom.name(p), "title" | "desc"));
+                    dom.tag(d) == Tag::Img || is_shown && dom.text(d).is_some_and(|t| !t.trim().is_empty())
+                }))
     }
 
     fn image_label(&self, id: NodeId) -> String {
