@@ -35,14 +35,17 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     if is_space(edge(dom, before, false)) || is_space(edge(dom, id, true)) {
         return false;
     }
-    if is_spoken_apart(dom, before, id) {
+    if is_spoken_apart(dom, before, id) || is_tooltip(dom, id) && joins_words(dom, before, id) {
         return !is_one_word(dom, before, id);
+    }
+    if is_bracketed_link(dom, id) {
+        return edge(dom, before, false).is_some_and(|end| end.is_alphanumeric() || end == ')');
     }
     if dom.text(id).is_some() {
         // A single letter may be the initial of the text.
         let is_initial = || dom.text_content(before).trim().chars().nth(1).is_none();
         return dom.element(before).is_some()
-            && is_container(dom, parent)
+            && (is_container(dom, parent) || is_lead(dom, before, id))
             && joins_words(dom, before, id)
             && !is_initial()
             && !is_one_word(dom, before, id);
@@ -68,6 +71,7 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
         are_parts && holds_items(dom, parent)
             || is_custom(dom, before) && is_custom(dom, id)
             || are_items && (are_named_apart(dom, before, id) || has_unlike_ends(dom, parent, before, id))
+            || are_phrases(dom, before, id)
     };
     let is_separate = is_container(dom, parent)
         || are_labels
@@ -89,6 +93,44 @@ fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     };
     (is_word(edge(dom, before, false)) || is_word(edge(dom, id, true)))
         && (is_spoken(before) || is_spoken(id) && !continues())
+}
+
+/// Whether an element is a popup that explains the word before it.
+fn is_tooltip(dom: &Dom, id: NodeId) -> bool {
+    dom.attribute(id, "role") == Some("tooltip") || dom.classes(id).any(|class| class.contains("tooltip"))
+}
+
+/// Whether an element is a link with a word in brackets, such as `[source]` after a signature in Sphinx.
+fn is_bracketed_link(dom: &Dom, id: NodeId) -> bool {
+    if dom.tag(id) != Tag::A || !dom.has_attribute(id, "href") {
+        return false;
+    }
+    let text = short_text(dom, id);
+    let word = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    word.is_some_and(|word| word.len() > 2 && word.chars().all(char::is_alphabetic))
+}
+
+/// Whether an element is the title or the mark at the start of a block, and the text after it begins another
+/// phrase: the element has a class, and it has several words or is a mark such as a badge.
+fn is_lead(dom: &Dom, id: NodeId, text: NodeId) -> bool {
+    let is_first = || dom.nodes_before(id).take(4).all(|node| dom.is_blank(node));
+    dom.has_attribute(id, "class")
+        && edge(dom, id, false).is_some_and(char::is_lowercase)
+        && edge(dom, text, true).is_some_and(char::is_uppercase)
+        && (short_text(dom, id).trim().contains(' ') || is_mark(dom, id))
+        && dom.parent(id).is_some_and(|parent| dom.tag(parent).is_block())
+        && is_first()
+}
+
+/// Whether two adjacent spans are phrases of several words, of which the second begins with a capital or a
+/// digit, in an element without other text.
+fn are_phrases(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let is_phrase = |id| dom.tag(id) == Tag::Span && short_text(dom, id).trim().contains(' ');
+    let is_text = |node: NodeId| dom.text(node).is_some_and(|text| !text.trim().is_empty());
+    is_phrase(before)
+        && is_phrase(id)
+        && edge(dom, id, true).is_some_and(|c| c.is_uppercase() || c.is_ascii_digit())
+        && !dom.nodes_before(before).take(4).chain(dom.nodes_after(id).take(4)).any(is_text)
 }
 
 /// Whether two adjacent code spans are separate. They are if their classes differ, unless punctuation joins
@@ -162,19 +204,23 @@ fn is_custom(dom: &Dom, id: NodeId) -> bool {
 /// another element with prose: both are marks of one kind, or they have different classes, and one of them is
 /// a mark or has several words.
 fn are_named_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
-    const MARKS: [&str; 7] = ["label", "badge", "tag", "chip", "pill", "status", "type"];
-    let ends = |class: &str| class.split(['-', '_']).any(|part| MARKS.iter().any(|m| part.ends_with(m)));
-    let is_mark = |id| dom.classes(id).any(ends);
     let (class, other) = (dom.attribute(id, "class"), dom.attribute(before, "class"));
     if class.is_none() || other.is_none() {
         return false;
     }
     if class == other {
-        return is_mark(id);
+        return is_mark(dom, id);
     }
     let has_words = |id| short_text(dom, id).contains(' ');
     let is_start = edge(dom, id, true).is_some_and(|c| c.is_uppercase() || c.is_ascii_digit());
-    is_mark(id) || is_mark(before) || is_start && (has_words(id) || has_words(before))
+    is_mark(dom, id) || is_mark(dom, before) || is_start && (has_words(id) || has_words(before))
+}
+
+/// Whether a class names an element as a mark, such as a badge.
+fn is_mark(dom: &Dom, id: NodeId) -> bool {
+    const MARKS: [&str; 7] = ["label", "badge", "tag", "chip", "pill", "status", "type"];
+    let ends = |class: &str| class.split(['-', '_']).any(|part| MARKS.iter().any(|m| part.ends_with(m)));
+    dom.classes(id).any(ends)
 }
 
 /// Whether two adjacent elements of different kinds in a layout are two words: a number and a word of at
@@ -306,15 +352,6 @@ mod tests {
                 "## Cut your own oak",
             ),
             ("<p>Name<span class='d-block small'>Use</span>", "Name Use"),
-            ("<a href=/a>Oak<span class=sr-only>Opens</span></a>", "[Oak Opens](/a)"),
-            (
-                "<p>Oak<i class=visually-hidden>(new)</i>, <i class=sr-only>Price</i>$9",
-                "Oak *(new)*, *Price* $9",
-            ),
-            (
-                "<p><span class=x-visually-hidden>Folder</span>src, 5<span class=sr-only>stars</span>",
-                "Folder src, 5 stars",
-            ),
             (
                 "<p><a class='text-sm md:block' href=/a>Oak</a><b style=display:block>Elm</b>",
                 "[Oak](/a) **Elm**",
@@ -357,8 +394,44 @@ mod tests {
     }
 
     #[test]
+    fn labels_titles_and_phrases_are_apart_from_other_text() {
+        for (html, expected) in [
+            ("<a href=/a>Oak<span class=sr-only>Opens</span></a>", "[Oak Opens](/a)"),
+            (
+                "<p>Oak<span class=tooltiptext>A tree</span>, <dfn>elm</dfn><i role=tooltip>Tree</i>",
+                "Oak A tree, elm *Tree*",
+            ),
+            ("<dl><dt>a() -> str<a href=/a><b>[source]</b></a></dl>", "a() -> str [**\\[source\\]**](/a)"),
+            (
+                "<ul><li><b class=title>Our boats</b>We build.<li><span class='tag is-new'>New</span>Oak",
+                "- **Our boats** We build.\n- New Oak",
+            ),
+            (
+                "<p><span>Ann Oak</span><span>Head of Sales</span><span>3 years</span>",
+                "Ann Oak Head of Sales 3 years",
+            ),
+            (
+                "<p>Oak<i class=visually-hidden>(new)</i>, <i class=sr-only>Price</i>$9",
+                "Oak *(new)*, *Price* $9",
+            ),
+            (
+                "<p><span class=x-visually-hidden>Folder</span>src, 5<span class=sr-only>stars</span>",
+                "Folder src, 5 stars",
+            ),
+        ] {
+            assert_eq!(markdown(html), format!("{expected}\n"), "{html}");
+        }
+    }
+
+    #[test]
     fn parts_of_a_word_stay_together() {
         for (html, expected) in [
+            (
+                "<p><b class=b>Open</b>Data, a <b class=b>New Ze</b>Al, <i class=b>Low to</i>p",
+                "**Open**Data, a **New Ze**Al, *Low to*p",
+            ),
+            ("<p><span>One sente</span><span>nce is</span>", "One sentence is"),
+            ("<p>a<a href=/b>[1]</a>", "a[\\[1\\]](/b)"),
             ("<p>Mon<span class=sr-only>day</span>, <span class=sr-only>a</span>, b", "Monday, a, b"),
             (
                 "<p><span>H</span><span>ello</span> <b>bold</b>ed, <b>in</b><i>side</i>",
