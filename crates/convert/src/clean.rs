@@ -288,7 +288,8 @@ fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
 }
 
 /// Puts spaces around symbols that the layout of a page separates from the words beside them: separators such
-/// as `·`, and icons and symbols that are decoration, without which two words would be joined.
+/// as `·`, and icons and symbols that are decoration, without which two words would be joined. Also separates
+/// the variants of a word for different widths of the screen, such as `Monday` and `Mon`.
 fn separate_words(dom: &mut Dom, root: NodeId) {
     let is_joint = |id: &NodeId| {
         let (id, tag) = (*id, dom.tag(*id));
@@ -313,6 +314,18 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
             && text_beside(dom, id, true).starts_with(is_near)
     };
     let joints: Vec<NodeId> = dom.descendants(root).filter(is_joint).collect();
+    let is_inline = |id| dom.has_attribute(id, "class") && !dom.tag(id).is_block();
+    let is_variant = |id| is_inline(id) && copy_mark(dom, id) == Some(CopyMark::Width);
+    let follows_variant = |id: &NodeId| {
+        let before = dom.node(*id).previous.filter(|&before| is_inline(before));
+        before.is_some_and(|before| is_variant(*id) && is_variant(before))
+            && !dom.is_in(*id, &[Tag::Pre, Tag::Code])
+    };
+    let variants: Vec<NodeId> = dom.descendants(root).filter(follows_variant).collect();
+    for id in variants {
+        let space = dom.push_text(" ");
+        dom.insert_before(id, space);
+    }
     for id in joints {
         for place in [Some(id), dom.node(id).next].into_iter().flatten() {
             let space = dom.push_text(" ");
@@ -638,6 +651,9 @@ mod tests {
             ("9<svg><text>8</text></svg>7", "987"),
             ("(<svg></svg>a<svg></svg>), b<i></i>c, d<span></span>e", "(a), bc, de"),
             ("<p>a</p><svg></svg><p>b</p><pre>a<i class=b></i>c</pre>", "abac"),
+            ("<b class='hidden md:inline'>Monday</b><b class=md:hidden>Mon</b>s", "Monday Mons"),
+            ("<b class='d-none d-md-inline'>Oak</b><b class=d-md-none>Oak</b>", "Oak"),
+            ("<b class=bold>Mon</b><b class=md:hidden>day</b>", "Monday"),
         ] {
             assert_eq!(visible(html, false), expected, "{html}");
         }
