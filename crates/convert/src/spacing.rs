@@ -38,6 +38,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     if is_spoken_apart(dom, before, id) || is_tooltip(dom, id) && joins_words(dom, before, id) {
         return !is_one_word(dom, before, id);
     }
+    if (dom.tag(id) == Tag::Time || dom.tag(before) == Tag::Time) && joins_words(dom, before, id) {
+        return !is_one_word(dom, before, id);
+    }
     if is_bracketed_link(dom, id) {
         return edge(dom, before, false).is_some_and(|end| end.is_alphanumeric() || end == ')');
     }
@@ -400,6 +403,10 @@ mod tests {
             (
                 "<p>Oak<span class=tooltiptext>A tree</span>, <dfn>elm</dfn><i role=tooltip>Tree</i>",
                 "Oak A tree, elm *Tree*",
+            ),
+            (
+                "<p><span>Ann Oak</span><time>2 May</time><a href=/a>News</a>, on the <time>3</time>rd",
+                "Ann Oak 2 May [News](/a), on the 3rd",
             ),
             ("<dl><dt>a() -> str<a href=/a><b>[source]</b></a></dl>", "a() -> str [**\\[source\\]**](/a)"),
             (
