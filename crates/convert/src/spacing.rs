@@ -75,6 +75,7 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
             || is_custom(dom, before) && is_custom(dom, id)
             || are_items && (are_named_apart(dom, before, id) || has_unlike_ends(dom, parent, before, id))
             || are_phrases(dom, before, id)
+            || dom.tag(before) == Tag::Code && is_item(dom, id) && is_mark(dom, id)
     };
     let is_separate = is_container(dom, parent)
         || are_labels
@@ -407,6 +408,10 @@ mod tests {
             (
                 "<p><span>Ann Oak</span><time>2 May</time><a href=/a>News</a>, on the <time>3</time>rd",
                 "Ann Oak 2 May [News](/a), on the 3rd",
+            ),
+            (
+                "<p><code>id</code><span class=param-type>string</span>, <code>a</code><i>s</i>",
+                "`id` string, `a`*s*",
             ),
             ("<dl><dt>a() -> str<a href=/a><b>[source]</b></a></dl>", "a() -> str [**\\[source\\]**](/a)"),
             (
