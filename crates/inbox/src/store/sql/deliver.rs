@@ -282,14 +282,16 @@ pub(super) fn message_date(tx: &dyn Sql, lease: &Lease, now: Timestamp) -> Resul
     Ok(first.map_or(now, |first| first.min(now)))
 }
 
-/// Adds the recipients that an attempt has reached to those that earlier attempts reached, and replaces the
-/// list of missing ones. Does nothing if the delivery is complete.
+/// Adds the recipients that an attempt has reached to those that other attempts reached, and replaces the
+/// list of missing ones. An attempt that ends after a later one may lack recipients that the later one reached:
+/// these are not missing. Does nothing if the delivery is complete.
 fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Result<(), StoreError> {
     let (_, mut stored) = earlier_attempts(tx, lease)?;
     stored.reached.extend(recipients.reached.iter().cloned());
     stored.reached.sort_unstable();
     stored.reached.dedup();
-    stored.missing.clone_from(&recipients.missing);
+    let is_missing = |address: &&String| !stored.reached.contains(address);
+    stored.missing = recipients.missing.iter().filter(is_missing).cloned().collect();
     tx.execute(
         "UPDATE delivery SET recipients = ?3 WHERE submission = ?1 AND channel = ?2 AND state <> 'delivered'",
         values![lease.submission, lease.channel, json!(stored).to_string()],

@@ -141,6 +141,26 @@ fn a_partial_delivery_remembers_the_recipients_it_reached() {
 }
 
 #[test]
+fn a_late_partial_failure_lists_no_recipient_as_reached_and_missing() {
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    fixture.keep_new(&contact("Hello"));
+    let partial = |reached: &str, missing: &str| {
+        let recipients = Recipients { reached: vec![reached.to_owned()], missing: vec![missing.to_owned()] };
+        Outcome::failed(Cause::Notification, "450 later").with_recipients(recipients)
+    };
+    let late = fixture.claim("box", at(0));
+    fixture.record(&late[0], &failed(), NextStep::RetryAt(at(10)), at(1));
+    let second = fixture.claim("box", at(10));
+    let outcome = partial("b@example.com", "a@example.com");
+    fixture.record(&second[0], &outcome, NextStep::RetryAt(at(20)), at(11));
+    let outcome = partial("a@example.com", "b@example.com");
+    fixture.record(&late[0], &outcome, NextStep::RetryAt(at(20)), at(12));
+    let third = fixture.claim("box", at(20));
+    assert_eq!(third[0].reached, ["a@example.com", "b@example.com"]);
+    assert!(fixture.reader().channels().unwrap()[0].missing.is_empty());
+}
+
+#[test]
 fn an_attempt_that_is_not_under_way_is_queued_again() {
     let fixture = Fixture::in_file_with_channels(&["box", "crm"]);
     let id = fixture.keep_new(&contact("Hello"));
