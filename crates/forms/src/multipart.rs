@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use encodify::qp;
 use encoding_rs::Encoding;
 use memchr::memmem;
 
@@ -110,7 +111,8 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
 /// UTF-8 and its `charset` names another encoding. Leaves other texts unchanged, also malformed ones.
 fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
     let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
-        decode_quoted_printable(value).into()
+        // Never fails: `BODY` leaves other equals signs unchanged.
+        qp::BODY.decode(value).unwrap_or_else(|_| value.into())
     } else if transfer_encoding.eq_ignore_ascii_case(b"base64") {
         let text: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         BASE64.decode(text).map_or(value.into(), Cow::from)
@@ -123,31 +125,6 @@ fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[
         Some(text.into_owned().into_bytes())
     });
     converted.map_or(value, Cow::from)
-}
-
-/// Decodes `=XX`, and removes `=` at the ends of lines with the line breaks (RFC 2045 §6.7). Leaves other
-/// equals signs unchanged.
-fn decode_quoted_printable(value: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(value.len());
-    let mut rest = value;
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|digits| str::from_utf8(digits).ok());
-        let byte =
-            code.filter(|code| !code.starts_with('+')).and_then(|code| u8::from_str_radix(code, 16).ok());
-        let line_break = ["\r\n", "\n"].iter().find(|end| after.starts_with(end.as_bytes()));
-        rest = match (first, byte, line_break) {
-            (b'=', Some(byte), _) => {
-                decoded.push(byte);
-                &after[2..]
-            }
-            (b'=', None, Some(end)) => &after[end.len()..],
-            _ => {
-                decoded.push(*first);
-                after
-            }
-        };
-    }
-    decoded
 }
 
 #[cfg(test)]
@@ -214,7 +191,8 @@ mod tests {
         for (headers, value, expected) in [
             (quoted, &b"Joe owes =E2=82=AC100."[..], "Joe owes €100."),
             (quoted, b"one =\r\ntwo\r\n3=3d=3", "one two\r\n3==3"),
-            (quoted, b"=+1=x1=", "=+1=x1="),
+            (quoted, b"=+1=x1=", "=+1=x1"),
+            (quoted, b"one = \r\ntwo \r\nthree", "one two\r\nthree"),
             (base64, b"Sm9lIG93ZXMg\r\n4oKsMTAwLg==", "Joe owes €100."),
             (base64, b"4oKs", "€"),
             (base64, b"not Base64!", "not Base64!"),
