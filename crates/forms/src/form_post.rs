@@ -14,8 +14,8 @@ use crate::lead::lead_member;
 use crate::multipart::parts;
 use crate::percent::pairs;
 
-/// The decoded fields of a form, not yet checked. Of several values for one field the last one counts, except
-/// for [`FieldKind::Choices`].
+/// The decoded fields of a form, not yet checked. Of several values for one field the last one that is not blank
+/// counts, except for [`FieldKind::Choices`]: a page may have a control twice, such as for narrow screens.
 pub struct PostedForm {
     form: &'static Form,
     values: Vec<(&'static Field, String)>,
@@ -97,6 +97,7 @@ impl PostedForm {
                 let is_full = posted.values.iter().filter(|(known, _)| known.name == field.name).count()
                     > field.options.len();
                 match posted.values.iter_mut().find(|(known, _)| known.name == field.name) {
+                    Some(known) if !is_list && is_filled_in(&known.1) && !is_filled_in(&value) => {}
                     Some(known) if !is_list || is_full => known.1 = value,
                     _ => posted.values.push((field, value)),
                 }
@@ -189,6 +190,7 @@ mod tests {
              [[field]]\nname = \"day\"\ntype = \"date\"\nlabel = \"D\"\n\
              [[field]]\nname = \"site\"\ntype = \"url\"\nlabel = \"W\"\n\
              [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"D\"\n\
+             [[field]]\nname = \"place\"\ntype = \"text\"\nlabel = \"P\"\n\
              [[field]]\nname = \"news\"\ntype = \"consent\"\nrequired = false\nlabel = \"N\"\n";
         let form = crate::FormFile::read("posted", text, "forms/posted.toml").unwrap().form;
         for (body, expected) in [
@@ -199,12 +201,22 @@ mod tests {
             ("seats=1.000", None),
             ("seats=1,000", None),
             ("price=1.125", Some(serde_json::json!({ "price": 1.125 }))),
+            ("price=1,5", Some(serde_json::json!({ "price": 1.5 }))),
+            ("price=-12，50", Some(serde_json::json!({ "price": -12.5 }))),
+            ("price=1,125", None),
+            ("price=1,5,5", None),
+            ("price=1.5,5", None),
+            ("seats=1,5", None),
+            ("place=A%09B", Some(serde_json::json!({ "place": "A B" }))),
+            ("place=A%0AB", None),
             ("day=２０２６-11－27", Some(serde_json::json!({ "day": "2026-11-27" }))),
             ("site=https://", Some(serde_json::json!({}))),
             ("site=+HTTP://+", Some(serde_json::json!({}))),
             ("site=https:", None),
             ("days[]=Tue&days[]=Mon", Some(serde_json::json!({ "days": ["Mon", "Tue"] }))),
+            ("days=Tue&days=Tue&days=", Some(serde_json::json!({ "days": ["Tue"] }))),
             ("seats[]=1&seats=2", Some(serde_json::json!({ "seats": 2 }))),
+            ("seats=1&seats=+&place=&place=A", Some(serde_json::json!({ "seats": 1, "place": "A" }))),
             ("seats[][]=2&seats[0]=2&[]=2", Some(serde_json::json!({}))),
             ("news=accepted", Some(serde_json::json!({ "news": true }))),
             ("news=0&news=1", Some(serde_json::json!({ "news": true }))),

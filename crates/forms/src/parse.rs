@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::lead::{LeadSource, lead_member};
 use crate::text::is_blank;
-use crate::value::{absent, check_list, check_number, check_posted, check_string};
+use crate::value::{LARGEST, absent, check_list, check_number, check_posted, check_string};
 use crate::{Field, FieldKind, FieldValue, Form, Problem};
 
 /// The valid fields of a submitted form.
@@ -156,7 +156,7 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
 }
 
 /// Checks the fields of an HTML form, whose values are all texts. Only the names of [`FieldKind::Choices`]
-/// may occur several times in `values`; their blank values are skipped.
+/// may occur several times in `values`; their blank and repeated values are skipped.
 pub(super) fn parse_texts(
     form: &'static Form,
     values: &[(&'static Field, String)],
@@ -170,6 +170,7 @@ pub(super) fn parse_texts(
         let value = value.clone();
         let known = members.iter_mut().find(|(name, _)| *name == field.name).map(|(_, given)| given);
         match (known, field.kind) {
+            (Some(MemberValue::List(texts)), _) if texts.contains(&value) => {}
             (Some(MemberValue::List(texts)), _) => texts.push(value),
             (Some(known), _) => *known = MemberValue::Posted(value),
             (None, FieldKind::Choices) => members.push((field.name, MemberValue::List(vec![value]))),
@@ -445,7 +446,13 @@ fn expected(field: &Field) -> String {
         FieldKind::Url => format!("a web address such as {example}"),
         FieldKind::Number => {
             let number = if field.is_decimal { "a number" } else { "a whole number" };
-            format!("{number} from {least} to {most}")
+            match (least > -LARGEST, most < LARGEST) {
+                (true, true) => format!("{number} from {least} to {most}"),
+                (true, false) => format!("{number} of at least {least}"),
+                (false, true) => format!("{number} of at most {most}"),
+                (false, false) if field.is_decimal => format!("{number} such as 2.5"),
+                (false, false) => format!("{number} such as 3"),
+            }
         }
         FieldKind::Date => {
             let [start, end] = field.days;

@@ -125,13 +125,15 @@ pub enum Problem {
 /// Checks a text that a visitor has typed or a page has set, as a value of the field. Besides what
 /// [`check_text`] accepts:
 ///
-/// - numbers and days have digits of any script;
+/// - numbers and days have digits of any script, and decimals may follow a comma;
+/// - a tab in a single line is a space: cells that are copied from a table have tabs between them;
 /// - e-mail addresses are converted by [`posted_address`];
 /// - a scheme alone (`https://`), which pages put into empty controls, is an empty web address;
 /// - a consent may have any value that does not say no ([`says_no`]): a browser sends the value of a ticked
 ///   box only.
 ///
-/// Refuses whole numbers with three digits after a point: many visitors write thousands so.
+/// Refuses whole numbers with three digits after a point, and all numbers with three digits after a comma: many
+/// visitors write thousands so.
 pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
     let checked = match field.kind {
         FieldKind::Email => check_string(field, posted_address(text)),
@@ -142,8 +144,13 @@ pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValu
             if field.kind == FieldKind::Number && !field.is_decimal && decimals == 3 {
                 return Err(vec![Problem::NotAccepted]);
             }
-            check_text(field, &text)
+            let is_decimal_comma = field.is_decimal
+                && text.split_once(',').is_some_and(|(before, after)| {
+                    !before.contains('.') && after.trim_end_matches(' ').len() != 3
+                });
+            check_text(field, &if is_decimal_comma { text.replacen(',', ".", 1) } else { text })
         }
+        FieldKind::Text => check_string(field, text.replace('\t', " ")),
         _ => check_text(field, text),
     };
     match checked {
