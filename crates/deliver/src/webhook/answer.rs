@@ -18,7 +18,11 @@ pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// A 2xx status means delivered. Other outcomes quote the target of a redirect or the start of the body.
+/// Where Google Apps Script redirects to the output of a script that it has run.
+const APPS_SCRIPT_OUTPUT: &str = "https://script.googleusercontent.com/macros/echo?";
+
+/// A 2xx status means delivered, and so does a redirect to [`APPS_SCRIPT_OUTPUT`]: a retry would run the script
+/// again. Other outcomes quote the target of a redirect or the start of the body.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -26,6 +30,9 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     }
     if status.is_redirection() {
         let place = answer.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
+        if place.as_ref().is_some_and(|place| place.starts_with(APPS_SCRIPT_OUTPUT)) {
+            return Outcome::delivered(format!("{}: the script was run", status_text(status)));
+        }
         let place = place.map_or_else(|| "an unknown location".to_owned(), |place| excerpt_of(&place));
         let text =
             format!("{}: the redirect to {place} was not followed; change the url", status_text(status));
@@ -153,6 +160,12 @@ mod tests {
         check_text(
             answer(308, &[("location", "https://other.example.com/")], "ignored"),
             "308 Permanent Redirect: the redirect to https://other.example.com/ was not followed; change the url",
+        );
+        let output = "https://script.googleusercontent.com/macros/echo?user_content_key=x&lib=y";
+        check_text(answer(302, &[("location", output)], "ignored"), "302 Found: the script was run");
+        check_text(
+            answer(302, &[("location", "https://accounts.google.com/")], ""),
+            "302 Found: the redirect to https://accounts.google.com/ was not followed; change the url",
         );
         check_text(
             answer(302, &[], ""),
