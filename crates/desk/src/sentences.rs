@@ -131,10 +131,10 @@ fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
     if receiver == Receiver::MailServer || answer.contains(" (RCPT, ") || answer.contains(" (the message, ") {
         let is_for_now = code < 500;
         return match () {
+            () if is_for_now => "The mail server cannot take it at the moment.".to_owned(),
             () if answer.contains("(AUTH, ") => {
                 "The mail server refused the user name or the password.".to_owned()
             }
-            () if is_for_now => "The mail server cannot take it at the moment.".to_owned(),
             () if answer.contains("(RCPT, ") => "The mail server refused the recipient.".to_owned(),
             () => "The mail server refused it.".to_owned(),
         };
@@ -277,7 +277,12 @@ mod tests {
             ),
             (
                 SmtpPhase::Auth,
-                broken("the server offers neither PLAIN nor LOGIN"),
+                refusal(454, "4.7.0 Temporary authentication failure"),
+                "The mail server cannot take it at the moment.",
+            ),
+            (
+                SmtpPhase::Auth,
+                broken("the server offers neither PLAIN nor LOGIN, but XOAUTH2"),
                 "The mail server offers no way to log in.",
             ),
             (SmtpPhase::Rcpt, refusal(550, "5.1.1 no such user"), "The mail server refused the recipient."),

@@ -1,6 +1,6 @@
 //! Advice on which options of a mail channel to change, derived from the error of an SMTP session.
 
-use super::enhanced_code::concerns_account;
+use super::enhanced_code::{concerns_account, concerns_authentication};
 use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpOptions, SmtpTls, is_this_machine};
 
@@ -15,6 +15,9 @@ impl SmtpOptions {
         Some(match (phase, kind) {
             (_, SmtpErrorKind::Refusal(..)) if concerns_account(said) => {
                 "Check `from`: the account may not send as it. The mail provider may have limited the account."
+            }
+            (SmtpPhase::Message, SmtpErrorKind::Refusal(..)) if concerns_authentication(said) => {
+                "The receiver cannot verify the sender: correct SPF, DKIM and DMARC of the domain of `from`, which `frontdesk doctor` checks."
             }
             // 530 also means that the server requires TLS (RFC 3207 §4).
             (_, SmtpErrorKind::Refusal(530, _)) if said.to_ascii_uppercase().contains("STARTTLS") => {
@@ -49,7 +52,16 @@ impl SmtpOptions {
             (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said == NO_LOGIN => {
                 "The mail server takes no login here: remove `username` and `password`, or set `port` to the one for logins, usually 587."
             }
-            (SmtpPhase::Auth, SmtpErrorKind::Refusal(..)) => "Check `username` and `password`.",
+            (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said.starts_with(NO_LOGIN) => {
+                "The mail server takes no passwords: ask the mail provider for a server that does, or for one that knows this machine by its address."
+            }
+            // Gmail and Exchange Online: the password may be right, but the account must permit it.
+            (SmtpPhase::Auth, SmtpErrorKind::Refusal(code, _))
+                if *code == 534 || said.starts_with("5.7.139") =>
+            {
+                "The account takes no ordinary password: create an app password, or permit SMTP AUTH for the account."
+            }
+            (SmtpPhase::Auth, SmtpErrorKind::Refusal(500.., _)) => "Check `username` and `password`.",
             (SmtpPhase::Mail, SmtpErrorKind::Refusal(..)) => {
                 "Check `from`: the mail server does not send for this address."
             }
@@ -57,7 +69,8 @@ impl SmtpOptions {
                 "Check `to`. If the addresses are correct, the mail server may forward only after a login: set `username` and `password`."
             }
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(..)) => "Check `to`.",
-            (SmtpPhase::Data | SmtpPhase::Content | SmtpPhase::Message, _) => return None,
+            (SmtpPhase::Auth, SmtpErrorKind::Refusal(..))
+            | (SmtpPhase::Data | SmtpPhase::Content | SmtpPhase::Message, _) => return None,
             _ => "Check `host` and `port`, and whether a mail server is running there.",
         })
     }
@@ -71,6 +84,7 @@ mod tests {
     use crate::smtp::tests::bare_options;
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn each_failure_names_the_options_to_change() {
         use SmtpPhase::{Auth, Connect, Ehlo, Greeting, Mail, Message, Rcpt, StartTls, Tls};
         let broken = |words: &str| SmtpErrorKind::Broken(words.to_owned());
@@ -121,13 +135,29 @@ mod tests {
             ),
             ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
             ("mail.example.com", Message, refused(550, "5.7.60 SMTP; no"), "Check `from`: the account"),
+            (
+                "mail.example.com",
+                Message,
+                refused(550, "5.7.26 no SPF"),
+                "The receiver cannot verify the sender",
+            ),
+            ("mail.example.com", Auth, refused(534, "5.7.9 weak"), "The account takes no ordinary"),
+            ("mail.example.com", Auth, refused(535, "5.7.139 disabled"), "The account takes no ordinary"),
+            (
+                "mail.example.com",
+                Auth,
+                broken(&format!("{NO_LOGIN}, but XOAUTH2")),
+                "The mail server takes no passwords",
+            ),
         ] {
             let options = SmtpOptions { host: host.to_owned(), tls: SmtpTls::StartTls, ..bare_options() };
             let error = SmtpError::new(phase, kind);
             let advice = options.advise(&error).unwrap_or_default();
             assert!(advice.starts_with(expected), "{host} {error:?}: {advice}");
         }
-        let refusal = SmtpError::new(Message, refused(554, "5.7.1 spam"));
-        assert_eq!(bare_options().advise(&refusal), None, "the reply states the reason");
+        for refusal in [(Message, refused(554, "5.7.1 spam")), (Auth, refused(454, "4.7.0 later"))] {
+            let refusal = SmtpError::new(refusal.0, refusal.1);
+            assert_eq!(bare_options().advise(&refusal), None, "the reply states the reason");
+        }
     }
 }

@@ -7,7 +7,7 @@ use frontdesk_inbox::submission::outcome::Cause;
 /// 5.4.5 when a daily quota is exhausted (Gmail).
 pub(super) fn cause_of_refusal(text: &str) -> Cause {
     match enhanced_code(text) {
-        _ if concerns_account(text) => Cause::Channel,
+        _ if concerns_account(text) || concerns_authentication(text) => Cause::Channel,
         // The mailbox is disabled; or there is a problem with the network, routing, congestion or a quota.
         Some((_, 2, 1) | (_, 4, _)) => Cause::Channel,
         // The mailbox or the system is full, or does not accept messages. This may depend on the message's
@@ -19,11 +19,21 @@ pub(super) fn cause_of_refusal(text: &str) -> Cause {
 }
 
 /// Whether the reply is about the sender or its account, not about the message or its recipients. The codes
-/// are those of Exchange Online: 5.1.8 (the account is blocked), 5.2.252 and 5.7.60 (it may not send as
-/// this sender), 5.1.90, 5.7.705 and 5.7.708 (a limit of the account or its organization), and 5.7.750 (the
-/// sender's domain is not registered).
+/// are those of Exchange Online: 5.1.8 (the account is blocked), 5.2.252 and 5.7.60 (it may not send as this
+/// sender), 5.1.90, 5.7.705 and 5.7.708 (a limit of the account or its organization), 5.7.511 (the sender is
+/// banned), 5.7.606 to 5.7.649 (its IP address is banned), and 5.7.750 (its domain is not registered).
 pub(super) fn concerns_account(text: &str) -> bool {
-    matches!(enhanced_code(text), Some((_, 1, 8 | 90) | (_, 2, 252) | (_, 7, 60 | 705 | 708 | 750)))
+    matches!(
+        enhanced_code(text),
+        Some((_, 1, 8 | 90) | (_, 2, 252) | (_, 7, 60 | 511 | 606..=649 | 705 | 708 | 750))
+    )
+}
+
+/// Whether the reply to a message says that its sender cannot be verified: by SPF, DKIM or reverse DNS
+/// (x.7.20 to x.7.27, RFC 7372 and RFC 7505), or in the codes of Yahoo (5.7.9) and of Outlook (5.7.509 and
+/// 5.7.515). It then refuses every message of this sender.
+pub(super) fn concerns_authentication(text: &str) -> bool {
+    matches!(enhanced_code(text), Some((_, 7, 9 | 20..=27 | 509 | 515)))
 }
 
 /// Whether a refusal is temporary: by its reply code (RFC 5321) or, although the code is 5xx, by the class of

@@ -18,7 +18,8 @@ const MAX_RECIPIENT_REPLY_CHARS: usize = 100;
 /// The description of a failed STARTTLS if the server does not offer STARTTLS.
 pub const NOT_OFFERED: &str = "the server does not offer it";
 
-/// The description of a failed login if the server offers no mechanism that this client supports.
+/// The description of a failed login if the server offers no mechanism that this client supports. If the
+/// server offers others, these follow.
 pub const NO_LOGIN: &str = "the server offers neither PLAIN nor LOGIN";
 
 named_enum! {
@@ -263,6 +264,11 @@ mod tests {
             "5.7.60 SMTP; Client does not have permissions to send as this sender",
             "5.2.252 SendAsDenied; desk@example.com",
             "5.1.8 Access denied, bad outbound sender",
+            "5.7.26 Your email has been blocked because the sender is unauthenticated.",
+            "5.7.23 SPF validation failed",
+            "5.7.9 This mail has been blocked because the sender is unauthenticated.",
+            "5.7.515 Access denied, sending domain doesn't meet the required authentication level.",
+            "5.7.606 Access denied, banned sending IP",
         ] {
             assert_eq!(cause(text), Cause::Channel, "{text}");
         }
@@ -280,6 +286,7 @@ mod tests {
             "2.4.5 x",
             "5.4.5.1 x",
             "5.7.1 spam",
+            "5.7.28 spam",
             "5.2.3 too long for the mailbox",
             "5.3.4 too long",
             "5.6.0 content",

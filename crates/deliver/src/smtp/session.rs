@@ -239,7 +239,13 @@ impl<S: Stream> Dialogue<S> {
                     second.ok().filter(is_about_login).unwrap_or(reply)
                 }
             }
-            (false, false) => return Err(SmtpError::broken(SmtpPhase::Auth, NO_LOGIN)),
+            (false, false) if capabilities.auth.is_empty() => {
+                return Err(SmtpError::broken(SmtpPhase::Auth, NO_LOGIN));
+            }
+            (false, false) => {
+                let offered = capabilities.auth.join(" ");
+                return Err(SmtpError::broken(SmtpPhase::Auth, format!("{NO_LOGIN}, but {offered}")));
+            }
         };
         expect_positive(SmtpPhase::Auth, &reply)
     }
