@@ -96,7 +96,7 @@ const KNOWN_SERVICES: [(&[&str], &str, &str); 9] = [
     (
         &["googlechat", "gchat"],
         "Google Chat",
-        "`kind = \"webhook\"` and `body = '{ \"text\": {{ text | inert }} }'`",
+        "`kind = \"webhook\"` and `body = '{ \"text\": {{ text | shorten(8000) | inert }} }'`",
     ),
     (&["email", "mail"], "e-mail", "`kind = \"smtp\"` and `host`, the name of your mail server"),
     (
@@ -151,6 +151,18 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         (0, SmtpTls::None) => 25,
         (port, _) => port,
     };
+    r.warn_if(
+        tls == SmtpTls::StartTls && port == 465,
+        "port",
+        "port 465 of a mail server begins with TLS",
+        "set `tls = \"implicit\"`, or remove `port` to use 587",
+    );
+    r.warn_if(
+        tls == SmtpTls::Implicit && matches!(port, 25 | 587),
+        "port",
+        "ports 25 and 587 of a mail server begin without TLS",
+        "remove `tls = \"implicit\"`, or remove `port` to use 465",
+    );
     let username = r.get(
         deliveries("username").with_example("\"desk@example.com\"").show_in_starter_file(),
         "",
@@ -235,24 +247,48 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     if let Some(url) = &url {
         refuse_unreachable(r, "url", url, allow_private);
     }
-    let is_old_connector = matches!(&body, Some(WebhookBody::Service(ChatService::Teams)))
-        && url.as_ref().is_some_and(|url| url.host().to_string().ends_with(".webhook.office.com"));
-    r.warn_if(
-        is_old_connector,
-        "url",
-        "Microsoft is retiring webhooks at webhook.office.com",
-        "create a workflow \"Post to a channel when a webhook request is received\" in Teams, and use its URL",
-    );
-    r.warn_if(
-        secrets.is_empty() && matches!(body, Some(WebhookBody::Standard)),
-        "secret",
-        "a webhook without a `secret` is not signed",
-        "the receiver cannot verify the sender: set `secret` to `whsec_` and 24 to 64 random bytes in Base64",
-    );
+    if let (Some(url), Some(body)) = (&url, &body) {
+        warn_about_webhook(r, url, body, secrets.is_empty());
+    }
     let deadlines = webhook::DEADLINES;
     let (url, body, token) = (url?, body?, token.map(SecretString::from));
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
+
+/// Warns of a URL that does not accept the body, of one that is being retired, and of unsigned messages.
+fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsigned: bool) {
+    let host = url.host().to_string();
+    let is_teams = matches!(body, WebhookBody::Service(ChatService::Teams));
+    r.warn_if(
+        is_teams && host.ends_with(".webhook.office.com"),
+        "url",
+        "Microsoft is retiring webhooks at webhook.office.com",
+        "create a workflow \"Post to a channel when a webhook request is received\" in Teams, and use its URL",
+    );
+    if !matches!(body, WebhookBody::Standard) {
+        return;
+    }
+    let is_at = |of: &str| host.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    if let Some((_, format)) = SERVICE_HOSTS.iter().find(|(of, _)| is_at(of)) {
+        let message = format!("{host} refuses the JSON of frontdesk");
+        r.warn_if(true, "url", &message, &format!("set `body = \"{format}\"`"));
+        return;
+    }
+    r.warn_if(
+        is_unsigned,
+        "secret",
+        "a webhook without a `secret` is not signed",
+        "the receiver cannot verify the sender: set `secret` to `whsec_` and 24 to 64 random bytes in Base64",
+    );
+}
+
+/// Hosts of chat services, and the values of `body` that their webhooks need.
+const SERVICE_HOSTS: [(&str, &str); 4] = [
+    ("hooks.slack.com", "slack"),
+    ("discord.com", "discord"),
+    ("discordapp.com", "discord"),
+    ("webhook.office.com", "teams"),
+];
 
 /// The value of the key `body`. The formats for Telegram and ntfy need further keys.
 enum BodyFormat {
@@ -529,8 +565,5 @@ fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
     };
     let addresses =
         value::parse_items(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address);
-    addresses.map_err(|expected| {
-        let ascii = raw.items().into_iter().flatten().find_map(value::ascii_address);
-        value::with_punycode(&expected, ascii)
-    })
+    addresses.map_err(|expected| value::with_corrected_address(&expected, raw.items().into_iter().flatten()))
 }

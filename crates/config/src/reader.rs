@@ -161,7 +161,9 @@ impl<'a> Reader<'a> {
         let folder = self.folder;
         self.get(key, default, documentation, |raw| {
             let path = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
-            path.map(|path| folder.join(path)).ok_or_else(|| "the path of a folder".to_owned())
+            let path = path.ok_or("the path of a folder")?;
+            refuse_tilde(path)?;
+            Ok(folder.join(path))
         })
     }
 
@@ -439,7 +441,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     let elsewhere = || known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied();
-                    let known = closest(name, known.iter().copied()).or_else(elsewhere);
+                    let known = closest_key(name, &known).or_else(elsewhere);
                     misspelled.extend(known.map(str::to_owned));
                     let fault = add_suggestion(fault(format!("unknown key `{name}`")), known);
                     // Without a suggestion, the fault refers to the table, if the key is in one.
@@ -452,7 +454,7 @@ impl<'a> Reader<'a> {
         for (name, (_, origin)) in &self.form_settings {
             let (place, line) = origin.location();
             let fault = Fault::error(place, line, format!("unknown key `{name}`")).about(name);
-            self.faults.push(add_suggestion(fault, closest(name, known.iter().copied())));
+            self.faults.push(add_suggestion(fault, closest_key(name, &known)));
         }
         let is_misspelled = |key: &str| {
             misspelled.iter().any(|name| key == name || (name.ends_with('.') && key.starts_with(name)))
@@ -507,13 +509,38 @@ fn named_file(path: PathBuf, name: &str) -> PrivatePath {
 /// Returns a parser for paths relative to `folder`. An empty path is `None`. Private to this module, so that
 /// the files of every key are known ([`Reader::file`]).
 fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
-    move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
+    move |raw| {
+        let path = parse_line(raw)?;
+        refuse_tilde(&path)?;
+        Ok((!path.is_empty()).then(|| folder.join(path)))
+    }
+}
+
+/// Refuses a path in the home folder: only shells know its name, and the path would name a folder `~`.
+fn refuse_tilde(path: &str) -> ParseResult<()> {
+    if path == "~" || path.starts_with("~/") {
+        return Err("a path without `~`, which only shells replace".to_owned());
+    }
+    Ok(())
 }
 
 /// Whether a name has up to [`MAX_NAME`] lower-case letters, digits, `-` and `_`, and begins with a letter.
 fn is_channel_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
+}
+
+/// The key of the same table that an unknown key probably means: one that begins with its last part, such as
+/// `username` for `user`, or one that resembles it.
+fn closest_key<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (table, last) = name.rsplit_once('.').unwrap_or(("", name));
+    let siblings = known.iter().filter_map(|key| {
+        let (of, its) = key.rsplit_once('.').unwrap_or(("", key));
+        (of == table).then_some((*key, its))
+    });
+    let begun = siblings.clone().find(|(_, its)| last.len() >= 3 && its.starts_with(last));
+    let resembles = closest(last, siblings.clone().map(|(_, its)| its));
+    begun.or_else(|| siblings.clone().find(|(_, its)| Some(*its) == resembles)).map(|(key, _)| key)
 }
 
 /// Adds a hint with the name `known`, if there is one, as a suggestion.

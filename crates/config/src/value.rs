@@ -245,7 +245,20 @@ pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     if text.is_empty() || Mailbox::parse(&text).is_some() {
         return Ok(text);
     }
-    Err(with_punycode("an e-mail address such as \"hello@example.com\"", ascii_address(&text)))
+    Err(with_corrected_address("an e-mail address such as \"hello@example.com\"", [&*text]))
+}
+
+/// Adds the first of `texts` that can be corrected to the description of the expected addresses: without a
+/// name, as in `Team <team@example.com>`, or with its domain in Punycode.
+pub(super) fn with_corrected_address<'a>(expected: &str, texts: impl IntoIterator<Item = &'a str>) -> String {
+    let corrected = |text: &str| {
+        let bare = text.trim().strip_suffix('>').and_then(|text| text.rsplit_once('<'));
+        match bare.filter(|(_, address)| Mailbox::parse(address).is_some()) {
+            Some((_, address)) => Some(format!("{expected}, without a name: \"{address}\"")),
+            None => ascii_address(text).map(|ascii| with_punycode(expected, Some(ascii))),
+        }
+    };
+    texts.into_iter().find_map(corrected).unwrap_or_else(|| expected.to_owned())
 }
 
 /// The address with its internationalized domain in Punycode. `None` unless that makes it valid.
@@ -544,6 +557,11 @@ mod tests {
             ("desk@example.com", Ok("desk@example.com")),
             ("desk@münchen.example", Err(hint)),
             ("désk@münchen.example", Err("an e-mail address such as \"hello@example.com\"")),
+            (
+                "Desk, Ltd. <desk@example.com>",
+                Err("an e-mail address such as \"hello@example.com\", without a name: \"desk@example.com\""),
+            ),
+            ("Desk <desk>", Err("an e-mail address such as \"hello@example.com\"")),
         ] {
             let parsed = email(&Raw::Text(text.to_owned()));
             assert_eq!(parsed.as_deref().map_err(|error| &**error), expected, "{text}");

@@ -67,12 +67,67 @@ fn a_service_as_kind_is_an_error_with_the_keys_to_write() {
         refuse(&file, &[], &[&format!("{kinds}{expected}")]);
     }
     // The suggested body for Google Chat is a valid template.
-    let body = "body = '{ \"text\": {{ text }} }'";
+    let body = "body = '{ \"text\": {{ text | shorten(8000) | inert }} }'";
     accept(
         &format!("[[channel]]\nname = \"a\"\nkind = \"webhook\"\nurl = \"https://example.com/\"\n{body}\n"),
         &[],
         &[],
     );
+}
+
+#[test]
+fn ports_and_bodies_that_never_work_are_warnings() {
+    let port = "frontdesk.toml:6: port";
+    for (keys, expected) in [
+        ("kind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"a@example.com\"\nport = 465", port),
+        ("kind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"a@example.com\"\nport = 587", ""),
+        (
+            "kind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"a@example.com\"\nport = 587\ntls = \"implicit\"",
+            port,
+        ),
+        (
+            "kind = \"webhook\"\nurl = \"https://hooks.slack.com/services/T/B/x\"",
+            "frontdesk.toml:4: hooks.slack.com refuses the JSON of frontdesk\n    hint: set `body = \"slack\"`",
+        ),
+        (
+            "kind = \"webhook\"\nurl = \"https://ptb.discord.com/api/webhooks/1/x\"",
+            "frontdesk.toml:4: ptb.discord.com refuses the JSON of frontdesk\n    hint: set `body = \"discord\"`",
+        ),
+        ("kind = \"webhook\"\nurl = \"https://discord.com/api/webhooks/1/x\"\nbody = \"discord\"", ""),
+    ] {
+        let (_, faults) = load(&format!("[[channel]]\nname = \"a\"\n{keys}\n"), &[], &[]);
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let is_about_channel = |said: &&String| said.contains("of a mail server") || said.contains("refuses");
+        let found = said.iter().find(is_about_channel).map(String::as_str);
+        assert_eq!(found.is_some(), !expected.is_empty(), "{keys}: {said:?}");
+        assert!(found.unwrap_or_default().starts_with(expected), "{keys}: {said:?}");
+    }
+}
+
+#[test]
+fn keys_of_other_programs_are_explained() {
+    let operator = "[operator]\nemail = \"desk@example.com\"\n";
+    for (keys, expected) in [
+        ("user = \"a\"", "unknown key `channel.a.user`\n    hint: did you mean `channel.a.username`?"),
+        ("pass = \"a\"", "unknown key `channel.a.pass`\n    hint: did you mean `channel.a.password`?"),
+        ("hots = \"a\"", "unknown key `channel.a.hots`\n    hint: did you mean `channel.a.host`?"),
+        ("ca_file = \"~/ca.pem\"", "`channel.a.ca_file` must be a path without `~`"),
+        (
+            "from = \"Desk <desk@example.com>\"",
+            "`channel.a.from` must be an e-mail address such as \"hello@example.com\", without a name: \"desk@example.com\"",
+        ),
+        (
+            "to = [\"Team <a@example.com>\"]",
+            "`channel.a.to` must be a list of e-mail addresses such as [\"team@example.com\"], without a name: \"a@example.com\"",
+        ),
+    ] {
+        let file =
+            format!("[[channel]]\nname = \"a\"\nkind = \"smtp\"\nhost = \"b.example\"\n{keys}\n{operator}");
+        refuse(&file, &[], &[&format!("frontdesk.toml:5: {expected}")]);
+    }
+    let file = "[[channel]]\nname = \"a\"\nkind = \"smtp\"\nhost = \"b.example\"\nbcc = \"c\"\n";
+    let (_, faults) = load(file, &[], &[]);
+    assert!(faults.iter().all(|fault| !fault.to_string().contains("did you mean")), "{faults:?}");
 }
 
 #[test]
