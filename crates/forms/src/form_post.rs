@@ -14,8 +14,9 @@ use crate::lead::lead_member;
 use crate::multipart::parts;
 use crate::percent::pairs;
 
-/// The decoded fields of a form, not yet checked. Of several values for one field the last one that is not blank
-/// counts, except for [`FieldKind::Choices`]: a page may have a control twice, such as for narrow screens.
+/// The decoded fields of a form, not yet checked. Of several values for one field the last one that is not
+/// blank counts, except for [`FieldKind::Choices`]: a page may have a control twice, such as for narrow
+/// screens.
 pub struct PostedForm {
     form: &'static Form,
     values: Vec<(&'static Field, String)>,

@@ -132,8 +132,8 @@ pub enum Problem {
 /// - a consent may have any value that does not say no ([`says_no`]): a browser sends the value of a ticked
 ///   box only.
 ///
-/// Refuses whole numbers with three digits after a point, and all numbers with three digits after a comma: many
-/// visitors write thousands so.
+/// Refuses whole numbers with three digits after a point, and all numbers with three digits after a comma:
+/// many visitors write thousands so.
 pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
     let checked = match field.kind {
         FieldKind::Email => check_string(field, posted_address(text)),

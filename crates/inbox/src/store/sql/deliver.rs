@@ -283,8 +283,8 @@ pub(super) fn message_date(tx: &dyn Sql, lease: &Lease, now: Timestamp) -> Resul
 }
 
 /// Adds the recipients that an attempt has reached to those that other attempts reached, and replaces the
-/// list of missing ones. An attempt that ends after a later one may lack recipients that the later one reached:
-/// these are not missing. Does nothing if the delivery is complete.
+/// list of missing ones. An attempt that ends after a later one may lack recipients that the later one
+/// reached: these are not missing. Does nothing if the delivery is complete.
 fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Result<(), StoreError> {
     let (_, mut stored) = earlier_attempts(tx, lease)?;
     stored.reached.extend(recipients.reached.iter().cloned());
