@@ -142,6 +142,9 @@
       set: (_, name, value) => Reflect.set(HTMLFormElement.prototype, name, value, element),
     });
 
+  // The number of forms so far, which makes ids unique.
+  let count = 0;
+
   const enhance = (element) => {
     const form = unshadowed(element);
     const name = form.dataset.frontdesk;
@@ -149,10 +152,12 @@
     const status = form.querySelector("[data-status]") ?? addStatus(form);
     const button = form.querySelector("button:not([type=button], [type=reset]), input[type=submit]");
     const unseen = form.querySelector("[name=desk_note]") ?? addUnseen(form);
-    const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type);
-    const fields = [...form.elements].filter(isField);
-    const labels = Object.fromEntries(fields.map((it) => [nameOf(it), labelOf(it)]));
-    const hints = new Map(fields.map((it) => [it, it.getAttribute("aria-describedby")]));
+    const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type) && !it.matches(":disabled");
+    // What a browser would send: a page may add, remove, disable and enable controls at any time.
+    let [fields, labels] = [[], {}];
+    const fieldOf = (name) => fields.find((it) => nameOf(it) === name);
+    const [hints, errors, suffix] = [new WeakMap(), new WeakMap(), count || ""];
+    count += 1;
     const began = Date.now();
     let lastBody, key, busy;
 
@@ -162,11 +167,14 @@
 
     const mark = (field, text) => {
       if (!fields.includes(field)) return;
-      field.id ||= `frontdesk-${name}-${nameOf(field)}`;
-      let error = document.getElementById(`${field.id}-error`);
+      if (!hints.has(field)) hints.set(field, field.getAttribute("aria-describedby"));
+      field.id ||= `frontdesk-${name}-${nameOf(field)}${suffix}`;
+      // Another form on the page may have controls with the same ids.
+      let error = errors.get(field) ?? form.querySelector(`#${CSS.escape(field.id)}-error`);
       if (!error) {
         if (!text) return;
         error = create("p", { id: `${field.id}-error`, className: "error" });
+        errors.set(field, error);
         const box = /^(checkbox|radio)$/.test(field.type) && field.closest("fieldset, label");
         if (box.localName === "fieldset") box.append(error);
         else (box || field).after(error);
@@ -200,11 +208,11 @@
         if (!named.length) return say(/^en\b/i.test(words.language) ? sentence : fill("refused", { reason: sentence }));
         const said = clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, ".");
         for (const name of named) {
-          const text = translate(said, fields.find((it) => nameOf(it) === name));
+          const text = translate(said, fieldOf(name));
           faults.set(name, faults.has(name) ? `${faults.get(name)} ${text}` : text);
         }
       }
-      const wrong = [...faults.keys()].map((name) => fields.find((it) => nameOf(it) === name));
+      const wrong = [...faults.keys()].map(fieldOf);
       for (const it of wrong) mark(it, faults.get(nameOf(it)));
       correct(wrong);
     };
@@ -226,12 +234,13 @@
 
     // The values with the types of their controls; the server converts them to those of the fields. A number
     // that is not written as in JSON stays a text. Leaves out what is not filled in, except required text.
-    const read = () => {
-      const content = {};
+    // The button that the visitor has pressed may have a value, too.
+    const read = (pressed) => {
+      const content = pressed?.name && pressed.value ? { [nameOf(pressed)]: pressed.value } : {};
       for (const it of fields) {
         const [kind, name, { value }] = [kindOf(it), nameOf(it), it];
         const isBox = /^(checkbox|radio)$/.test(it.type);
-        if (isBox ? !it.checked : !value && (!it.required || /^(number|choices?)$/.test(kind))) continue;
+        if (isBox ? !it.checked : !value && (content[name] || !it.required || /^(number|choices?)$/.test(kind))) continue;
         content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
           : kind === "consent" ? true
             : kind === "number" && String(Number(value)) === value ? Number(value)
@@ -240,12 +249,15 @@
       return content;
     };
 
-    const send = async () => {
+    const send = async (pressed) => {
+      if (fields.some((it) => it.type === "file" && it.value)) {
+        return explain("A file cannot be sent with this form. Send the form without it.");
+      }
       // The browser gives no value for what it cannot read, such as half of a date.
       const unread = fields.filter((it) => it.validity.badInput);
       for (const it of unread) mark(it, it.validationMessage);
       if (unread.length) return correct(unread);
-      const content = read();
+      const content = read(pressed);
       // A retry with the same content keeps its Idempotency-Key. Changed content gets a new key.
       const body = JSON.stringify(content);
       if (body !== lastBody) key = uuid();
@@ -287,10 +299,12 @@
       if (button) button.setAttribute("aria-disabled", "true");
       if (isShown) button.textContent = form.dataset.busy;
       for (const it of fields) mark(it, "");
+      fields = [...form.elements].filter(isField);
+      labels = Object.fromEntries(fields.map((it) => [nameOf(it), labelOf(it)]));
       say("", false);
       announce(form.dataset.busy || words.sending);
       try {
-        await send();
+        await send(event.submitter);
       } finally {
         busy = false;
         if (document.querySelector("[data-announce]")) announce("");
@@ -305,5 +319,14 @@
     form.hidden = false;
   };
 
-  for (const form of document.querySelectorAll("form[data-frontdesk]")) enhance(form);
+  const known = new WeakSet();
+  const enhanceAll = () => {
+    for (const form of document.querySelectorAll("form[data-frontdesk]")) {
+      if (!known.has(form)) enhance(form);
+      known.add(form);
+    }
+  };
+  enhanceAll();
+  // Scripts that load pages without a navigation insert forms later.
+  new MutationObserver(enhanceAll).observe(document.documentElement, { childList: true, subtree: true });
 }

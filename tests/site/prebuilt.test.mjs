@@ -79,3 +79,41 @@ test('the code of a built page runs, and its form can be submitted', async () =>
   none(trouble.filter((line) => !isRefusal(line)), 'the browser complained');
   await context.close();
 });
+
+test('a form that a script inserts and changes sends what a browser would send', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${server.origin}/`, { waitUntil: 'load' });
+  await page.evaluate(() => {
+    document.body.insertAdjacentHTML('beforeend', `<form data-frontdesk="contact" id="later">
+      <label>Your name <input name="name"></label> <label>E-mail <input name="email" type="email"></label>
+      <fieldset disabled><input name="company" value="Not sent" required></fieldset>
+      <label>Attachment <input name="cv" type="file"></label>
+      <button name="message" value="Call me back">Call</button> <button name="message" value="Write to me">Write</button></form>`);
+  });
+  const form = page.locator('#later');
+  const status = form.locator('[role=status]');
+  await form.locator('[name=name]').fill('Ada');
+  await page.evaluate(() => document.querySelector('#later [name=email]').remove());
+  await form.getByText('Write').click();
+  await page.waitForFunction(() => /`email` is required/.test(document.querySelector('#later [role=status]').innerText));
+  await page.evaluate(() => {
+    document.querySelector('#later').insertAdjacentHTML('afterbegin', '<label>E-mail <input name="email" type="email"></label>');
+  });
+  await form.locator('[name=email]').fill('ada@@example');
+  await form.getByText('Write').click();
+  await page.waitForFunction(() => /Please correct: E-mail\./.test(document.querySelector('#later [role=status]').innerText));
+  const ids = await page.evaluate(() => [...document.querySelectorAll('[id]')].map((it) => it.id));
+  assert.equal(new Set(ids).size, ids.length, `the ids are unique: ${ids}`);
+  await form.locator('[name=email]').fill('ada@example.com');
+  await form.locator('[name=cv]').setInputFiles({ name: 'cv.pdf', mimeType: 'application/pdf', buffer: Buffer.from('1') });
+  await form.getByText('Write').click();
+  await page.waitForFunction(() => /A file cannot be sent/.test(document.querySelector('#later [role=status]').innerText));
+  await form.locator('[name=cv]').setInputFiles([]);
+  await form.getByText('Write').click();
+  await page.waitForFunction(() => document.body.dataset.sent === 'contact');
+  assert.match(await status.innerText(), /^Thank you/);
+  const kept = (await server.inbox()).find((it) => it.message === 'Write to me');
+  assert.deepEqual([kept.name, kept.email, kept.company], ['Ada', 'ada@example.com', undefined]);
+  await context.close();
+});

@@ -82,10 +82,12 @@ fn is_in_template(element: HtmlElement<'_>) -> bool {
     element.ancestors().any(|outer| outer.name() == "template")
 }
 
-/// Reads a form and its named controls. Of several controls with the same name, the last one decides whether
-/// it is required.
+/// Reads a form and its named controls, without buttons that send no value. Of several controls with the same
+/// name, the last one decides whether it is required.
 fn read_form(form: HtmlElement<'_>, controls: &[HtmlElement<'_>], addresses: &Addresses) -> ShownForm {
-    let named = controls.iter().filter_map(|control| {
+    let sends_value =
+        |control: &&HtmlElement| control.name() != "button" || control.attribute("value").is_some();
+    let named = controls.iter().filter(sends_value).filter_map(|control| {
         let name = control.attribute("name").filter(|name| !name.is_empty())?;
         Some((name.to_owned(), control.attribute("required").is_some()))
     });
@@ -214,11 +216,12 @@ mod tests {
         let content = read(
             "<form id=a><input name=email required><input type=submit><input name=''></form>\
              <textarea name=message form=a></textarea><form id=b method=POST data-frontdesk=waitlist>\
-             <select name=size></select><input name=name form=a></form>",
+             <select name=size></select><input name=name form=a><button name=go>Go</button>\
+             <button name=use value=work>Work</button></form>",
         );
         let names = |form: &ShownForm| form.controls.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&content.forms[0]), ["email", "message", "name"]);
-        assert_eq!(names(&content.forms[1]), ["size"]);
+        assert_eq!(names(&content.forms[1]), ["size", "use"]);
         assert!(content.forms[0].controls["email"] && !content.forms[0].controls["message"]);
         assert!(!content.forms[0].is_post && content.forms[1].is_post);
         assert_eq!(content.forms[1].attribute.as_deref(), Some("waitlist"));

@@ -42,13 +42,13 @@ impl HtmlTree {
         selector.all(&self.0, DOCUMENT).into_iter().map(|id| HtmlElement { dom: &self.0, id }).collect()
     }
 
-    /// Returns the forms with their controls (`input`, `select` and `textarea`), both in document order. A
-    /// control belongs to the form whose `id` its attribute `form` has, or else to the innermost form around
-    /// it. Leaves out what is in a `<template>`: browsers neither show nor send that.
+    /// Returns the forms with their controls (`input`, `select`, `textarea` and `button`), both in document
+    /// order. A control belongs to the form whose `id` its attribute `form` has, or else to the innermost
+    /// form around it. Leaves out what is in a `<template>`: browsers neither show nor send that.
     pub fn forms(&self) -> Vec<(HtmlElement<'_>, Vec<HtmlElement<'_>>)> {
         let elements = self.0.descendants(DOCUMENT).map(|id| HtmlElement { dom: &self.0, id });
         let is_shown = |element: &HtmlElement| element.ancestors().all(|outer| outer.name() != "template");
-        let names = ["form", "input", "select", "textarea"];
+        let names = ["form", "input", "select", "textarea", "button"];
         let found = elements.filter(|element| names.contains(&element.name())).filter(is_shown);
         let (forms, controls): (Vec<_>, Vec<_>) = found.partition(|element| element.name() == "form");
         let places: HashMap<NodeId, usize> = forms.iter().map(|form| form.id).zip(0..).collect();
@@ -109,7 +109,7 @@ mod tests {
         let tree = HtmlTree::parse(
             "<input name=a form=y><form id=x><p><input name=b></p><select name=c></select><input name=d form=y>\
              <template><input name=e></template></form><form id=y><textarea name=f></textarea></form>\
-             <form id=y></form><input name=g><template><form><input name=h></form></template><input name=i form=z>",
+             <form id=y></form><button name=g><template><form><input name=h></form></template><input name=i form=z>",
         );
         let names = |controls: &[HtmlElement]| -> String {
             controls.iter().filter_map(|control| control.attribute("name")).collect()

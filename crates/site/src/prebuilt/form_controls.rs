@@ -13,8 +13,8 @@ use crate::options::PageForm;
 /// Maximum number of faults that are reported for a form on one page.
 const MAX_FAULTS: usize = 10;
 
-/// The types of `<input>` that send nothing that visitors enter.
-const BUTTON_TYPES: [&str; 4] = ["submit", "button", "reset", "image"];
+/// The types of `<input>` and `<button>` that send no value.
+const BUTTON_TYPES: [&str; 3] = ["button", "reset", "image"];
 
 /// A form on a page, `<form data-frontdesk="NAME">`, with its named controls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,14 +26,14 @@ pub(super) struct ShownForm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Control {
     name: String,
-    /// The type of an `<input>` in lower case, or else the name of the element.
+    /// The type of an `<input>` or `<button>` in lower case, or else the name of the element.
     kind: String,
-    /// The values that the page offers, without empty ones: of a menu, a box or a hidden control.
+    /// The values that the page offers, without empty ones: of a menu, a box, a button or a hidden control.
     values: Vec<String>,
 }
 
 /// Reads the forms of a page. Leaves out the controls of the theme's script, whose names begin with `desk_`,
-/// and buttons.
+/// and buttons that send no value.
 pub(super) fn read_forms(html: &str) -> Vec<ShownForm> {
     let Ok(options) = Selector::parse("option:not([disabled])") else { return Vec::new() };
     let tree = HtmlTree::parse(html);
@@ -49,6 +49,7 @@ fn read_control(control: HtmlElement<'_>, options: &Selector) -> Option<Control>
     let name = control.attribute("name").filter(|name| !name.is_empty() && !name.starts_with("desk_"))?;
     let kind = match control.name() {
         "input" => control.attribute("type").unwrap_or("text").to_ascii_lowercase(),
+        "button" => control.attribute("type").unwrap_or("submit").to_ascii_lowercase(),
         element => element.to_owned(),
     };
     let value = |default: &str| control.attribute("value").unwrap_or(default).to_owned();
@@ -58,7 +59,7 @@ fn read_control(control: HtmlElement<'_>, options: &Selector) -> Option<Control>
             control.all(options).into_iter().map(text).collect()
         }
         "checkbox" | "radio" => vec![value("on")],
-        "hidden" => vec![value("")],
+        "hidden" | "submit" => vec![value("")],
         _ => Vec::new(),
     };
     values.retain(|value| !value.is_empty());
@@ -128,9 +129,10 @@ impl ShownForm {
 impl Control {
     fn mismatch(&self, form: &Form) -> Option<Mismatch> {
         let name = self.name.clone();
-        let is_hidden = self.kind == "hidden";
+        let is_hidden = matches!(&*self.kind, "hidden" | "submit");
         let Some(field) = form.posted_field(&name) else {
-            // Visitors write nothing into a hidden control, such as a token of the generator.
+            // Visitors write nothing into a hidden control, such as a token of the generator, and into
+            // buttons.
             return (!is_hidden).then_some(Mismatch::Unknown(name));
         };
         // A hidden control whose value says yes would give the consent of every visitor.

@@ -584,6 +584,8 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
     check(&format!("{full}\n<input name=emial>"), "index.html:4: the form `quote` has no field `emial`");
     check(&format!("{full}<textarea name='topic[]'></textarea>"), "did you mean `topics`?");
     check(&full.replace("<input name=email>", ""), "index.html:2: the form `quote` requires `email`");
+    check(&full.replace("<input name=email>", "<button name=email value=a@b.example>Send</button>"), "");
+    check(&full.replace("name=y value=1", "name=plan value=Gold"), "the control `plan` offers \"Gold\"");
     check(&full.replace("<option>2", "<option>two"), "the control `seats` offers \"two\"");
     check(&full.replace("value=Pro", "value=Gold"), "must be one of \"Basic\" and \"Pro\"");
     check(&full.replace("value=A", "value=C"), "the control `topics[]` offers \"C\"");
