@@ -16,8 +16,8 @@ use frontdesk_screening::{Lexicon, SiteProfile};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::resources::{self, ResourceCache};
 use frontdesk_site::{
-    ConversionCache, ExclusionReason, LoadCache, PageSummary, PublicationResult, SITE_FILES, Site,
-    find_containing_folder, format_time,
+    ConversionCache, ExclusionReason, LoadCache, PageSummary, PublicationResult, SITE_FILES, ScheduledPage,
+    Site, find_containing_folder, format_time,
 };
 
 /// Options that override the configuration.
@@ -275,14 +275,17 @@ pub(super) fn load_site(
 /// Maximum number of unpublished pages that are listed one by one.
 const MAX_UNPUBLISHED: usize = 20;
 
-/// One line for each scheduled page and each draft, up to [`MAX_UNPUBLISHED`], and one with the number of
-/// further pages.
+/// One line for each scheduled or expired page and each draft, up to [`MAX_UNPUBLISHED`], and one with the
+/// number of further pages.
 pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
     let scheduled = site.scheduled.iter();
-    let scheduled =
-        scheduled.map(|page| format!("{} will be published on {}", page.file, format_time(page.at)));
+    let scheduled = scheduled.map(|ScheduledPage { file, at, expires }| {
+        let change = if *expires { "taken down" } else { "published" };
+        format!("{file} will be {change} on {}", format_time(*at))
+    });
     let drafts = site.drafts.iter().map(|file| format!("{file} is a draft"));
-    let mut lines: Vec<String> = scheduled.chain(drafts).collect();
+    let expired = site.expired.iter().map(|file| format!("{file} has expired"));
+    let mut lines: Vec<String> = scheduled.chain(drafts).chain(expired).collect();
     let others = lines.len().saturating_sub(MAX_UNPUBLISHED);
     if others > 0 {
         lines.truncate(MAX_UNPUBLISHED);

@@ -34,6 +34,7 @@ pub(super) fn compose_site(
     let (pages, without_url) = pages.split_at(documents.len());
     let mut site = new_site(options, without_url.iter().map(|page| page.page.clone()).collect(), languages);
     (site.scheduled, site.drafts) = (sources.scheduled.clone(), sources.drafts.clone());
+    site.expired.clone_from(&sources.expired);
     site.languages.clone_from(languages);
     site.entries.reserve(8 * pages.len() + verbatim.len() + 2 * structure.assets.len());
     insert_variants(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use frontdesk_media::ImageSize;
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
 use super::site_files::SourceFile;
+use super::visibility::Visibility;
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::memo::{ByPointer, MemoMap};
@@ -179,6 +181,8 @@ impl ParsedMatter {
 struct SourcePage {
     matter: ByPointer<ParsedMatter>,
     unpublished: Option<Unpublished>,
+    /// Whether the page is left out of lists, by its own front matter or by that of a page above.
+    unlisted: bool,
 }
 
 /// The pages that a site's sources define.
@@ -188,28 +192,47 @@ pub(super) struct SourcePages {
     /// The folders, such as `posts/secret/`, whose `index.md` or `_index.md` is left out and which contain no
     /// included page. Their other files are not published either.
     pub left_out_folders: Vec<String>,
-    /// The pages that are published later, ordered by publication time.
+    /// The pages that are published or taken down later, ordered by that time.
     pub scheduled: Vec<ScheduledPage>,
     /// The source files of drafts.
     pub drafts: Vec<String>,
+    /// The source files of pages that are no longer published.
+    pub expired: Vec<String>,
     /// The sources with invalid front matter, each with the path that follows from its name. Links to them
     /// are not broken.
     pub invalid: Vec<(String, String)>,
 }
 
 impl SourcePages {
+    /// Records why a page is not published, or when it will be taken down.
+    fn note_schedule(&mut self, file: &str, unpublished: Option<Unpublished>, expire_at: Option<Timestamp>) {
+        let file = file.to_owned();
+        match (unpublished, expire_at) {
+            (Some(Unpublished::Until(at)), _) => {
+                self.scheduled.push(ScheduledPage { at, file, expires: false });
+            }
+            (Some(Unpublished::Draft), _) => self.drafts.push(file),
+            (Some(Unpublished::Expired), _) => self.expired.push(file),
+            (None, Some(at)) => self.scheduled.push(ScheduledPage { at, file, expires: true }),
+            (None, None) => {}
+        }
+    }
+
     /// The documents of the included sources.
     pub fn documents(&self) -> impl Iterator<Item = Document> {
         self.included.iter().filter_map(|page| {
-            let document = page.matter.0.document.clone()?;
+            let mut document = page.matter.0.document.clone()?;
+            if document.front_matter.unlisted != page.unlisted {
+                Arc::make_mut(&mut document.front_matter).unlisted = page.unlisted;
+            }
             Some(Document { unpublished: page.unpublished, ..document })
         })
     }
 }
 
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
-/// pages that Hugo and Zola would not render and, except in a preview, drafts and scheduled pages. Reports
-/// all faults of front matter, but other faults only of included pages. Fails if a source changes meanwhile.
+/// pages that are never rendered and, except in a preview, drafts, scheduled and expired pages. Reports all
+/// faults of front matter, but other faults only of included pages. Fails if a source changes meanwhile.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
@@ -234,27 +257,31 @@ pub(super) fn read_documents(
     let read: Vec<_> = read.into_iter().collect::<Result<_, FileChanged>>()?;
     known.keep_only(sources.iter().map(|source| source.file.as_str()));
     let mut pages = SourcePages { included: Vec::with_capacity(read.len()), ..SourcePages::default() };
-    for (SourceFile { file, .. }, matter) in sources.iter().zip(read) {
+    let cascades = folder_visibility(&read);
+    for (SourceFile { file, .. }, matter) in sources.iter().zip(&read) {
         let parsed = &matter.0;
         faults.extend(parsed.faults.iter().cloned());
         let Some(document) = &parsed.document else {
             pages.invalid.push((file.clone(), served_path(file, &languages)));
             continue;
         };
-        let FrontMatter { publish_at, date, draft, .. } = *document.front_matter;
+        let FrontMatter { publish_at, date, expire_at, visibility, .. } = *document.front_matter;
         let publish_at = publish_at.or_else(|| start_of_day(date?));
-        let unpublished = unpublished(draft, publish_at, options.now);
-        if let (Some(Unpublished::Until(at)), false) = (unpublished, document.front_matter.is_unrendered) {
-            pages.scheduled.push(ScheduledPage { at, file: document.file.clone() });
+        let inherited = folders_above(file).filter_map(|folder| cascades.get(folder));
+        let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
+        let Visibility { draft, unrendered, unlisted } = visibility.or(inherited);
+        let is_draft = draft == Some(true) || drafts_folder(file).is_some();
+        let unpublished = unpublished(is_draft, publish_at, expire_at, options.now);
+        let is_unrendered = unrendered == Some(true);
+        if !is_unrendered {
+            pages.note_schedule(file, unpublished, expire_at);
         }
-        if unpublished == Some(Unpublished::Draft) && !document.front_matter.is_unrendered {
-            pages.drafts.push(file.clone());
-        }
-        if document.front_matter.is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
-            pages.left_out_folders.extend(folder_of_index(file).map(str::to_owned));
+        if is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
+            pages.left_out_folders.extend(folder_of_index(file).or(drafts_folder(file)).map(str::to_owned));
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
-            pages.included.push(SourcePage { matter, unpublished });
+            let unlisted = unlisted == Some(true);
+            pages.included.push(SourcePage { matter: matter.clone(), unpublished, unlisted });
         }
     }
     pages.scheduled.sort_unstable();
@@ -280,6 +307,21 @@ fn folder_of_index(file: &str) -> Option<&str> {
     let stem = stem(file);
     let folder = stem.strip_suffix("/index").or_else(|| stem.strip_suffix("/_index"))?;
     Some(&file[..=folder.len()])
+}
+
+/// The folder of drafts that contains the file, as in Jekyll: `posts/_drafts/`. `None` for other files.
+fn drafts_folder(file: &str) -> Option<&str> {
+    folders_above(file).find(|folder| folder.ends_with("/_drafts/"))
+}
+
+/// What the front matter of index files says about the pages in their folders, by folder.
+fn folder_visibility(read: &[ByPointer<ParsedMatter>]) -> HashMap<&str, Visibility> {
+    let documents = read.iter().filter_map(|matter| matter.0.document.as_ref());
+    let cascades = documents.filter_map(|document| {
+        let cascade = Some(document.front_matter.cascade).filter(|it| *it != Visibility::default());
+        Some((folder_of_index(&document.file)?, cascade?))
+    });
+    cascades.collect()
 }
 
 /// The folders that contain the file: `posts/`, `posts/a/` and so on.
@@ -368,7 +410,6 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
     let (language, relative) = translated.next().unwrap_or((0, relative));
     let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
-    let stem = stem(relative);
     let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
     if matches!(name, "index" | "_index") {
         (folder, name) = folder.rsplit_once('/').unwrap_or(("", folder));

@@ -1,8 +1,8 @@
 //! Reads the front matter of a Markdown file: YAML between `---` lines, or TOML between `+++` lines.
 //!
 //! Supports common keys of Hugo and Zola (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and omits
-//! pages that Hugo and Zola would not publish. Does not support their shortcodes or sections, or front matter
-//! in JSON.
+//! pages that these and other generators would not publish. Does not support their shortcodes or sections, or
+//! front matter in JSON.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use super::path::percent_decode;
 use super::schedule::parse_time;
+use super::visibility::{Visibility, as_flag};
 use crate::fault::{Fault, Severity, closest};
 use frontdesk_process::maps::HashMap;
 
@@ -31,15 +33,18 @@ pub struct FrontMatter {
     /// The time before which the page is not published. `None` if the front matter has no date, or
     /// an invalid time.
     pub publish_at: Option<Timestamp>,
-    /// Whether the page is unfinished. Only a preview shows drafts.
-    pub draft: bool,
-    /// Whether Hugo and Zola would never render the page. No preview shows it.
-    pub is_unrendered: bool,
+    /// The time from which the page is no longer published.
+    pub expire_at: Option<Timestamp>,
+    /// Whether the page is published and listed, as far as its own keys say so.
+    pub visibility: Visibility,
+    /// The values in `cascade`, for this page and those below it.
+    pub cascade: Visibility,
     /// Replaces the last segment of the path, which is otherwise derived from the file name.
     pub slug: Option<String>,
     /// Replaces the whole path (Hugo's `url`, Zola's `path`).
     pub path: Option<String>,
-    /// Former paths, which permanently redirect to the page.
+    /// Former paths, decoded, which permanently redirect to the page. Relative to its folder without a slash
+    /// at the beginning.
     pub aliases: Vec<String>,
     pub tags: Vec<String>,
     pub author: Option<String>,
@@ -60,7 +65,8 @@ pub struct FrontMatter {
     pub cta: Vec<Button>,
     /// Cards, shown before the body on the home page and after the body on other pages.
     pub highlights: Vec<Highlight>,
-    /// Whether the page is left out of sitemaps, `llms.txt` and site search.
+    /// Whether the page is left out of sitemaps, `llms.txt` and site search: [`Self::visibility`] with what
+    /// the page inherits.
     pub unlisted: bool,
     /// Overrides the language of the page's folder.
     pub lang: Option<String>,
@@ -108,19 +114,34 @@ pub struct ParsedFile<'a> {
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     // Supported keys.
-    "summary", "lastmod", "publishdate", "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "render",
-    "headless", "build", "_build",
+    "summary", "lastmod", "publishdate", "pubdate", "expirydate", "unpublishdate", "linktitle", "authors", "images",
+    "taxonomies", "extra", "url", "path", "cascade",
     // Keys that are ignored without a warning.
-    "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
+    "type", "layout", "params", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
     "iscjklanguage", "translationkey", "comments", "math", "categories", "cover", "menu", "menus",
 ];
 
-/// Hugo and Zola keys for features that are not supported, with hints.
+/// Keys of other generators for features that are not supported, with hints.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("expirydate", "pages do not expire; remove the file or set `draft: true` to take the page down"),
     ("redirect_to", "add this page's path to the `aliases` of the target page"),
+    ("redirect_from", "list the former paths under `aliases`"),
+    ("permalink", "set `slug` for the last part of the path, or `path` for all of it"),
+    ("status", WITHHOLD),
+    ("visibility", WITHHOLD),
+    ("publish", WITHHOLD),
+    ("published", WITHHOLD),
+    ("private", WITHHOLD),
+    ("isdraft", WITHHOLD),
 ];
+
+const WITHHOLD: &str = "the page is public; set `draft: true` if it must not be";
+
+/// The names of the time at which a page is published, if it is not its date.
+const PUBLICATION: &[&str] = &["publishDate", "pubDate"];
+
+/// The names of the time at which a page is taken down.
+const EXPIRY: &[&str] = &["expiryDate", "unpublishDate"];
 
 /// The documented front matter keys.
 #[rustfmt::skip]
@@ -169,7 +190,9 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     if source.trim().is_empty() {
         return Ok(Map::new());
     }
-    match serde_saphyr::from_str::<Value>(source) {
+    // As in YAML 1.2, only `true` and `false` are booleans: `title: No` is text.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    match serde_saphyr::from_str_with_options::<Value>(source, options) {
         Ok(Value::Object(table)) => Ok(table),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(Fault::error(place, Some(2), "the front matter is not a list of `key: value` lines")),
@@ -249,19 +272,24 @@ impl FrontMatterReader<'_> {
             let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
             self.faults.push(Fault::error(self.place, Some(1), "the front matter has no `title`").hint(hint));
         }
+        // Report invalid values of the documented keys.
+        self.read_flag(&["draft"]);
+        self.read_flag(&["unlisted"]);
+        let visibility = Visibility::read(&self.table);
         let front_matter = FrontMatter {
             title: title.unwrap_or_default(),
             description: self.read_text(&["description", "summary"]),
-            date: self.read_date(&["date"]).or(self.read_date(&["publishDate"])),
+            date: self.read_date(&["date"]).or(self.read_date(PUBLICATION)),
             dated_at: self.read_time_of_date(),
             updated: self.read_date(&["updated", "lastmod"]),
             publish_at: self.read_publication_time(),
-            draft: self.read_flag(&["draft"]),
-            is_unrendered: self.is_unrendered(),
+            expire_at: self.read_expiry(),
+            visibility,
+            cascade: self.read_cascade(),
             slug: self.read_slug(),
             path: self.read_path(),
-            aliases: self.read_list(&["aliases"]),
-            tags: self.read_list(&["tags", "taxonomies.tags"]),
+            aliases: self.read_aliases(),
+            tags: self.read_tags(),
             author: self.read_text(&["author", "extra.author"]).or_else(|| {
                 Some(self.read_list(&["authors", "taxonomies.authors"]))
                     .filter(|a| !a.is_empty())
@@ -290,7 +318,7 @@ impl FrontMatterReader<'_> {
                     Some(Highlight { title, text, href: field_text(fields, "href") })
                 },
             ),
-            unlisted: self.read_flag(&["unlisted"]),
+            unlisted: visibility.unlisted.unwrap_or_default(),
             lang: self.read_text(&["lang"]),
             translation: self.read_text(&["translation", "translationKey"]),
             section: self.read_flag(&["section"]),
@@ -306,9 +334,14 @@ impl FrontMatterReader<'_> {
     /// Warns about unknown and unsupported keys. If there is no title, a misspelled `title` is an error.
     fn report_unknown_keys(&mut self) {
         let has_title = self.find(&["title"]).is_some();
-        for key in self.table.keys() {
+        for (key, value) in &self.table {
             let lower = key.to_ascii_lowercase();
-            if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
+            let is_date = || lower == "published" && value.as_str().and_then(parse_time).is_some();
+            if KEYS.contains(&lower.as_str())
+                || FOREIGN.contains(&lower.as_str())
+                || Visibility::of_key(key, value).is_some()
+                || is_date()
+            {
                 continue;
             }
             let warning = |message| Fault::warning(self.place, self.line(key), message);
@@ -362,18 +395,25 @@ impl FrontMatterReader<'_> {
     }
 
     fn read_flag(&mut self, names: &[&'static str]) -> bool {
-        self.read_value(names, "`true` or `false`", Value::as_bool).unwrap_or_default()
+        self.read_value(names, "`true` or `false`", as_flag).unwrap_or_default()
     }
 
-    /// Whether Hugo or Zola would not render the page.
-    fn is_unrendered(&self) -> bool {
-        let is =
-            |name, expected: &[Value]| self.find(&[name]).is_some_and(|(_, value)| expected.contains(&value));
-        let never = [Value::Bool(false), Value::from("never"), Value::from("link")];
-        is("render", &never[..1])
-            || is("headless", &[Value::Bool(true)])
-            || is("build.render", &never)
-            || is("_build.render", &never)
+    /// The values in `cascade`, a table or a list of tables. A table with a condition is an error if it
+    /// withholds pages, because conditions are not evaluated.
+    fn read_cascade(&mut self) -> Visibility {
+        let Some((_, value)) = self.find(&["cascade"]) else { return Visibility::default() };
+        let entries = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
+        let mut all = Visibility::default();
+        for entry in entries.iter().filter_map(Value::as_object) {
+            let visibility = Visibility::read(entry);
+            if visibility.is_limited() && ["target", "_target"].iter().any(|key| entry.contains_key(*key)) {
+                let message = "a `cascade` with a `target` cannot withhold pages";
+                let fault = Fault::error(self.place, self.line("cascade"), message);
+                self.faults.push(fault.hint("remove `target`, or set `draft: true` in each of the pages"));
+            }
+            all = all.or(visibility);
+        }
+        all
     }
 
     /// The day of a date or time. An empty value counts as missing. `None` if it is missing, or invalid,
@@ -390,15 +430,21 @@ impl FrontMatterReader<'_> {
     }
 
     /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid, which
-    /// [`Self::read_date`] reports.
+    /// [`Self::read_date`] reports. `published` counts only if it is a time, because it may also be a flag.
     fn read_publication_time(&self) -> Option<Timestamp> {
-        let (_, value) = self.find(&["publishDate", "date"])?;
-        parse_time(value.as_str()?)
+        let time = |names: &[&'static str]| parse_time(self.find(names)?.1.as_str()?);
+        time(PUBLICATION).or_else(|| time(&["published"])).or_else(|| time(&["date"]))
+    }
+
+    /// The time from which the page is not published. `None` if it is missing, or invalid, which is reported.
+    fn read_expiry(&mut self) -> Option<Timestamp> {
+        self.read_date(EXPIRY)?;
+        parse_time(self.find(EXPIRY)?.1.as_str()?)
     }
 
     /// The date and time of the page. `None` if the value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
-        let (_, value) = self.find(&["date", "publishDate"])?;
+        let (_, value) = self.find(&["date", "publishDate", "pubDate"])?;
         value.as_str().filter(|text| text.len() > "2026-11-20".len()).and_then(parse_time)
     }
 
@@ -416,6 +462,36 @@ impl FrontMatterReader<'_> {
         let mut items = self.read_value(names, "a list of strings", parse).unwrap_or_default();
         items.retain(|item| !item.is_empty());
         items
+    }
+
+    /// The tags. A single string may have several, with commas between them.
+    fn read_tags(&mut self) -> Vec<String> {
+        let names = ["tags", "taxonomies.tags"];
+        let tags = self.read_list(&names);
+        match (self.find(&names), &tags[..]) {
+            (Some((_, Value::String(_))), [tag]) => {
+                tag.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+            }
+            _ => tags,
+        }
+    }
+
+    /// The decoded aliases. Reports and leaves out those that are no paths on this site.
+    fn read_aliases(&mut self) -> Vec<String> {
+        let mut aliases = self.read_list(&["aliases"]);
+        aliases.retain_mut(|alias| {
+            if alias.contains("//") || alias.contains(['?', '#', '\\']) {
+                let message = format!("the alias `{alias}` is not a path on this site");
+                let fault = Fault::warning(self.place, self.line("aliases"), message);
+                self.faults.push(fault.hint("write only the former path, such as `/old/`"));
+                return false;
+            }
+            if let Ok(decoded) = percent_decode(alias) {
+                *alias = decoded.into_owned();
+            }
+            true
+        });
+        aliases
     }
 
     /// The tables of a list, each converted by `read`. Empty, with a fault, if the value is not a list of
@@ -501,8 +577,7 @@ fn name_in_table(value: &Value) -> &Value {
 fn to_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        // Floats and booleans are excluded: `1.10` would lose its last digit, and YAML reads `No` as a
-        // boolean.
+        // Floats are excluded: `1.10` would lose its last digit.
         Value::Number(number) if !number.is_f64() => Some(number.to_string()),
         _ => None,
     }
@@ -519,7 +594,7 @@ mod tests {
     #[test]
     fn yaml_and_toml_give_the_same_front_matter() {
         let yaml = "---\ntitle: Hello\ndescription: A page.\ndate: 2026-02-03\nupdated: 2026-04-05T10:00:00Z\ntags: [a, b]\naliases:\n  - /old/\ndraft: false\nnav: 2\n---\nBody\n";
-        let toml = "+++\ntitle = \"Hello\"\ndescription = \"A page.\"\ndate = 2026-02-03\nupdated = 2026-04-05T10:00:00Z\naliases = [\"/old/\"]\nnav = 2\n[taxonomies]\ntags = [\"a\", \"b\"]\n+++\nBody\n";
+        let toml = "+++\ntitle = \"Hello\"\ndescription = \"A page.\"\ndate = 2026-02-03\nupdated = 2026-04-05T10:00:00Z\naliases = [\"/old/\"]\ndraft = false\nnav = 2\n[taxonomies]\ntags = [\"a\", \"b\"]\n+++\nBody\n";
         let (yaml, toml) = (accept(yaml), accept(toml));
         assert_eq!(yaml, toml);
         assert_eq!(yaml.title, "Hello");
@@ -546,9 +621,13 @@ mod tests {
         assert_eq!((page.updated, page.slug.as_deref(), page.toc), (None, Some("a"), true));
         assert_eq!(page.tags, ["1", "x"]);
         check(
-            "---\ntitle: No\nauthor: 1.10\n---\n",
+            "---\ntitle: true\nauthor: 1.10\n---\n",
             &["a.md:2: `title` must be text; if", "a.md:3: `author` must be text"],
         );
+        for title in ["No", "NO", "Y", "2024", "off"] {
+            assert_eq!(accept(&format!("---\ntitle: {title}\n---\n")).title, title);
+        }
+        assert!(accept("---\ntitle: T\ntoc: yes\n---\n").toc);
         assert_eq!(
             accept("---\ntitle: T\nauthors: [{name: Ada}, Grace]\n---\n").author.as_deref(),
             Some("Ada, Grace")
@@ -564,18 +643,52 @@ mod tests {
         for matter in ["render: false", "headless: true", "build: {render: never}", "_build: {render: false}"]
         {
             let page = accept(&format!("---\ntitle: T\n{matter}\n---\n"));
-            assert!(page.is_unrendered && !page.draft, "{matter}");
+            let Visibility { draft, unrendered, .. } = page.visibility;
+            assert_eq!((draft, unrendered), (None, Some(true)), "{matter}");
         }
-        let page = accept("---\ntitle: T\ndraft: true\n---\n");
-        assert!(page.draft && !page.is_unrendered);
         let page = accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n");
-        assert!(!page.draft && !page.is_unrendered);
+        assert_eq!(page.visibility, Visibility { unrendered: Some(false), ..Visibility::default() });
         assert_eq!(
             accept("+++\ntitle = \"T\"\npath = \"about/us\"\n+++\n").path.as_deref(),
             Some("/about/us/")
         );
         assert_eq!(accept("---\ntitle: T\nurl: /about/\n---\n").path.as_deref(), Some("/about/"));
-        check("---\ntitle: T\nexpiryDate: 2020-01-01\n---\n", &["a.md:3: `expiryDate` has no effect here"]);
+    }
+
+    #[test]
+    fn aliases_are_decoded_paths_and_tags_may_be_one_string() {
+        let page = accept("---\ntitle: T\naliases: [/a%20b, 'c d/', 100%]\ntags: rust, web dev,\n---\n");
+        assert_eq!(page.aliases, ["/a b", "c d/", "100%"]);
+        assert_eq!(page.tags, ["rust", "web dev"]);
+        assert_eq!(accept("---\ntitle: T\ntags: ['a, b']\n---\n").tags, ["a, b"]);
+        for alias in ["/?p=12", "https://old.example/x", "/x#y"] {
+            check(&format!("---\ntitle: T\naliases: ['{alias}']\n---\n"), &["a.md:3: the alias `"]);
+        }
+    }
+
+    #[test]
+    fn keys_that_withhold_pages_are_read_or_reported() {
+        let page = accept("---\ntitle: T\npublished: 2026-12-01\nunpublishDate: 2027-01-01T09:00Z\n---\n");
+        assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok());
+        assert_eq!(page.expire_at, "2027-01-01T09:00Z".parse().ok());
+        assert!(!page.visibility.is_limited());
+        let page = accept("---\ntitle: T\npublished: no\ndate: 2026-12-01\nnoindex: true\n---\n");
+        assert_eq!((page.visibility.draft, page.unlisted), (Some(true), true));
+        assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok());
+        for cascade in ["{draft: true}", "[{type: docs}, {draft: true, build: {list: never}}]"] {
+            let page = accept(&format!("---\ntitle: T\ncascade: {cascade}\n---\n"));
+            assert_eq!((page.cascade.draft, page.visibility), (Some(true), Visibility::default()));
+        }
+        accept("---\ntitle: T\ncascade: {type: docs, _target: {path: /a/**}}\n---\n");
+        for (matter, expected) in [
+            ("expiryDate: soon", "a.md:3: `expiryDate` must be a date"),
+            ("cascade: {draft: true, target: {path: /a/**}}", "a.md:3: a `cascade` with a `target`"),
+            ("published: perhaps", "`published` has no effect here\n    hint: the page is public"),
+            ("status: draft", "`status` has no effect here\n    hint: the page is public; set `draft: true`"),
+            ("permalink: /a/", "`permalink` has no effect here\n    hint: set `slug`"),
+        ] {
+            check(&format!("---\ntitle: T\n{matter}\n---\n"), &[expected]);
+        }
     }
 
     #[test]

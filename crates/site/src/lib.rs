@@ -21,6 +21,7 @@ mod pagination;
 mod schedule;
 mod section;
 mod translations;
+mod visibility;
 
 // Bodies: converts Markdown to HTML, and to Markdown with absolute links.
 mod html;

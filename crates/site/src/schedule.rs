@@ -1,4 +1,5 @@
-//! Decides which pages are published: drafts and pages with a date in the future appear only in a preview.
+//! Decides which pages are published: drafts, expired pages and pages with a date in the future appear only
+//! in a preview.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -10,28 +11,36 @@ pub(super) enum Unpublished {
     Draft,
     /// The page is published at this time.
     Until(Timestamp),
+    /// The page was published until its expiry time.
+    Expired,
 }
 
-/// A page that is published later.
+/// A page that is published or taken down later.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScheduledPage {
     pub at: Timestamp,
     /// The page's source file, relative to the site's folder.
     pub file: String,
+    /// Whether the page is taken down.
+    pub expires: bool,
 }
 
-/// Why a page with this publication time is not published at `now`; `None` if it is. If `now` is `None`, no
-/// time is in the future.
+/// Why a page is not published at `now`, with the times at which it is published and taken down; `None` if it
+/// is published. If `now` is `None`, no time is in the future.
 pub(super) fn unpublished(
     is_draft: bool,
     publish_at: Option<Timestamp>,
+    expire_at: Option<Timestamp>,
     now: Option<Timestamp>,
 ) -> Option<Unpublished> {
+    let is_future = |at: &Timestamp| now.is_some_and(|now| now < *at);
     if is_draft {
         return Some(Unpublished::Draft);
     }
-    let at = publish_at?;
-    now.filter(|now| *now < at).map(|_| Unpublished::Until(at))
+    if expire_at.is_some_and(|at| !is_future(&at)) {
+        return Some(Unpublished::Expired);
+    }
+    publish_at.filter(is_future).map(Unpublished::Until)
 }
 
 /// Parses the time at which a page is published: a date, or a date with a time. The time zone is UTC unless
@@ -82,7 +91,7 @@ mod tests {
     #[test]
     fn drafts_and_future_pages_are_unpublished() {
         let check = |is_draft, publish_at: Option<&str>, now: Option<&str>, expected| {
-            let result = unpublished(is_draft, publish_at.map(time), now.map(time));
+            let result = unpublished(is_draft, publish_at.map(time), None, now.map(time));
             assert_eq!(result, expected, "{is_draft} {publish_at:?} {now:?}");
         };
         let (before, date) = (Some("2026-11-30T23:59:59.999Z"), Some("2026-12-01T00:00Z"));
@@ -93,6 +102,18 @@ mod tests {
         check(true, date, before, Some(Unpublished::Draft));
         check(true, None, date, Some(Unpublished::Draft));
         assert_eq!(start_of_day(jiff::civil::date(2026, 12, 1)), date.map(time));
+    }
+
+    #[test]
+    fn a_page_is_published_until_its_expiry() {
+        let date = Some(time("2026-12-01T00:00Z"));
+        for (now, expected) in [
+            (Some("2026-11-30T23:59:59Z"), None),
+            (Some("2026-12-01T00:00Z"), Some(Unpublished::Expired)),
+            (None, Some(Unpublished::Expired)),
+        ] {
+            assert_eq!(unpublished(false, None, date, now.map(time)), expected, "{now:?}");
+        }
     }
 
     #[test]

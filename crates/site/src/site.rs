@@ -139,10 +139,12 @@ pub struct Site {
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
-    /// The pages that are published later, in the order of their times.
+    /// The pages that are published or taken down later, in the order of their times.
     pub scheduled: Vec<ScheduledPage>,
     /// The source files of drafts.
     pub drafts: Vec<String>,
+    /// The source files of pages that are no longer published.
+    pub expired: Vec<String>,
     /// The answers to forms that are sent without JavaScript. Empty if the site does not accept such forms.
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
@@ -176,6 +178,7 @@ impl Site {
             page_count: 0,
             scheduled: Vec::new(),
             drafts: Vec::new(),
+            expired: Vec::new(),
             form_pages: FormPages::default(),
             rules: RuleList::default(),
             query_rules: RuleList::default(),

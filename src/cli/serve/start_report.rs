@@ -66,8 +66,9 @@ impl StartReport<'_> {
             }
             channels => format!("and delivered to {channels}"),
         });
-        if let Some(next) = site.scheduled.first() {
-            let (count, at) = (counted(site.scheduled.len() as u64, "page"), format_time(next.at));
+        let mut later = site.scheduled.iter().filter(|page| !page.expires);
+        if let Some(next) = later.next() {
+            let (count, at) = (counted(1 + later.count() as u64, "page"), format_time(next.at));
             lines.push(format!("{count} to be published later; the next one is {} on {at}", next.file));
         }
         if config.base_url.is_none() {

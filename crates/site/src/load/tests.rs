@@ -325,7 +325,11 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
         entries.collect(),
         format!(
             "{missing} {confirm} {:?} {:?} {:?} {:?} {:?}",
-            &site.pages, &site.languages, &site.scheduled, &site.drafts, &site.form_pages
+            &site.pages,
+            &site.languages,
+            &site.scheduled,
+            (&site.drafts, &site.expired),
+            &site.form_pages
         ),
         site.hash().to_owned(),
     )
@@ -768,4 +772,46 @@ fn the_markdown_of_cards_has_their_text() {
         let item = format!("- {start}: {}\n", frontdesk_convert::escape_text(text));
         assert!(item.contains('\\') && markdown.contains(&item), "{item}: {markdown}");
     }
+}
+
+#[test]
+fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
+    let mut bench = Bench::new();
+    bench.options.now = Some("2026-11-20T00:00Z".parse().expect("a time"));
+    // The file, its front matter, and whether the page is served and listed.
+    let pages = [
+        ("team/_index.md", "cascade: {build: {render: never}}", false, false),
+        ("team/ada.md", "nav: 1", false, false),
+        ("team/open/bob.md", "build: {render: always}", true, true),
+        ("old/_index.md", "draft: false\ncascade: [{type: x}, {draft: true}]", true, true),
+        ("old/a.md", "nav: 1", false, false),
+        ("old/b/_index.md", "cascade: {draft: false}", true, true),
+        ("old/b/c.md", "nav: 1", true, true),
+        ("quiet/index.md", "cascade: {noindex: true}", true, false),
+        ("quiet/a.md", "nav: 1", true, false),
+        ("quiet/b.md", "unlisted: false", true, true),
+        ("_drafts/a.md", "nav: 1", false, false),
+        ("old-news.md", "expiryDate: 2026-11-20", false, false),
+        ("news.md", "expiryDate: 2026-11-21", true, true),
+        ("_drafts.md", "published: true", true, true),
+    ];
+    for (file, matter, ..) in pages {
+        bench.write(&format!("pages/{file}"), &format!("---\ntitle: T\ndescription: D.\n{matter}\n---\n"));
+    }
+    bench.write("pages/_drafts/x.png", "picture");
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for (file, _, is_served, is_listed) in pages {
+        let path = format!(
+            "/{}/",
+            file.trim_end_matches(".md").trim_end_matches("/index").trim_end_matches("/_index")
+        );
+        let listed = site.pages.iter().any(|page| page.path == path);
+        assert_eq!((site.get(&path).is_some(), listed), (is_served, is_listed), "{file}");
+    }
+    assert!(site.get("/_drafts/x.png").is_none());
+    assert_eq!(site.drafts, ["pages/_drafts/a.md", "pages/old/a.md"]);
+    assert_eq!(site.expired, ["pages/old-news.md"]);
+    let expiries: Vec<&str> = site.scheduled.iter().filter(|it| it.expires).map(|it| &*it.file).collect();
+    assert_eq!(expiries, ["pages/news.md"]);
 }
