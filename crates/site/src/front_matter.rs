@@ -19,7 +19,6 @@ use frontdesk_process::maps::HashMap;
 /// The front matter of a page. Text is on one line, without empty values: a key with an empty value counts as
 /// missing.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent keys of the front matter")]
 pub struct FrontMatter {
     /// The page's title and only first-level heading.
     pub title: String,

@@ -21,7 +21,7 @@ use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
     show_unclosed_html,
 };
-use self::source::{SourceText, find_definition, find_destination, format_destination, shown_lines};
+use self::source::{SourceText, find_definition, format_destination, shown_lines, without_markers};
 use super::content_origins::{AllowedOrigin, any_permits};
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
@@ -281,7 +281,7 @@ impl<'a> BodyRenderer<'a, '_> {
             NodeValue::TaskItem(item) => self.render_task(node, item.symbol.is_some(), position),
             NodeValue::Link(link) => {
                 let resolved = self.resolve_link(&link.url, position.start.line);
-                self.replace_destination(node, position, &link.url, &resolved.1);
+                self.replace_destination(node, &link.url, &resolved.1);
                 if let NodeValue::Link(link) = &mut node.data_mut().value {
                     link.url = resolved.0;
                 }
@@ -294,13 +294,13 @@ impl<'a> BodyRenderer<'a, '_> {
                 node.data_mut().value = NodeValue::Raw(html);
             }
             NodeValue::HtmlBlock(block) => {
-                let html = self.resolve_html(&block.literal, position);
+                let html = self.resolve_html(node, &block.literal, position);
                 if let NodeValue::HtmlBlock(block) = &mut node.data_mut().value {
                     block.literal = html;
                 }
             }
             NodeValue::HtmlInline(literal) => {
-                node.data_mut().value = NodeValue::HtmlInline(self.resolve_html(&literal, position));
+                node.data_mut().value = NodeValue::HtmlInline(self.resolve_html(node, &literal, position));
             }
             NodeValue::Math(math) => self.render_formula(node, &math, position),
             _ => {}
@@ -343,7 +343,7 @@ impl<'a> BodyRenderer<'a, '_> {
         if let Some(target) = target {
             self.rendered.facts.links.push((target, self.first_line + position.start.line - 1));
         }
-        self.replace_destination(node, position, &image.url, &absolute);
+        self.replace_destination(node, &image.url, &absolute);
         let mut html = format!("<img src=\"{}\" alt=\"{}\"", escape_html(&href), escape_html(&alternative));
         if !image.title.is_empty() {
             html.push_str(&format!(" title=\"{}\"", escape_html(&image.title)));
@@ -586,21 +586,13 @@ impl<'a> BodyRenderer<'a, '_> {
 
     /// Replaces the destination of an inline link or image in the Markdown representation. Reference links
     /// are handled by [`Self::resolve_reference_definitions`], and autolinks are already absolute.
-    fn replace_destination(&mut self, node: Node<'a>, position: Sourcepos, url: &str, absolute: &str) {
+    fn replace_destination(&mut self, node: Node<'a>, url: &str, absolute: &str) {
         if url == absolute {
             return;
         }
-        let Some(range) = self.source.byte_range(position) else { return };
-        let text_end = node
-            .last_child()
-            .and_then(|child| self.source.byte_range(child.data().sourcepos))
-            .map_or(range.start, |child| child.end.min(range.end));
-        let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else {
-            return;
-        };
-        if let Some(destination) = find_destination(&self.source.text[after..range.end]) {
-            self.edits
-                .push((after + destination.start..after + destination.end, format_destination(absolute)));
+        let after = self.edits.last().map_or(0, |(range, _)| range.end);
+        if let Some(range) = self.source.link_destination(node, url, after) {
+            self.edits.push((range, format_destination(absolute)));
         }
     }
 
@@ -622,7 +614,7 @@ impl<'a> BodyRenderer<'a, '_> {
 
     /// Resolves the links in raw HTML for both representations, and returns the HTML. Warns about blocked
     /// content and images without `alt`.
-    fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
+    fn resolve_html(&mut self, node: Node<'a>, literal: &str, position: Sourcepos) -> String {
         self.warn_about_blocked_html(literal, position);
         if has_image_without_alternative(literal) {
             let message = "an `img` element has no `alt` attribute".to_owned();
@@ -643,8 +635,9 @@ impl<'a> BodyRenderer<'a, '_> {
             found.push((url.to_owned(), absolute));
             href
         });
-        if !found.is_empty()
-            && let Some(range) = self.source.byte_range(position)
+        let after = self.edits.last().map_or(0, |(range, _)| range.end);
+        if (!found.is_empty() || literal.contains("<!--"))
+            && let Some(range) = self.source.raw_html(node, literal, after)
         {
             let mut absolutes = found.into_iter();
             let edited = rewrite_links(&self.source.text[range.clone()], |url, _| {
@@ -749,6 +742,24 @@ mod tests {
             assert!(rendered.html.contains(html), "{source:?} → {}", rendered.html);
             assert!(rendered.markdown.contains(markdown), "{source:?} → {}", rendered.markdown);
         }
+    }
+
+    #[test]
+    fn links_are_absolute_where_the_parser_loses_their_position() {
+        for source in [
+            "| a | b |\n|---|---|\n| `string \\| null \\| x`, see [T](/x/#sec) | 2 |",
+            "| a | b |\n|---|---|\n| a\\|b\\|c\\|d\\|e [T](/x/a) ![i](/x/b) <a href=\"/x/c\">d</a> | [U](/x/d) |",
+            "| a | b |\n|---|---|\n| \\| [T](/x/a) [T](/x/a) | \\| [![i](/x/p.png)](/x/u) |",
+            "[l](/x/1\n\"t\") and [m](/x/2)\nand [n](/x/3)",
+            "- word [l](\n  /x/1) [m](/x/2) <a href=\"/x/3\">n</a>\n  [o](/x/4)",
+            "> [l](/x/1\n> \"t\") and [m](/x/2)\n> and [n](/x/3)",
+        ] {
+            let expected = source.replace("/x/", "https://www.example.com/x/");
+            assert_eq!(render_body(source).markdown, expected, "{source}");
+        }
+        // A destination in code is not that of a link.
+        let source = "`[a](/x/)` and [b][x]\n\n[x]: /x/";
+        assert_eq!(render_body(source).markdown, source.replace(": /x/", ": https://www.example.com/x/"));
     }
 
     #[test]

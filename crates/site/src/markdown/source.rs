@@ -44,6 +44,63 @@ impl<'a> SourceText<'a> {
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
 
+    /// The position of the destination of an inline link or image with this URL. `None` for links with
+    /// references, and for autolinks.
+    ///
+    /// The parser's positions are wrong after `\|` in a cell of a table, and after a line break within the
+    /// parentheses of a link. Then the first such destination of the paragraph or cell after `after` counts.
+    pub fn link_destination(&self, node: Node<'_>, url: &str, after: usize) -> Option<Range<usize>> {
+        let block = node.ancestors().find(|node| node.data().value.contains_inlines())?;
+        let block = self.byte_range(block.data().sourcepos)?;
+        let range = self.byte_range(node.data().sourcepos).unwrap_or(block.start..block.start);
+        let text_end = node
+            .last_child()
+            .and_then(|child| self.byte_range(child.data().sourcepos))
+            .map_or(range.start, |child| child.end.clamp(range.start, range.end));
+        let find = |from: usize, end: usize| {
+            let start = from + self.text.get(from..end)?.find("](")? + 2;
+            let found = find_destination(&self.text[start..end])?;
+            Some(start + found.start..start + found.end)
+        };
+        let is_here = |range: &Range<usize>| is_destination(&self.text[range.clone()], url);
+        if let Some(found) = find(text_end, range.end).filter(is_here) {
+            return Some(found);
+        }
+        let written = &self.text[range];
+        if written.starts_with('<') || written.starts_with(['[', '!']) && written.ends_with(']') {
+            return None;
+        }
+        let search = |mut from: usize| {
+            while let Some(found) = find(from, block.end) {
+                if is_here(&found) {
+                    return Some(found);
+                }
+                from = found.end;
+            }
+            None
+        };
+        // An image in a link comes before the destination of the link.
+        search(after.max(block.start)).or_else(|| search(block.start))
+    }
+
+    /// The position of raw HTML. If the parser's position is wrong, as in [`Self::link_destination`], that of
+    /// the first such text of the paragraph or cell after `after`. `None` if there is none.
+    pub fn raw_html(&self, node: Node<'_>, literal: &str, after: usize) -> Option<Range<usize>> {
+        let data = node.data();
+        let range = self.byte_range(data.sourcepos);
+        // In a quote, the lines of the source begin with markers, which the literal lacks.
+        let first_line = literal.split('\n').next().unwrap_or_default();
+        let is_here = |range: &Range<usize>| self.text[range.clone()].starts_with(first_line);
+        if !matches!(data.value, NodeValue::HtmlInline(_)) || range.as_ref().is_some_and(is_here) {
+            return range;
+        }
+        let block = node.ancestors().find(|node| node.data().value.contains_inlines())?;
+        let block = self.byte_range(block.data().sourcepos)?;
+        let from = after.clamp(block.start, block.end);
+        let at = from + self.text.get(from..block.end)?.find(literal)?;
+        Some(at..at + literal.len())
+    }
+
     /// Applies `edits` in the order of their positions, except those that overlap one before. Of edits with
     /// the same start, the longest one is applied.
     pub fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
@@ -92,14 +149,21 @@ pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(start..text.len())
 }
 
+/// Whether a destination, as it is written, stands for the URL.
+fn is_destination(written: &str, url: &str) -> bool {
+    let written = written.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(written);
+    // Escapes and entities are part of few URLs, so they are not decoded.
+    written == url || written.contains(['\\', '&']) && !url.is_empty()
+}
+
 /// Parses a body. The parser counts the lines of a paragraph's content from the paragraph's start, although
 /// it has removed link definitions there, so this function corrects these positions.
 pub(super) fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let root = comrak::parse_document(arena, body, options);
     let source = SourceText::new(body);
-    let begins_with_label = |block: Node<'_>| {
-        let range = source.byte_range(block.data().sourcepos);
-        range.is_some_and(|range| body[range].starts_with('['))
+    let begins_with_definition = |block: Node<'_>| {
+        let Sourcepos { start, end } = block.data().sourcepos;
+        find_definition((start.line..=end.line).map_while(|number| source.line_at(number))).is_some()
     };
     for block in root.descendants() {
         let end = match (block.data().sourcepos.end.line, &block.data().value) {
@@ -109,7 +173,7 @@ pub(super) fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Opt
         };
         let last = block.descendants().skip(1).map(|node| node.data().sourcepos.end.line).max();
         let removed = last.map_or(0, |last| end.saturating_sub(last));
-        if removed > 0 && begins_with_label(block) {
+        if removed > 0 && begins_with_definition(block) {
             for node in block.descendants().skip(1) {
                 let position = &mut node.data_mut().sourcepos;
                 position.start.line += removed;
@@ -169,7 +233,7 @@ pub(super) fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a st
 }
 
 /// A line and its offset without indentation and the markers of quotes and, with `has_items`, of list items.
-fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
+pub(super) fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
     let mut rest = line.trim_start_matches([' ', '\t', '>']);
     loop {
         let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
