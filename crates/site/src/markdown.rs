@@ -2,6 +2,7 @@
 
 mod dollars;
 mod headings;
+mod quotes;
 mod raw_html;
 mod source;
 
@@ -159,6 +160,10 @@ pub fn render(
         lookups: LookupRecorder::default(),
         rendered: RenderedBody::default(),
     };
+    quotes::localize(root, &work.source, words.get("quotation_marks"));
+    for line in in_sentences {
+        work.warn_at(line, "the comment between `%%` is left out".to_owned(), "remove it; `\\%%` is text");
+    }
     for (position, message, hint) in show_unclosed_html(root) {
         work.warn(position, message, hint);
     }
@@ -223,6 +228,7 @@ fn parser_options() -> Options<'static> {
     options.extension.footnotes = true;
     options.extension.alerts = true;
     options.extension.math_dollars = true;
+    options.extension.math_code = true;
     options.parse.smart = true;
     options.render.r#unsafe = true;
     options
@@ -493,7 +499,8 @@ impl<'a> BodyRenderer<'a, '_> {
                 "the page's title is its first-level heading; use `##` or lower for others",
             );
         }
-        let derived = if title.is_empty() { "section" } else { &title };
+        // An anchor without letters and digits would be empty, or only hyphens.
+        let derived = if title.contains(char::is_alphanumeric) { &title } else { "section" };
         // Register the author's anchors as well, so that no derived anchor collides with them.
         let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));
         if let Some(chosen) = &chosen
@@ -696,6 +703,9 @@ mod tests {
             rendered.html
         );
         assert!(rendered.html.contains("Chosen</h3>"), "{}", rendered.html);
+        let rendered = render_body("## 🎉\n\n## ???\n\n## ❤\u{fe0f}\n\n## हिन्दी\n");
+        let ids: Vec<&str> = rendered.facts.headings.iter().map(|heading| heading.id.as_str()).collect();
+        assert_eq!(ids, ["section", "section-1", "section-2", "हिन्दी"]);
     }
 
     #[test]
@@ -760,6 +770,22 @@ mod tests {
         // A destination in code is not that of a link.
         let source = "`[a](/x/)` and [b][x]\n\n[x]: /x/";
         assert_eq!(render_body(source).markdown, source.replace(": /x/", ": https://www.example.com/x/"));
+    }
+
+    #[test]
+    fn quotation_marks_are_those_of_the_language() {
+        let marked = |language: &str, source: &str| {
+            let words = crate::words::load(&[language], &[], &[], &mut Vec::new()).swap_remove(0);
+            let place = LinkOrigin { file: "pages/here.md", path: "/here/" };
+            let rest = (&test_catalog(), &Highlighter::default());
+            render(source, 1, place, rest.0, rest.1, &words, &HashMap::default()).html
+        };
+        let source = "Er sagt: \"Hallo *Welt*\", it's `\"`.";
+        assert!(marked("de", source).contains("„Hallo <em>Welt</em>“, it’s <code>&quot;</code>"));
+        assert!(marked("en", source).contains("“Hallo <em>Welt</em>”"));
+        assert!(marked("it", source).contains("“Hallo <em>Welt</em>”"));
+        assert!(marked("fr", "\"Oui\"").contains("«\u{a0}Oui\u{a0}»"));
+        assert!(marked("de", "„Ja“ und “yes”").contains("„Ja“ und “yes”"));
     }
 
     #[test]
@@ -897,6 +923,7 @@ mod tests {
         for (source, expected) in [
             ("$x$", "<math><mi>x</mi></math>"),
             ("a ($x$).", "(<math><mi>x</mi></math>)."),
+            ("$`x`$, US$`x`$", "<math><mi>x</mi></math>, US<math>"),
             ("$$\nx\n$$", "<math display=\"block\"><mi>x</mi></math>"),
             ("```math\nx\n```", "<p><math display=\"block\"><mi>x</mi></math></p>"),
             ("costs $5 and $10", "<p>costs $5 and $10</p>"),

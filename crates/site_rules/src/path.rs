@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 /// The reason a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -179,14 +180,16 @@ pub fn redirect_paths(page: &str) -> Vec<String> {
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
 }
 
-/// Converts words to one path segment: lower-case letters and digits of any script, with one hyphen in place
-/// of the characters between them. Empty if there are no letters or digits.
+/// Converts words to one path segment: lower-case letters and digits of any script with their combining
+/// marks, such as the vowel signs of Hindi and Thai, and one hyphen in place of the characters between them.
+/// Empty if there are no letters or digits.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
     for c in words.chars().flat_map(char::to_lowercase) {
-        if c.is_alphanumeric() {
+        let is_part = !slug.is_empty() && !slug.ends_with('-');
+        if c.is_alphanumeric() || is_part && is_combining_mark(c) {
             slug.push(c);
-        } else if !slug.is_empty() && !slug.ends_with('-') {
+        } else if is_part {
             slug.push('-');
         }
     }
@@ -317,6 +320,10 @@ mod tests {
         assert_eq!(slug("Least privilege, measured!"), "least-privilege-measured");
         assert_eq!(slug("  C++ & Rust "), "c-rust");
         assert_eq!(slug("Größe"), "größe");
+        assert_eq!(slug("हिन्दी भाषा"), "हिन्दी-भाषा");
+        assert_eq!(slug("เว็บ"), "เว็บ");
+        assert_eq!(slug("İzmir"), "i\u{307}zmir");
+        assert_eq!(slug("❤\u{fe0f}"), "");
     }
 
     #[test]

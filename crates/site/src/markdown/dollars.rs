@@ -67,7 +67,7 @@ pub(super) fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>)
 }
 
 /// Whether the dollar signs around a formula in a sentence are probably those of prices or of names such as
-/// `$HOME/$USER`.
+/// `$HOME/$USER`. Never if backticks follow the dollar sign.
 pub(super) fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Sourcepos) -> bool {
     let is_glued = || {
         source.byte_range(position).is_some_and(|range| {
@@ -76,7 +76,7 @@ pub(super) fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Source
             text[range].starts_with('$') && [before, after].into_iter().flatten().any(char::is_alphanumeric)
         })
     };
-    !math.display_math && (math::is_price(&math.literal) || is_glued())
+    math.dollar_math && !math.display_math && (math::is_price(&math.literal) || is_glued())
 }
 
 /// The ranges of code spans, raw HTML, URLs and link destinations, in ascending order. They do not overlap.
