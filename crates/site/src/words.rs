@@ -1,9 +1,9 @@
 //! Words: the texts of the theme and of generated pages, by language.
 //!
-//! `theme/words/en.toml` contains every word; a word that is missing in another language is English. The
-//! sources of the words of `de-CH`, from lowest to highest precedence, are: `en.toml`, the built-in and the
-//! site's own `de.toml`, `de-CH.toml`, `[words]`, and then `[words.de]` and `[words.de-CH]` in
-//! `frontdesk.toml`.
+//! `theme/words/en.toml` contains every word. A word that is missing in another language is English, except
+//! for the language's name, which is then its tag, and `og_locale`, which is then empty. The sources of the
+//! words of `de-CH`, from lowest to highest precedence, are: `en.toml`, the built-in and the site's own
+//! `de.toml`, `de-CH.toml`, `[words]`, and then `[words.de]` and `[words.de-CH]` in `frontdesk.toml`.
 //!
 //! The names of months are words too. The crate `pure-rust-locales` knows them in every language, but would
 //! add 131 KB to the binary (measured), and a language that an operator adds needs a file of words in any
@@ -146,6 +146,11 @@ pub(super) fn load(
     report_overrides(languages, overrides, &english, faults);
     let load = |tag: &&str| {
         let mut words = english.clone();
+        if !is_english(tag) && !tag.is_empty() {
+            // The English values would be wrong statements about the language.
+            words.texts.insert("language_name".to_owned(), (*tag).to_owned());
+            words.texts.insert("og_locale".to_owned(), String::new());
+        }
         for tag in ancestors(tag) {
             // Skip the built-in English texts, because `words` already contains them.
             let built_in = built_in(&tag).filter(|_| tag != ENGLISH).map(|text| parse(text).0);

@@ -45,6 +45,19 @@ fn dates_follow_each_language() {
 }
 
 #[test]
+fn a_language_without_words_is_not_called_english() {
+    let name = |tag| {
+        let words = load(&[tag], &[], &[], &mut Vec::new()).swap_remove(0);
+        (words.get("language_name").to_owned(), words.get("og_locale").to_owned())
+    };
+    let own = |name: &str, locale: &str| (name.to_owned(), locale.to_owned());
+    assert_eq!(name("it"), own("it", ""));
+    assert_eq!(name("zh-Hant"), own("zh-Hant", ""));
+    assert_eq!(name("de-CH"), own("Deutsch", "de_DE"));
+    assert_eq!((name("en"), name("en-GB"), name("")), (own("English", "en_US"), name("en"), name("en")));
+}
+
+#[test]
 fn numbers_choose_singular_or_plural() {
     let words = accept(&LANGUAGES, &[], &[]);
     let texts: Vec<[String; 3]> =
