@@ -18,4 +18,4 @@ pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,
 };
-pub use template_syntax::{TemplateSyntax, find_template_syntax};
+pub use template_syntax::{TemplateSyntax, directive, find_template_syntax};

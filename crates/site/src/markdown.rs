@@ -1,6 +1,8 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
+mod comments;
 mod dollars;
+mod foreign_syntax;
 mod headings;
 mod quotes;
 mod raw_html;
@@ -17,6 +19,7 @@ use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 use frontdesk_media::ImageSize;
 
+use self::comments::Uncommented;
 use self::headings::AnchoredHeadings;
 use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
@@ -129,7 +132,8 @@ pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 /// and tasks.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
-/// is kept, because the author is the operator. Code blocks in `earlier` are not highlighted again.
+/// is kept, because the author is the operator. Comments are removed; the HTML keeps those of HTML. Code
+/// blocks in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
     first_line: usize,
@@ -141,6 +145,8 @@ pub fn render(
 ) -> RenderedBody {
     let arena = Arena::new();
     let options = parser_options();
+    let Uncommented { body, in_sentences } = comments::remove(body, &options);
+    let body = &*body;
     let root = dollars::parse(&arena, body, &options);
     let mut work = BodyRenderer {
         arena: &arena,
@@ -313,12 +319,13 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Counts words, and warns about shortcodes of site generators (`{{ … }}`, `{% … %}`).
+    /// Counts words, and warns about the syntax of other Markdown programs.
     fn process_text(&mut self, text: &str, position: Sourcepos) {
         self.rendered.facts.words += text.split_whitespace().count();
-        if text.contains('{') && (text.contains("{{") || text.contains("{%")) {
-            let message = "shortcodes are not supported; the page shows them as text".to_owned();
-            self.warn(position, message, "write Markdown or HTML instead");
+        let line = self.source.line_at(position.start.line).map(|line| (line.0, without_markers(line, true)));
+        let line = line.filter(|(start, (at, _))| start + position.start.column == at + 1);
+        if let Some((message, hint)) = foreign_syntax::find(text, line.map(|(_, (_, rest))| rest)) {
+            self.warn(position, message, hint);
         }
     }
 
@@ -559,7 +566,12 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
-        let line = self.first_line + position.start.line - 1;
+        self.warn_at(position.start.line, message, hint);
+    }
+
+    /// Warns about a line of the body, counted from 1.
+    fn warn_at(&mut self, line: usize, message: String, hint: &'static str) {
+        let line = self.first_line + line - 1;
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
@@ -611,6 +623,12 @@ impl<'a> BodyRenderer<'a, '_> {
                 self.source.line_at(number).filter(|_| !self.shown_lines.contains(&number))
             });
             let Some(range) = find_definition(lines) else { continue };
+            if let Some(range) =
+                comments::find_in_definition(&self.source, number, range.clone(), &self.shown_lines)
+            {
+                self.edits.push((range, String::new()));
+                continue;
+            }
             let raw = self.source.text[range.clone()].trim_matches(['<', '>']).to_owned();
             let absolute = self.lookups.look_up(self.catalog, self.place, &raw).absolute;
             if absolute != raw {
@@ -651,7 +669,8 @@ impl<'a> BodyRenderer<'a, '_> {
                 let known = absolutes.next().filter(|(seen, _)| seen == url);
                 known.map_or(url.to_owned(), |(_, absolute)| absolute)
             });
-            self.edits.push((range, edited));
+            let is_block = matches!(node.data().value, NodeValue::HtmlBlock(_));
+            self.edits.push((range, comments::without_html_comments(&edited, is_block)));
         }
         html
     }
@@ -773,6 +792,43 @@ mod tests {
     }
 
     #[test]
+    fn comments_of_other_programs_are_in_neither_representation() {
+        let source = "One %%secret%% two.\n\n%%\nsecret\n%%\n\n{% comment %}secret{% endcomment %}\n\n[a](/x/) [[Page]]\n";
+        let rendered = render_body(source);
+        assert!(!rendered.html.contains("secret") && !rendered.markdown.contains("secret"), "{rendered:?}");
+        assert!(rendered.markdown.contains("[a](https://www.example.com/x/)"), "{}", rendered.markdown);
+        let warnings: Vec<_> = rendered.facts.warnings.iter().map(|it| (it.line, &*it.message)).collect();
+        let link = "`[[Page]]` is not supported; the page shows it as text";
+        assert_eq!(warnings, [(10, "the comment between `%%` is left out"), (18, link)]);
+    }
+
+    #[test]
+    fn comments_of_markdown_and_html_are_not_in_the_markdown() {
+        for (source, expected) in [
+            ("a\n\n[//]: # (secret)\n[b]: /x/\n", "a\n\n\n[b]: https://www.example.com/x/\n"),
+            ("> a\n>\n> [comment]: <> (one\n> two)\n> b\n", "> a\n>\n> \n> b\n"),
+            ("[top]: # (a)\n\n[top]\n", "[top]: https://www.example.com/here/# (a)\n\n[top]\n"),
+            ("a <!-- b --> c\n", "a  c\n"),
+            ("- a\n\n<!-- b\n\nc --> d\n\n- e\n", "- a\n\n<!-- --> d\n\n- e\n"),
+            ("`<!-- a -->`\n", "`<!-- a -->`\n"),
+        ] {
+            assert_eq!(render_body(source).markdown, expected, "{source}");
+        }
+        assert!(render_body("<!-- b -->\n").html.contains("<!-- b -->"));
+    }
+
+    #[test]
+    fn syntax_of_other_programs_is_reported_outside_of_code() {
+        let lines = |source: &str| -> Vec<usize> {
+            render_body(source).facts.warnings.iter().map(|warning| warning.line - 9).collect()
+        };
+        let source = "::: tip\nText `[[a]]` {: .b}\n:::\n\n> [!faq] Why?\n\n- !!! note\n\nA [[b]]\n";
+        assert_eq!(lines(source), [1, 2, 5, 7, 9]);
+        let code = "```text\n::: tip\n[[a]]\n{{ b }}\n```\n\n    !!! note\n\n`{% c %}` [[1]](/x/) :::\n";
+        assert_eq!(lines(code), [0; 0]);
+    }
+
+    #[test]
     fn quotation_marks_are_those_of_the_language() {
         let marked = |language: &str, source: &str| {
             let words = crate::words::load(&[language], &[], &[], &mut Vec::new()).swap_remove(0);
@@ -874,7 +930,7 @@ mod tests {
             let rendered = render_body(source);
             assert!(rendered.html.contains(shown), "{source}: {}", rendered.html);
             assert_eq!(rendered.facts.warnings.len(), warnings, "{source}: {:?}", rendered.facts.warnings);
-            assert_eq!(rendered.markdown, source);
+            assert_eq!(rendered.markdown, source.replace("<!-- <title> -->", "<!-- -->"));
         }
     }
 
