@@ -20,9 +20,30 @@ pub(crate) fn parse(text: &str, has_entities: bool) -> Result<Document<'_>, Erro
     Document::parse_with_options(text, options)
 }
 
+/// Whether white space or a second byte order mark precedes the XML declaration, which parsers refuse there
+/// (XML 1.0 §2.8). `text` is decoded, so it has no byte order mark if the response begins with one.
+pub(crate) fn has_late_declaration(text: &str) -> bool {
+    let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    start.len() < text.len() && start.starts_with("<?xml") && start[5..].starts_with(char::is_whitespace)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_may_precede_the_declaration() {
+        for (text, expected) in [
+            ("\n<?xml version='1.0'?><urlset/>", true),
+            ("\u{feff}<?xml version='1.0'?><urlset/>", true),
+            ("<?xml version='1.0'?>\n<urlset/>", false),
+            ("\n<urlset/>", false),
+            ("\n<?xml-stylesheet href='a.xsl'?><urlset/>", false),
+            ("", false),
+        ] {
+            assert_eq!(has_late_declaration(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_tag_with_many_attributes_is_refused() {

@@ -67,7 +67,8 @@ fn lists_that_disagree_are_found() {
 
 #[test]
 fn an_invalid_sitemap_is_found() {
-    for (from, to) in [("</urlset>", ""), ("urlset", "sites"), ("/about/", "/?a=1&b=2")] {
+    let late = "\n<?xml version=\"1.0\"?><urlset";
+    for (from, to) in [("</urlset>", ""), ("urlset", "sites"), ("/about/", "/?a=1&b=2"), ("<urlset", late)] {
         with("/sitemap.xml", move |_, answer| answer.replaced(from, to))
             .assert_finds("sitemap-invalid", Broken);
     }
@@ -221,9 +222,13 @@ fn a_link_field_that_disagrees_is_found() {
 #[test]
 fn a_broken_or_invalid_feed_is_found() {
     without("/feed.xml").assert_finds("feed-broken", Broken);
-    for body in
-        ["<html><body>No news</body></html>", "<feed><title>a & b</title></feed>", "{\"version\": 1}", "news"]
-    {
+    for body in [
+        "<html><body>No news</body></html>",
+        "<feed><title>a & b</title></feed>",
+        "{\"version\": 1}",
+        "news",
+        "\n<?xml version=\"1.0\"?><rss><channel/></rss>",
+    ] {
         with("/feed.xml", move |_, answer| Answer { body: body.into(), ..answer })
             .assert_finds("feed-invalid", Broken);
     }

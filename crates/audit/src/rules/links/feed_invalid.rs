@@ -15,7 +15,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "People and agents that follow the news, who get none.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Escape `&` and `<` in the feed, and exclude its URL from the fallback to a page.",
+        text: "Escape `&` and `<` in the feed, write nothing before `<?xml`, and exclude its URL from the fallback to a \
+               page.",
     }],
     check,
 };
@@ -35,6 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 /// The fault of a feed, as a clause; `None` if the feed is valid or too large to be parsed.
 fn fault(response: &Response) -> Option<String> {
     let text = response.text();
+    let is_late = xml::has_late_declaration(&text);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('{') {
         let parsed = serde_json::from_str::<serde_json::Value>(text);
@@ -45,6 +47,7 @@ fn fault(response: &Response) -> Option<String> {
     match xml::parse(text, true) {
         Err(roxmltree::Error::NodesLimitReached) => None,
         Err(error) => Some(format!("is not well-formed XML: {error}")),
+        Ok(_) if is_late => Some("has white space before `<?xml`, which feed readers refuse".to_owned()),
         Ok(document) => {
             let name = document.root_element().tag_name().name();
             (!matches!(name, "rss" | "feed" | "RDF"))

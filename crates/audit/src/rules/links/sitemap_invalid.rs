@@ -34,10 +34,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if text.is_empty() || (!text.starts_with('<') && is_list(&text)) {
             continue;
         }
+        let is_late = sitemap.success().is_some_and(|response| xml::has_late_declaration(&response.text()));
         let message = match xml::parse(&text, false) {
             // Skip a sitemap with more XML nodes than the audit parses.
             Err(roxmltree::Error::NodesLimitReached) => continue,
             Err(error) => format!("The sitemap is not well-formed XML: {error}"),
+            Ok(_) if is_late => "The sitemap has white space before `<?xml`, which parsers refuse".to_owned(),
             Ok(document) => {
                 let name = document.root_element().tag_name().name();
                 if ROOTS.contains(&name) {
