@@ -62,8 +62,17 @@ pub(super) fn json_for_script(value: &impl Serialize) -> String {
     if json.contains('<') { json.replace("</", "<\\/").replace("<!--", "<\\u0021--") } else { json }
 }
 
-pub(super) fn id_attributes(html: &str) -> impl Iterator<Item = &str> {
-    attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
+/// The names that a fragment can lead to: the `id` of elements, and the `name` of `a` elements (HTML, "find a
+/// potential indicated element").
+pub(super) fn fragment_names(html: &str) -> impl Iterator<Item = &str> {
+    let is_of_link = |value: &Range<usize>| {
+        let tag = html[..value.start].rsplit('<').next().unwrap_or_default();
+        tag.strip_prefix(['a', 'A']).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_whitespace()))
+    };
+    let is_target = move |name: &str, value: &Range<usize>| {
+        name.eq_ignore_ascii_case("id") || name.eq_ignore_ascii_case("name") && is_of_link(value)
+    };
+    attributes(html).filter(move |(name, value)| is_target(name, value)).map(|(_, value)| &html[value])
 }
 
 /// Whether a byte separates attributes (HTML, "ASCII whitespace").
@@ -160,11 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_found() {
+    fn targets_of_fragments_are_found() {
         assert_eq!(
-            id_attributes("<p id=\"a\"><b ID='b'></b><i id=c>id=\"d\"</i>").collect::<Vec<_>>(),
+            fragment_names("<p id=\"a\"><b ID='b'></b><i id=c>id=\"d\"</i>").collect::<Vec<_>>(),
             ["a", "b", "c"]
         );
+        let html = "<a name=\"a\"></a><A class=x NAME=b><input name=c><abbr name=d><a>name=e</a>";
+        assert_eq!(fragment_names(html).collect::<Vec<_>>(), ["a", "b"]);
     }
 
     proptest! {

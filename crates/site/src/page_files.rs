@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::document::{Document, PageKind, Tag};
 use super::file::{Blob, Cache, File};
-use super::html::id_attributes;
+use super::html::fragment_names;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
 use super::options::PageForm;
@@ -221,7 +221,7 @@ fn lay_out_page(
             link.push_str(&more.replace("</llms.txt>", &guide));
         }
     }
-    let anchors: HashSet<Box<str>> = id_attributes(&html).map(Into::into).collect();
+    let anchors: HashSet<Box<str>> = fragment_names(&html).map(Into::into).collect();
     let mut html =
         if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
     html.shrink_to_fit();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr3};
 
 use super::words::{WordHash, for_each_word};
-use crate::html::id_attributes;
+use crate::html::fragment_names;
 use frontdesk_process::maps::HashSet;
 
 /// The text of a page, divided at its headings.
@@ -146,7 +146,7 @@ impl TextReader {
             Element::Hidden if !is_end && !tag.ends_with("/>") => return skip_content(rest, name),
             Element::Inline => return rest,
             Element::Heading => {
-                let anchor = id_attributes(tag).next().filter(|_| !is_end);
+                let anchor = fragment_names(tag).next().filter(|_| !is_end);
                 if self.is_heading || anchor.is_some() {
                     self.finish_text();
                 }
