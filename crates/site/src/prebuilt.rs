@@ -44,7 +44,7 @@ use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
-use super::rules::{HeaderRule, RedirectRule, RuleList};
+use super::rules::{HeaderRule, RedirectRule, RuleList, removes_header};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, is_html, read_build};
 use crate::fault::Fault;
@@ -515,7 +515,7 @@ impl Prebuilt {
         rules: &RuleList<HeaderRule>,
     ) {
         let path = format!("{}{}", self.mount, file.name);
-        headers.extend(cors_header(&path));
+        headers.extend(cors_header(&path).filter(|(name, _)| !removes_header(rules, &path, name)));
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, headers, rules, &path);

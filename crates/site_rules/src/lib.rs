@@ -254,7 +254,8 @@ fn placeholders(to: &str) -> impl Iterator<Item = &str> {
 #[derive(Debug, Clone)]
 pub struct HeaderRule {
     pattern: Pattern,
-    /// The headers to set. `None` instead of a value removes the values that earlier rules have set.
+    /// The headers to set. `None` instead of a value removes the values that earlier rules have set, and some
+    /// that the server would send ([`removes_header`]).
     headers: Vec<(HeaderName, Option<String>)>,
     dialect: RulesDialect,
 }
@@ -285,6 +286,13 @@ pub fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName,
         }
     }
     found.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?))).collect()
+}
+
+/// Whether the last rule for a decoded path that names this header removes it.
+pub fn removes_header(rules: &RuleList<HeaderRule>, path: &str, name: &HeaderName) -> bool {
+    let matching = rules.candidates(path).filter(|rule| rule.pattern.captures(path).is_some());
+    let last = matching.flat_map(|rule| &rule.headers).filter(|(known, _)| known == name).last();
+    last.is_some_and(|(_, value)| value.is_none())
 }
 
 /// The lines of a file with their numbers, without empty lines and comments. Skips and reports lines that are
@@ -685,6 +693,17 @@ mod tests {
         assert_eq!(headers(text, Netlify, "/x"), ["cache-control: no-cache", "x-a: 1, 2"]);
         let detached = format!("{text}  ! X-A\n");
         assert_eq!(headers(&detached, Cloudflare, "/assets/x.css"), ["cache-control: no-cache, max-age=60"]);
+        let name = HeaderName::from_static("x-a");
+        for (text, path, expected) in [
+            (&*detached, "/assets/x.css", true),
+            (&detached, "/", false),
+            ("/*\n  ! X-A\n/a\n  X-A: b\n", "/a", false),
+            ("/*\n  ! X-A\n/a\n  X-A: b\n", "/b", true),
+            ("/*\n  ! X-B\n", "/", false),
+        ] {
+            let rules = RuleList::new(parse_headers(text, Cloudflare, "_headers", &mut Vec::new()));
+            assert_eq!(removes_header(&rules, path, &name), expected, "{text} {path}");
+        }
         let linked = "/a/:name\n  Link: </:name.md>; rel=\"alternate\"\n";
         assert_eq!(headers(linked, Cloudflare, "/a/b"), ["link: </b.md>; rel=\"alternate\""]);
     }
