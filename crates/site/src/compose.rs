@@ -94,16 +94,23 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
 }
 
 /// Inserts redirects from pages' former paths, unless a path is in use. A former path with a trailing slash
-/// also redirects without the slash.
+/// also redirects without the slash. A relative one also redirects from the root, as in Zola, if no other
+/// page has that path.
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
-    for document in documents {
-        for alias in &document.front_matter.aliases {
-            let alias = path::resolve_relative("/", alias);
-            for name in [alias.trim_end_matches('/'), &alias] {
-                let to = || SiteEntry::Redirect(Redirect::permanent(encode(&document.path)));
-                site.entries.entry(name.into()).or_insert_with(to);
-            }
+    let mut insert = |document: &Document, alias: &str| {
+        for name in [alias.trim_end_matches('/'), alias] {
+            let to = || SiteEntry::Redirect(Redirect::permanent(encode(&document.path)));
+            site.entries.entry(name.into()).or_insert_with(to);
         }
+    };
+    let aliases = documents
+        .iter()
+        .flat_map(|document| document.front_matter.aliases.iter().map(move |alias| (document, alias)));
+    for (document, alias) in aliases.clone() {
+        insert(document, &document.alias_path(alias));
+    }
+    for (document, alias) in aliases.filter(|(_, alias)| !alias.starts_with('/')) {
+        insert(document, &path::resolve_relative("/", alias));
     }
 }
 

@@ -118,6 +118,12 @@ impl Document {
         Fault::warning(self.place(), self.line(key), message)
     }
 
+    /// The path of an alias. As in Hugo, one that does not begin with a slash is relative to the page's
+    /// folder.
+    pub fn alias_path(&self, alias: &str) -> String {
+        path::resolve_relative(self.path.trim_end_matches('/'), alias)
+    }
+
     /// The template's name without `.html`. The front matter can replace the kind's template only for home
     /// pages, ordinary pages and posts.
     pub fn template_name(&self) -> &str {
@@ -314,7 +320,7 @@ fn drafts_folder(file: &str) -> Option<&str> {
     folders_above(file).find(|folder| folder.ends_with("/_drafts/"))
 }
 
-/// What the front matter of index files says about the pages in their folders, by folder.
+/// The values that the front matter of index files has for the pages in their folders, by folder.
 fn folder_visibility(read: &[ByPointer<ParsedMatter>]) -> HashMap<&str, Visibility> {
     let documents = read.iter().filter_map(|matter| matter.0.document.as_ref());
     let cascades = documents.filter_map(|document| {
@@ -408,7 +414,15 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     let in_folder_of = |tag: &str| relative.strip_prefix(tag)?.strip_prefix('/');
     let translated = languages.iter().enumerate().skip(1);
     let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
-    let (language, relative) = translated.next().unwrap_or((0, relative));
+    let (mut language, relative) = translated.next().unwrap_or((0, relative));
+    let mut stem = stem(relative);
+    // As in Hugo, the name of a file may also end with its language: `about.de.md`.
+    if let Some((name, tag)) = stem.rsplit_once('.')
+        && let Some(index) = languages.iter().position(|known| known.eq_ignore_ascii_case(tag))
+        && languages.len() > 1
+    {
+        (stem, language) = (name, index);
+    }
     let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
     let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
     if matches!(name, "index" | "_index") {

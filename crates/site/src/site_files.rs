@@ -408,6 +408,10 @@ fn read_file(
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
         )));
     }
+    if purpose != Purpose::Source && purpose != Purpose::Template && !is_requestable(&file.name) {
+        let fault = Fault::warning(place, None, "the file is not published: its path cannot be requested");
+        return Ok(Err(fault.hint("rename it without backslashes and control characters")));
+    }
     let is_excluded = |mark: ContentMark| mark.is_final() || !file.is_listed;
     let is_same = |seen: &&CachedFile| seen.settled && seen.signature == signature(&file.metadata);
     match before.filter(is_same).map(|seen| &seen.content) {
@@ -458,6 +462,11 @@ fn read_file(
             Err(Fault::error(place, Some(line), "the file is not valid UTF-8"))
         }
     })
+}
+
+/// Whether a request for the path of a file is possible.
+fn is_requestable(name: &str) -> bool {
+    !name.contains(|c: char| c == '\\' || c.is_control())
 }
 
 /// Whether a file of a build is HTML, by its extension in any case.

@@ -390,7 +390,8 @@ fn register_paths(
     for document in documents {
         let mut own = HashSet::default();
         for alias in &document.front_matter.aliases {
-            let alias = path::resolve_relative("/", alias);
+            names.add_secondary(path::resolve_relative("/", alias));
+            let alias = document.alias_path(alias);
             if alias.trim_end_matches('/') == document.path.trim_end_matches('/')
                 || !own.insert(alias.clone())
             {

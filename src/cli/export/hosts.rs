@@ -17,9 +17,7 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
             UrlContent::File(stored) => &stored.identity().reply,
             UrlContent::Moved(_) | UrlContent::RemovedEndpoint(_) => continue,
         };
-        // Encode `*` and `:`, because static hosts treat them as the beginning of a pattern.
-        let url = path::encode(path).replace('*', "%2A").replace(':', "%3A");
-        text.push_str(&format!("\n{url}\n"));
+        text.push_str(&format!("\n{}\n", literal(&path::encode(path))));
         // Leave out `ETag` and `Vary`: static hosts generate validators and encodings themselves.
         write_headers(&mut text, layout.own_headers(reply, &["etag", "vary"]));
     }
@@ -33,13 +31,19 @@ pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     for (path, content) in &layout.urls {
         if let UrlContent::Moved(reply) = content {
             let to = reply.header("location").unwrap_or_default();
-            text.push_str(&format!("{} {to} {}\n", path::encode(path), reply.status));
+            let to = if to.starts_with('/') { literal(to) } else { to.to_owned() };
+            text.push_str(&format!("{} {to} {}\n", literal(&path::encode(path)), reply.status));
         }
     }
     for rule in rules {
         text.push_str(&format!("{rule}\n"));
     }
     text
+}
+
+/// The encoded path with `*` and `:` encoded too: static hosts take these for the beginning of a pattern.
+fn literal(path: &str) -> String {
+    path.replace('*', "%2A").replace(':', "%3A")
 }
 
 fn write_headers<'a>(text: &mut String, headers: impl IntoIterator<Item = &'a (String, String)>) {

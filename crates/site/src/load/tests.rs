@@ -815,3 +815,63 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
     let expiries: Vec<&str> = site.scheduled.iter().filter(|it| it.expires).map(|it| &*it.file).collect();
     assert_eq!(expiries, ["pages/news.md"]);
 }
+
+#[test]
+fn aliases_are_relative_to_the_folder_of_their_page() {
+    let mut bench = Bench::new();
+    for (file, aliases) in
+        [("docs/a", "[/old/, next, ../up/, /a%20b]"), ("docs/b", "[next/../then]"), ("next", "[]")]
+    {
+        bench.write(
+            &format!("pages/{file}.md"),
+            &format!("---\ntitle: T\ndescription: D.\naliases: {aliases}\n---\n"),
+        );
+    }
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for (path, expected) in [
+        ("/old/", Some("/docs/a/")),
+        ("/old", Some("/docs/a/")),
+        ("/docs/next", Some("/docs/a/")),
+        ("/up/", Some("/docs/a/")),
+        ("/a b", Some("/docs/a/")),
+        ("/docs/then", Some("/docs/b/")),
+        // As in Zola, an alias is also relative to the root, unless the path is in use.
+        ("/then", Some("/docs/b/")),
+        ("/next", Some("/next/")),
+        ("/a%20b", None),
+    ] {
+        let target = match site.get(path) {
+            Some(SiteEntry::Redirect(redirect)) => Some(redirect.to.as_str()),
+            _ => None,
+        };
+        assert_eq!(target, expected, "{path}");
+    }
+}
+
+#[test]
+fn the_name_of_a_file_may_end_with_its_language() {
+    let mut bench = Bench::new();
+    bench.options.languages = vec!["en".into(), "de".into()];
+    for (file, title) in [("about.de.md", "Über"), ("docs/index.de.md", "Doku"), ("v1.2.md", "Version")] {
+        bench.write(&format!("pages/{file}"), &format!("---\ntitle: {title}\ndescription: D.\n---\n"));
+    }
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    let title = |path: &str| site.pages.iter().find(|page| page.path == path).map(|page| &*page.title);
+    assert_eq!((title("/de/about/"), title("/de/docs/")), (Some("Über"), Some("Doku")));
+    assert_eq!((title("/v1.2/"), title("/about.de/")), (Some("Version"), None));
+    let german = site.pages.iter().find(|page| page.path == "/de/about/").expect("a page");
+    assert_eq!(german.translations.len(), 2, "{:?}", german.translations);
+}
+
+#[test]
+fn files_whose_paths_cannot_be_requested_are_reported() {
+    let mut bench = Bench::new();
+    bench.write("static/a\\b.txt", "text");
+    bench.write("assets/c\u{7}.png", "picture");
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    assert!(loaded.site.is_some());
+    let named = |fault: &&Fault| fault.message.contains("cannot be requested");
+    assert_eq!(loaded.faults.iter().filter(named).count(), 2, "{:?}", loaded.faults);
+}
