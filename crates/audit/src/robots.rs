@@ -28,8 +28,8 @@ pub struct Robots {
 pub struct RobotsGroup {
     /// Product tokens of crawlers in lower case, or `*`.
     pub agents: Vec<String>,
-    /// Path patterns without percent-encoding, with `true` for `Allow` and `false` for `Disallow`.
-    rules: Vec<(bool, String)>,
+    /// Path patterns, with `true` for `Allow` and `false` for `Disallow`.
+    rules: Vec<(bool, PathPattern)>,
     /// Other fields of the group, such as `content-signal`: names in lower case, and values.
     pub fields: Vec<(String, String)>,
 }
@@ -81,7 +81,7 @@ impl Robots {
                     match &*name {
                         // Skip empty patterns, which match no path.
                         "allow" | "disallow" if !value.is_empty() && group.rules.len() < MAX_RULES => {
-                            group.rules.push((name == "allow", comparable(value)));
+                            group.rules.push((name == "allow", PathPattern::parse(value)));
                         }
                         "allow" | "disallow" => {}
                         _ if group.fields.len() < MAX_FIELDS => group.fields.push((name, value.to_owned())),
@@ -116,40 +116,66 @@ impl Robots {
         if path == "/robots.txt" {
             return true;
         }
-        let path = comparable(&path);
+        let path = decode(&path);
         let groups = self.groups_for(agent);
         let rules = groups.iter().flat_map(|group| &group.rules);
-        let matching = rules.filter(|(_, pattern)| is_match(pattern, &path));
+        let matching = rules.filter(|(_, pattern)| pattern.is_match(&path));
         matching
-            .max_by_key(|(is_allowed, pattern)| (pattern.len(), *is_allowed))
+            .max_by_key(|(is_allowed, pattern)| (pattern.length, *is_allowed))
             .is_none_or(|(is_allowed, _)| *is_allowed)
     }
 }
 
-/// A path or pattern with its percent-encoding removed: both sides may encode different characters (RFC 9309
-/// §2.2.2).
-fn comparable(path: &str) -> String {
+/// Whether a pattern matches the start of a path. Both may be percent-encoded.
+pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
+    PathPattern::parse(pattern).is_match(&decode(path))
+}
+
+/// Removes the percent-encoding of a path or of a part of a pattern: both sides may encode different
+/// characters (RFC 9309 §2.2.2).
+fn decode(path: &str) -> String {
     percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a pattern with `*` for any characters and `$` for the end matches the start of a path.
-pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
-    let (pattern, is_anchored) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| path.strip_prefix(first)) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return !is_anchored || rest.is_empty();
+/// A pattern of paths with `*` for any characters and a final `$` for the end of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PathPattern {
+    /// The texts before, between and after the `*`, without percent-encoding. At least one.
+    parts: Vec<String>,
+    /// Whether the pattern ends with `$`.
+    is_anchored: bool,
+    /// The number of bytes of the pattern without percent-encoding.
+    length: usize,
+}
+
+impl PathPattern {
+    /// Interprets `*` and `$` before decoding: `%2A` and `%24` stand for the characters themselves (RFC 9309
+    /// §2.2.3).
+    fn parse(pattern: &str) -> PathPattern {
+        let (parts, is_anchored) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
+        let parts = parts.split('*').map(decode).collect();
+        PathPattern { parts, is_anchored, length: decode(pattern).len() }
     }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() && is_anchored {
-            return rest.ends_with(part);
+
+    /// Whether the pattern matches the start of a path without percent-encoding.
+    fn is_match(&self, path: &str) -> bool {
+        let mut parts = self.parts.iter();
+        let first = parts.next().and_then(|first| path.strip_prefix(first.as_str()));
+        let Some(mut rest) = first else { return false };
+        let mut parts = parts.peekable();
+        if parts.peek().is_none() {
+            return !self.is_anchored || rest.is_empty();
         }
-        // Take the earliest occurrence, which leaves the longest rest of the path for the following parts.
-        let Some(start) = rest.find(part) else { return false };
-        rest = &rest[start + part.len()..];
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() && self.is_anchored {
+                return rest.ends_with(part);
+            }
+            // Take the earliest occurrence, which leaves the longest rest of the path for the following parts.
+            let Some(start) = rest.find(part) else { return false };
+            rest = &rest[start + part.len()..];
+        }
+        true
     }
-    true
 }
 
 #[cfg(test)]
@@ -188,6 +214,25 @@ mod tests {
     fn rules_before_the_first_group_are_stray() {
         let robots = Robots::parse("Sitemap: /a.xml\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n");
         assert_eq!((robots.stray_lines, robots.groups.len()), (vec![2], 1));
+    }
+
+    #[test]
+    fn encoded_stars_and_dollars_are_the_characters_themselves() {
+        for (pattern, path, expected) in [
+            ("/a%24", "/a$b", true),
+            ("/a%24", "/a%24b", true),
+            ("/a%24", "/a", false),
+            ("/a%24$", "/a$", true),
+            ("/a%24$", "/a$b", false),
+            ("/a%2A", "/a*b", true),
+            ("/a%2a", "/a%2Ab", true),
+            ("/a%2A", "/ab", false),
+            ("/a*", "/a%2A", true),
+            ("/a$b", "/a%24b", true),
+            ("/%7Efoo/*.pdf$", "/~foo/b%2Epdf", true),
+        ] {
+            assert_eq!(is_match(pattern, path), expected, "{pattern} {path}");
+        }
     }
 
     #[test]
