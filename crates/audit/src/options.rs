@@ -1,5 +1,6 @@
 //! The options of an audit, and the errors that end it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use frontdesk_convert::Url;
@@ -60,16 +61,16 @@ impl std::fmt::Display for AuditError {
 impl std::error::Error for AuditError {}
 
 /// Parses the URL of a site, and removes its fragment. Adds `https://` if there is no scheme, or `http://` if
-/// the text begins with `localhost`, `127.` or `[::1]`. Fails for other schemes and for a URL with a user
-/// name or password. The error is a sentence.
+/// the host is `localhost` or a loopback address. Fails for other schemes and for a URL with a user name or
+/// password. The error is a sentence.
 pub fn parse_target(text: &str) -> Result<Url, String> {
     let text = text.trim();
     let expected = || format!("`{text}` is not a URL such as `https://www.example.com/`");
     let with_scheme = if text.contains("://") {
         text.to_owned()
     } else {
-        let is_local = ["localhost", "127.", "[::1]"].iter().any(|start| text.starts_with(start));
-        format!("{}://{text}", if is_local { "http" } else { "https" })
+        let local = Url::parse(&format!("http://{text}")).ok().filter(is_loopback);
+        local.map_or_else(|| format!("https://{text}"), String::from)
     };
     let mut url = Url::parse(&with_scheme).map_err(|_| expected())?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -84,6 +85,12 @@ pub fn parse_target(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// Whether the host of a URL is `localhost` or a loopback address.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +101,12 @@ mod tests {
             ("www.example.com", Ok("https://www.example.com/")),
             ("localhost:8080/docs", Ok("http://localhost:8080/docs")),
             ("127.0.0.1:8080", Ok("http://127.0.0.1:8080/")),
+            ("Localhost?q", Ok("http://localhost/?q")),
+            ("[::1]:8080", Ok("http://[::1]:8080/")),
+            ("localhost.example.com", Ok("https://localhost.example.com/")),
+            ("localhosts:8080", Ok("https://localhosts:8080/")),
+            ("127.example.com/a", Ok("https://127.example.com/a")),
+            ("www.example.com:80", Ok("https://www.example.com:80/")),
             (" http://example.com/a#b ", Ok("http://example.com/a")),
             ("ftp://example.com", Err("is not a URL")),
             ("file:///etc/passwd", Err("is not a URL")),
