@@ -60,7 +60,7 @@ const MIN_COMMON: u32 = 3;
 /// A text also counts as a text in another language if its number of frequent words of that language is at
 /// least this percentage of the number for its main language.
 const SAME_LANGUAGE_PERCENT: u32 = 60;
-/// Maximum number of words and of phrases; IDs have 16 bits.
+/// Maximum number of words and of phrases. IDs have 16 bits, and [`BREAK`] must remain free.
 const MAX_ENTRIES: usize = 60_000;
 
 /// A position in a phrase, which one word of the text must fill.
@@ -334,6 +334,7 @@ impl Builder {
             for id in self.ids_of(&common) {
                 *self.common.entry(id).or_default() |= languages;
             }
+            self.check_size().map_err(|message| LexiconFault::at(text, text.find("common"), message))?;
         }
         for (name, phrases) in file.phrases {
             let feature = self.features.find(&name).ok_or_else(|| {
@@ -393,10 +394,16 @@ impl Builder {
                 PREFIX_LENGTHS.start()
             ));
         }
+        self.check_size()?;
+        self.phrases.push((Phrase { feature, languages, weight }, steps));
+        Ok(())
+    }
+
+    /// Fails if there is no room for another phrase, or if there are too many words.
+    fn check_size(&self) -> Result<(), String> {
         if self.phrases.len() >= MAX_ENTRIES || self.words.len() >= MAX_ENTRIES {
             return Err(format!("the lexicon has more than {MAX_ENTRIES} phrases or words"));
         }
-        self.phrases.push((Phrase { feature, languages, weight }, steps));
         Ok(())
     }
 
@@ -418,7 +425,8 @@ impl Builder {
         keys.into_iter().map(|(key, word)| self.id(key, word)).collect()
     }
 
-    /// The ID of a word or prefix. Adds it if it is new.
+    /// The ID of a word or prefix. Adds it if it is new. [`BREAK`] for words that no longer fit, which
+    /// [`Self::check_size`] rejects.
     fn id(&mut self, key: Key, word: Word) -> Id {
         *self.ids.entry(key).or_insert_with(|| {
             self.words.push(word);
@@ -756,6 +764,21 @@ says = "asks for a call"
             ("[words]\n", "1: unknown field `words`, expected `common` or `phrases`"),
         ] {
             assert_eq!(lexicon(phrases).map(|_| ()), Err(expected.to_owned()), "{phrases}");
+        }
+    }
+
+    #[test]
+    fn too_many_words_are_refused_in_phrases_and_common_words() {
+        let letter = |number: usize| char::from(b"abcdefghijklmnopqrstuvwxyz"[number % 26]);
+        let word = |n: usize| [n / 17_576, n / 676, n / 26, n].map(letter).iter().collect::<String>();
+        let words = |count: usize| (0..count).map(word).collect::<Vec<_>>().join(" ");
+        assert!(lexicon(&format!("common = \"{}\"", words(MAX_ENTRIES - 2))).is_ok());
+        let expected = |line: usize| Err(format!("{line}: the lexicon has more than 60000 phrases or words"));
+        for count in [MAX_ENTRIES, 70_000] {
+            let common = format!("\ncommon = \"{}\"\n", words(count));
+            assert_eq!(lexicon(&common).map(|_| ()), expected(2), "{count}");
+            let phrases = format!("[phrases]\ncall = [\"{}\"]\n", words(count));
+            assert_eq!(lexicon(&phrases).map(|_| ()), expected(2), "{count}");
         }
     }
 
