@@ -111,10 +111,11 @@ struct QueryParameter {
 
 impl RedirectRule {
     /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
-    /// may have placeholders, and end with `*`. Accepts any `status` from 300 to 399; the configuration
-    /// permits fewer. The error completes a sentence whose subject is the rule.
+    /// may have placeholders, and end with `*`. Fails for a `status` other than 301, 302, 303, 307 and 308.
+    /// The error completes a sentence whose subject is the rule.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
-        let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
+        let is_valid = matches!(status, 301..=303 | 307 | 308);
+        let status = StatusCode::from_u16(status).ok().filter(|_| is_valid);
         let status = status.ok_or("has an invalid status: expected 301, 302, 303, 307 or 308")?;
         let pattern = Pattern::parse_prefix(from)?;
         let is_path = to.starts_with('/') && !to.starts_with("//");
@@ -522,6 +523,13 @@ mod tests {
 
     use super::RulesDialect::{Cloudflare, Netlify};
     use super::*;
+
+    #[test]
+    fn a_redirect_has_one_of_five_statuses() {
+        let is_valid = |status: &u16| RedirectRule::new("/a", "/b", *status).is_ok();
+        let valid: Vec<u16> = (0..=1_000).filter(is_valid).collect();
+        assert_eq!(valid, [301, 302, 303, 307, 308]);
+    }
 
     /// Parses a redirect rule from a line without faults.
     fn redirect(line: &str, dialect: RulesDialect) -> RedirectRule {
