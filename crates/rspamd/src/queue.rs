@@ -103,6 +103,8 @@ impl OpinionQueue {
         if requests.is_empty() {
             return;
         }
+        // Locked until the trial is marked: the thread must not handle its request before.
+        let mut server = self.shared.server();
         let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         if worker.is_none() {
             match start(self.shared.clone()) {
@@ -113,10 +115,12 @@ impl OpinionQueue {
             }
         }
         let Some(worker) = &*worker else { return };
-        self.shared.server().breaker.begin();
         for request in requests {
             // If the queue is full, drop the request: the submission is then delivered without an opinion.
-            let _ = worker.sender.try_send(Job { options: options.clone(), request });
+            if worker.sender.try_send(Job { options: options.clone(), request }).is_ok() {
+                // Only a queued request can end a trial of the circuit breaker.
+                server.breaker.begin();
+            }
         }
     }
 }
@@ -218,5 +222,41 @@ impl Shared {
                 "rspamd gives no usable answer; submissions are delivered without its opinion, and it is asked again in {seconds} seconds"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_trial_that_a_full_queue_drops_is_not_begun() {
+        let record: Record = Box::new(|_, _| Box::pin(async {}));
+        let queue = OpinionQueue::new(record, Arc::default());
+        let (sender, mut receiver) = mpsc::channel(1);
+        *queue.worker.lock().unwrap() = Some(Worker { sender, thread: thread::spawn(|| {}) });
+        let url = RspamdOptions::parse_url("http://127.0.0.1:11333").unwrap();
+        let options = Arc::new(RspamdOptions { url, password: None, timeout: Duration::from_secs(1) });
+        let content = Content {
+            form: "contact".to_owned(),
+            from: None,
+            texts: Vec::new(),
+            received_at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let request = OpinionRequest { id: Uuid::nil(), content, usual_due_at: 0, due_at: 0 };
+        let now = Instant::now();
+        assert_eq!(queue.room(&options, now), 1);
+        queue.push(&options, vec![request.clone()]);
+        (0..5).for_each(|_| queue.shared.note_failure("a failure"));
+        let after_pause = now + Duration::from_mins(1);
+        assert_eq!(queue.room(&options, after_pause), 0, "the queue is full");
+        queue.push(&options, vec![request.clone()]);
+        assert!(receiver.try_recv().is_ok() && receiver.try_recv().is_err());
+        assert_eq!(queue.room(&options, after_pause), 1, "the trial is still permitted");
+        queue.push(&options, vec![request]);
+        assert!(receiver.try_recv().is_ok());
+        assert_eq!(queue.room(&options, after_pause), 0, "the trial is in progress");
     }
 }
