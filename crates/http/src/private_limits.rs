@@ -12,7 +12,7 @@ use super::socket::Peer;
 use super::trusted_proxies::{Network, is_trusted};
 use frontdesk_limits::Source;
 
-/// A source may have at most the maximum number of connections divided by this.
+/// A source may have at most the maximum number of connections divided by this, but always one.
 const SHARE: usize = 2;
 
 pub(super) struct PrivateConns {
@@ -65,7 +65,8 @@ impl PrivateConns {
         let source = (!is_trusted(proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();
         let is_same = |conn: &&PrivateConnEntry| source.is_some() && conn.source == source;
-        if open.by_age.values().filter(is_same).count() >= self.most / SHARE && !open.close_oldest(source) {
+        let most_of_source = (self.most / SHARE).max(1);
+        if open.by_age.values().filter(is_same).count() >= most_of_source && !open.close_oldest(source) {
             return None;
         }
         if open.by_age.len() >= self.most && !open.close_oldest(None) {
@@ -169,6 +170,17 @@ mod tests {
         answered.run(std::future::pending::<()>()).await;
         drop(busy);
         drop((first, answered, third, fourth, fifth, sixth));
+        assert_eq!(count(&conns), 0);
+    }
+
+    #[test]
+    fn a_single_connection_is_admitted() {
+        let conns = PrivateConns::new(1);
+        let first = conns.admit(peer(1), &[]).expect("room");
+        let second = conns.admit(peer(1), &[]).expect("the one without a request makes room");
+        let answering = second.mark_answering();
+        assert!(conns.admit(peer(2), &[]).is_none(), "a request is being answered");
+        drop((answering, first, second));
         assert_eq!(count(&conns), 0);
     }
 
