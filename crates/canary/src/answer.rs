@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use http::header::{HeaderMap, LOCATION, SERVER};
+use sfv::{BareItem, List, ListEntry, Parser};
 
 use crate::report::{Outcome, Step};
 use frontdesk_fetch::{CertificateFault, FetchError, FetchPhase, FetchResponse};
@@ -178,18 +179,38 @@ fn is_challenge(response: &FetchResponse) -> bool {
 /// The evidence that a cache has answered: a hit in a cache's header, an `Age` other than 0, or the proof
 /// of another submission. `has_proof` says whether the response has such a proof.
 fn evidence_of_cache(headers: &HeaderMap, has_proof: bool) -> Option<String> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let texts = |name| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     for name in ["x-cache", "cf-cache-status", "x-cache-status", "x-proxy-cache", "cache-status"] {
-        // Matches `Cache-Status: name; hit` (RFC 9211), and older headers such as `X-Cache: HIT from name`.
-        let words = |value: &str| value.to_ascii_lowercase().contains("hit");
-        if let Some(value) = text(name).filter(|value| words(value)) {
+        let is_hit = if name == "cache-status" { is_status_hit } else { is_word_hit };
+        if let Some(value) = texts(name).find(|value| is_hit(value)) {
             return Some(format!("`{name}: {}`", quoted(value)));
         }
     }
-    if let Some(age) = text("age").filter(|age| age.trim() != "0") {
+    if let Some(age) = texts("age").find(|age| age.trim() != "0") {
         return Some(format!("`Age: {}`", quoted(age)));
     }
     has_proof.then(|| "the response belongs to an earlier submission".to_owned())
+}
+
+/// Whether a cache in a `Cache-Status` has the parameter `hit` (RFC 9211 §2.1). A value without parameters is
+/// read as that of an older header.
+fn is_status_hit(value: &str) -> bool {
+    let caches = Parser::new(value).parse::<List>().unwrap_or_default();
+    let parameters = caches.iter().filter_map(|entry| match entry {
+        ListEntry::Item(cache) if !cache.params.is_empty() => Some(&cache.params),
+        _ => None,
+    });
+    let mut hits =
+        parameters.map(|parameters| parameters.get("hit") == Some(&BareItem::Boolean(true))).peekable();
+    if hits.peek().is_none() { is_word_hit(value) } else { hits.any(|is_hit| is_hit) }
+}
+
+/// Whether an older header says that a cache had the response, such as `HIT from name`, `TCP_HIT`,
+/// `RefreshHit from cloudfront` or `MISS, HIT`. The name of a cache after `from` does not count.
+fn is_word_hit(value: &str) -> bool {
+    let outcomes = value.split(',').filter_map(|cache| cache.split(" from ").next());
+    let mut words = outcomes.flat_map(|outcome| outcome.split(|c: char| !c.is_ascii_alphanumeric()));
+    words.any(|word| word.eq_ignore_ascii_case("hit") || word.ends_with("Hit"))
 }
 
 /// Describes a status and the kind of body, for example `200 OK with an HTML page "Sign in"`.

@@ -67,6 +67,32 @@ fn a_cached_answer_is_named_with_its_evidence() {
 }
 
 #[test]
+fn only_a_hit_in_a_header_of_a_cache_is_evidence() {
+    for (name, value, expected) in [
+        ("cache-status", "varnish; hit; ttl=3", true),
+        ("cache-status", "Origin; fwd=miss, \"Edge, A\"; hit", true),
+        ("cache-status", "HIT", true),
+        ("cache-status", "HIT from proxy", true),
+        ("cache-status", "Whitelist; fwd=miss", false),
+        ("cache-status", "hit; fwd=miss", false),
+        ("cache-status", "Edge; hit=?0", false),
+        ("cache-status", "\"a; hit\"; fwd=bypass", false),
+        ("x-cache", "RefreshHit from cloudfront", true),
+        ("x-cache", "TCP_MEM_HIT", true),
+        ("x-cache", "MISS, HIT", true),
+        ("x-cache", "MISS from hit.example.com", false),
+        ("x-cache", "MISS from whitehit, MISS from b", false),
+        ("x-cache-status", "WHITELIST", false),
+        ("x-proxy-cache", "hit", true),
+    ] {
+        let headers = response(200, &[(name, value)], "").headers;
+        assert_eq!(evidence_of_cache(&headers, false).is_some(), expected, "{name}: {value}");
+    }
+    let lines = response(200, &[("x-cache", "MISS from a"), ("x-cache", "HIT from b")], "").headers;
+    assert_eq!(evidence_of_cache(&lines, false).as_deref(), Some("`x-cache: HIT from b`"));
+}
+
+#[test]
 fn each_error_of_a_proxy_is_named() {
     let location = ("location", "https://www.example.com/api/contact");
     check(
