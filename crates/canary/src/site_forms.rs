@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::{memchr2_iter, memmem};
 
 use crate::form_comparison::{self, FormSenders, OwnForm};
 use crate::report::{Outcome, Step, StepResult};
@@ -61,8 +61,8 @@ pub(crate) fn subject(path: &str, form: &Form) -> String {
 
 impl SiteForms {
     /// Finds the forms of the site at `origin`. `known` are the subjects of pages that showed a form at
-    /// earlier runs. Reads at most [`MAX_READ`] pages with `<form` in lower case: first those that are known
-    /// or have a mark of a form, then those with the names of all required fields.
+    /// earlier runs. Reads at most [`MAX_READ`] pages with a `<form`: first those that are known or have a
+    /// mark of a form, then those with the names of all required fields.
     pub(crate) fn find(
         site: &SiteContent,
         forms: &[&'static Form],
@@ -84,9 +84,11 @@ impl SiteForms {
             .pages
             .iter()
             .filter_map(|page| {
+                if !has_markup(page, "<form") {
+                    return None;
+                }
                 let is_first = is_known(page) || is_marked(page, forms);
-                (has(page, "<form") && (is_first || may_look_like_one(page, forms)))
-                    .then_some((!is_first, page))
+                (is_first || may_look_like_one(page, forms)).then_some((!is_first, page))
             })
             .collect();
         candidates.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
@@ -148,9 +150,17 @@ fn has(page: &SitePage, text: &str) -> bool {
     memmem::find(&page.html, text.as_bytes()).is_some()
 }
 
+/// Whether a page contains a part of a tag, whose names HTML compares without case (HTML §13.1.2).
+fn has_markup(page: &SitePage, text: &str) -> bool {
+    let text = text.as_bytes();
+    let starts = memchr2_iter(text[0].to_ascii_lowercase(), text[0].to_ascii_uppercase(), &page.html);
+    let mut found = starts.filter_map(|at| page.html.get(at..at + text.len()));
+    found.any(|found| found.eq_ignore_ascii_case(text))
+}
+
 /// Whether a page contains the attribute `data-frontdesk` or the path of a form's endpoint.
 fn is_marked(page: &SitePage, forms: &[&Form]) -> bool {
-    has(page, "data-frontdesk=") || forms.iter().any(|form| has(page, form.path))
+    has_markup(page, "data-frontdesk=") || forms.iter().any(|form| has(page, form.path))
 }
 
 /// Whether a page contains the names of all required fields of at least one form. Always true if a form has
@@ -207,6 +217,18 @@ mod tests {
         assert_eq!(found.senders.scripts.iter().collect::<Vec<_>>(), ["/_frontdesk/forms.js", "/app.js"]);
         assert_eq!(SiteForms::on(&found.pages[0].1, &[&CONTACT, &WAITLIST]).count(), 1);
         assert!(faults(&found).is_empty());
+    }
+
+    #[test]
+    fn tags_and_attributes_in_capitals_are_found() {
+        let capitals =
+            FORM.replace("form data-frontdesk", "FORM DATA-FRONTDESK").replace("</form>", "</Form>");
+        let found = find(&[("/", &capitals)], &[]);
+        assert_eq!((found.pages.len(), found.known), (1, vec!["/ contact".to_owned()]));
+        let page =
+            |html: &str| SitePage { path: "/".to_owned(), html: Bytes::copy_from_slice(html.as_bytes()) };
+        assert!(is_marked(&page("<FORM Data-Frontdesk=contact>"), &[&CONTACT]));
+        assert!(!is_marked(&page("<FORM data-frontdes"), &[&CONTACT]));
     }
 
     #[test]
