@@ -17,7 +17,7 @@ pub(crate) struct PageContent {
     /// The paths of the site's own scripts, without queries.
     pub scripts: BTreeSet<String>,
     /// Whether the page has scripts from other sites, which may send a form as well. Also true for a script
-    /// with an empty or invalid `src`.
+    /// with an invalid `src`.
     pub has_foreign_scripts: bool,
     /// The text of the scripts in the page itself.
     pub inline_scripts: String,
@@ -69,8 +69,10 @@ impl PageContent {
         for script in tree.all(&SCRIPT).into_iter().filter(|script| !is_in_template(*script)) {
             match script.attribute("src").map(|source| addresses.resolve(source)) {
                 None => content.inline_scripts.extend([&*script.text(), "\n"]),
+                // Browsers run neither the text nor a file of a script with an empty `src`.
+                Some(FormAction::Missing) => {}
                 Some(FormAction::Path(path)) => drop(content.scripts.insert(path)),
-                Some(_) => content.has_foreign_scripts = true,
+                Some(FormAction::Elsewhere(_)) => content.has_foreign_scripts = true,
             }
         }
         content
@@ -253,6 +255,10 @@ mod tests {
         assert_eq!(content.scripts.iter().collect::<Vec<_>>(), ["/about/contact/app.js", "/assets/forms.js"]);
         assert!(content.inline_scripts.contains("/api/contact") && !content.has_foreign_scripts);
         assert!(read("<script src=https://cdn.example/x.js></script>").has_foreign_scripts);
+        for empty in ["<script src=''>send()</script>", "<script src=' '></script>", "<script src></script>"]
+        {
+            assert_eq!(read(empty), PageContent::default(), "{empty}");
+        }
     }
 
     #[test]
