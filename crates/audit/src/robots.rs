@@ -170,7 +170,7 @@ impl PathPattern {
             if parts.peek().is_none() && self.is_anchored {
                 return rest.ends_with(part);
             }
-            // Take the earliest occurrence, which leaves the longest rest of the path for the following parts.
+            // Take the earliest occurrence, which leaves the longest rest of the path for later parts.
             let Some(start) = rest.find(part) else { return false };
             rest = &rest[start + part.len()..];
         }
