@@ -713,6 +713,8 @@ fn lists_are_filtered_searched_and_exported() {
     assert_eq!(names("/?status=held"), [false; 3]);
     assert_eq!(names(&format!("/?order=newest&before={ada}")), [false; 3]);
     assert!(operator.page("/?q=nosuch").contains("No submission matches"));
+    assert_eq!(names("/?q=%3F"), [false; 3]);
+    assert!(operator.page("/?state=open&q=%3F").contains("has no letter or digit to search for"));
     let export = |path: &str| {
         let mut connection = Connection::open(desk.address);
         let headers = [("Cookie", operator.cookie.as_str()), ("Connection", "close")];
@@ -727,6 +729,7 @@ fn lists_are_filtered_searched_and_exported() {
     assert!(!csv.contains("Grace"));
     let lines = export("/export.jsonl?q=compilers");
     assert!(lines.contains("\"name\":\"Grace\"") && !lines.contains("Ada"), "{lines}");
+    assert!(!export("/export.jsonl?q=%3F").contains("\"name\""));
     desk.server.expect(3);
 }
 

@@ -567,6 +567,12 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
         ("search_submissions", json!({}), "`query` is missing"),
         (
             "search_submissions",
+            json!({ "query": "?" }),
+            "`query` is `?`, but it has no letter or digit to search for",
+        ),
+        ("list_submissions", json!({ "text": "!!!" }), "it has no letter or digit to search for"),
+        (
+            "search_submissions",
             json!({ "query": "x".repeat(201) }),
             "`query` has 201 characters, and may have",
         ),

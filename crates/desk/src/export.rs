@@ -61,7 +61,8 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, 
     response
 }
 
-/// Writes the submissions that match the list's filters and search words.
+/// Writes the submissions that match the list's filters and search words; none if the search text has no
+/// words.
 fn write_export(
     reader: &InboxReader,
     query: &ListQuery,
@@ -69,8 +70,11 @@ fn write_export(
     is_csv: bool,
     out: &mut ChunkWriter,
 ) -> io::Result<()> {
-    let words = query.words();
-    let filter = Filter { limit: None, ..filter.clone() };
+    let (words, limit) = match query.words() {
+        Ok(words) => (words, None),
+        Err(_) => (None, Some(0)),
+    };
+    let filter = Filter { limit, ..filter.clone() };
     let listing = reader.list(&filter).map_err(io::Error::other)?;
     let notes = if words.is_some() { reader.note_texts().map_err(io::Error::other)? } else { HashMap::new() };
     let is_wanted = |found: &Result<Submission, StoreError>| match (&words, found) {

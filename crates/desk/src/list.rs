@@ -59,6 +59,7 @@ impl PageRequest<'_> {
                 is_empty => !has_rows && page.next.is_none() && query.is_first_page(),
                 is_filtered => query.is_filtered(),
                 text => query.text.clone(),
+                is_wordless => query.words().is_err(),
                 everywhere => everywhere(query),
                 tabs => tabs(query, self.options.confirms_addresses),
                 forms => form_links(query, &self.options.form_set, &stored),
@@ -127,7 +128,7 @@ fn groups(
 }
 
 /// Reads one page of a list, in the parts that `groups` names. The page is partial if the search takes longer
-/// than [`SEARCH_TIME`].
+/// than [`SEARCH_TIME`], and empty if the search text has no words.
 fn read_list(
     reader: &InboxReader,
     query: &ListQuery,
@@ -135,7 +136,7 @@ fn read_list(
     groups: Option<&[Vec<String>; 2]>,
 ) -> Result<ListPage, StoreError> {
     let began = Instant::now();
-    let words = query.words();
+    let Ok(words) = query.words() else { return Ok(ListPage::default()) };
     let read = |forms: Option<&Vec<String>>, before, size| -> Result<SearchPage, StoreError> {
         let filter = Filter { forms: forms.cloned(), before, ..base.clone() };
         reader.page(&filter, words.as_ref(), size, &|| began.elapsed() >= SEARCH_TIME)
@@ -230,11 +231,12 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     tabs.into_iter().chain(unconfirmed).collect()
 }
 
-/// A link to the same search without filters. `None` without a search text, or if the query is that search
-/// already.
+/// A link to the same search without filters. `None` without words to search for, or if the query is that
+/// search already.
 fn everywhere(query: &ListQuery) -> Option<String> {
     let all = ListQuery { text: query.text.clone(), ..ListQuery::default() };
-    (!all.text.is_empty() && all != query.first_page()).then(|| all.path())
+    let has_words = all.words().is_ok_and(|words| words.is_some());
+    (has_words && all != query.first_page()).then(|| all.path())
 }
 
 fn order_links(query: &ListQuery) -> Vec<Value> {

@@ -153,9 +153,10 @@ impl ListQuery {
         }
     }
 
-    /// The search text for [`InboxReader`](frontdesk_inbox::store::InboxReader); `None` if it is empty.
-    pub(super) fn words(&self) -> Option<SearchText> {
-        SearchText::parse(&self.text)
+    /// The search text for [`InboxReader`](frontdesk_inbox::store::InboxReader); `None` if it is empty. After
+    /// an error, such as for `?`, the list is empty.
+    pub(super) fn words(&self) -> Result<Option<SearchText>, &'static str> {
+        (!self.text.is_empty()).then(|| SearchText::parse(&self.text)).transpose()
     }
 }
 
@@ -207,6 +208,9 @@ mod tests {
         ];
         assert_eq!(ListQuery::from_pairs(pairs), ListQuery::default());
         assert!(!ListQuery { before: Some(Uuid::nil()), ..ListQuery::default() }.is_filtered());
+        let words = |text: &str| ListQuery::from_pairs([("q", text)]).words();
+        assert!(words(" ") == Ok(None) && words("?").is_err());
+        assert_eq!(words("a?"), SearchText::parse("a").map(Some));
         let long = "ä".repeat(MAX_TEXT);
         assert_eq!(ListQuery::from_pairs([("q", long.as_str())]).text, "ä".repeat(MAX_TEXT / 2));
     }

@@ -30,13 +30,6 @@ pub(super) fn parse_form_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Refuses a text that is empty or only white space: a variable in a script may be empty, and a search
-/// without words selects everything.
-fn parse_words(text: &str) -> Result<String, String> {
-    let is_blank = text.trim().is_empty();
-    if is_blank { Err("it must have at least one word".to_owned()) } else { Ok(text.to_owned()) }
-}
-
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectionOptions {
     #[command(flatten)]
@@ -58,8 +51,8 @@ pub struct SelectionOptions {
     #[command(flatten)]
     period: PeriodOptions,
     /// Only submissions with all of these words in their fields or notes, regardless of case and accents
-    #[arg(long, value_name = "WORDS", value_parser = parse_words)]
-    text: Option<String>,
+    #[arg(long, value_name = "WORDS", value_parser = SearchText::parse)]
+    text: Option<SearchText>,
     /// Only submissions that arrived before this one, to continue a listing
     #[arg(long, value_name = "ID")]
     before: Option<String>,
@@ -202,7 +195,7 @@ impl<'a> SelectedSubmissions<'a> {
         err: &'a mut dyn Write,
     ) -> anyhow::Result<SelectedSubmissions<'a>> {
         let identity = which.key.read()?;
-        let words = which.text.as_deref().and_then(SearchText::parse);
+        let words = which.text.clone();
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
             // With a search, only matches count towards the limit, so the query itself has no limit.

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::session::ToolError;
 use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::{cut, visible};
+use frontdesk_inbox::store::SearchText;
 use frontdesk_inbox::time::TimeArgument;
 
 /// Maximum length of a quoted value in an error, in characters.
@@ -64,7 +65,15 @@ impl ToolArguments {
 
     /// Like [`ToolArguments::word`], for an argument that the tool needs.
     pub(super) fn required_word(&mut self, name: &str, most: usize) -> Result<String, ToolError> {
-        self.word(name, most)?.ok_or_else(|| ToolError::new(format!("`{name}` is missing")))
+        self.word(name, most)?.ok_or_else(|| missing(name))
+    }
+
+    /// The words of a search. `None` if the text is absent or empty; one without a letter or digit is an
+    /// error.
+    pub(super) fn search_text(&mut self, name: &str, most: usize) -> Result<Option<SearchText>, ToolError> {
+        let Some(text) = self.word(name, most)? else { return Ok(None) };
+        let parsed = SearchText::parse(&text);
+        parsed.map(Some).map_err(|error| ToolError::new(format!("`{name}` is {}, but {error}", quote(&text))))
     }
 
     /// A text that must be one of `choices`, in the same case. `None` if it is absent or empty.
@@ -155,6 +164,11 @@ impl ToolArguments {
     }
 }
 
+/// The error for an argument that the tool needs and that is absent or empty.
+pub(super) fn missing(name: &str) -> ToolError {
+    ToolError::new(format!("`{name}` is missing"))
+}
+
 /// The value of an integer; `None` for other values. `2.0` and `1e1` are integers, too (JSON Schema 2020-12,
 /// §4.2.3).
 fn to_integer(value: &Value) -> Option<i64> {
@@ -216,6 +230,10 @@ mod tests {
             (said(given(json!(1)).text("x", 5)), "`x` must be a text, not 1"),
             (said(given(json!("123456")).text("x", 5)), "`x` has 6 characters, and may have at most 5"),
             (said(given(json!(" \n")).required_word("x", 5)), "`x` is missing"),
+            (
+                said(given(json!("?")).search_text("x", 5)),
+                "`x` is `?`, but it has no letter or digit to search for",
+            ),
             (said(given(json!("c")).choice("x", &["a", "b"])), "`x` must be one of a, b, not `c`"),
             (said(given(json!(0)).number("x", 1..=5)), "`x` must be a whole number from 1 to 5, not 0"),
             (said(given(json!(1.5)).number("x", 1..=5)), "`x` must be a whole number from 1 to 5, not 1.5"),
@@ -252,6 +270,7 @@ mod tests {
             arguments(json!({ "a": null, "b": "", "c": " word ", "d": 5, "e": true, "f": [ID, ID] }));
         assert_eq!(given.text("a", 1).ok(), Some(None));
         assert_eq!(given.choice("b", &["x"]).ok(), Some(None));
+        assert_eq!(given.search_text("missing", 10).ok(), Some(None));
         assert_eq!(given.word("c", 10).ok(), Some(Some("word".to_owned())));
         assert_eq!(given.number("d", 1..=5).ok(), Some(Some(5)));
         assert_eq!(given.flag("e").ok(), Some(true));

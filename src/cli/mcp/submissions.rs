@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 
-use super::arguments::ToolArguments;
+use super::arguments::{ToolArguments, missing};
 use super::session::{McpSession, ToolError};
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
@@ -60,7 +60,7 @@ impl ListArguments {
             is_done: state.map(|state| state == "done"),
             ..Filter::default()
         };
-        let words = arguments.word("text", MAX_WORDS)?.as_deref().and_then(SearchText::parse);
+        let words = arguments.search_text("text", MAX_WORDS)?;
         let size = arguments.number("limit", 1..=MAX_PAGE_SIZE)?.unwrap_or(PAGE_SIZE).into();
         Ok(ListArguments { filter, words, size })
     }
@@ -73,12 +73,11 @@ pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 }
 
 /// Searches submissions for a text, newest first. Returns a page of them, with the text around the first
-/// match in each field. A text without words, such as `?`, finds all.
+/// match in each field. A text without a letter or digit, such as `?`, is an error.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
-    let text = arguments.required_word("query", MAX_WORDS)?;
-    let mut which = ListArguments::read(arguments, &now())?;
-    which.words = SearchText::parse(&text);
-    list_page(session, &which, which.words.clone().as_ref())
+    let words = arguments.search_text("query", MAX_WORDS)?.ok_or_else(|| missing("query"))?;
+    let which = ListArguments { words: Some(words.clone()), ..ListArguments::read(arguments, &now())? };
+    list_page(session, &which, Some(&words))
 }
 
 /// The current time in this machine's time zone, to which dates in arguments refer, as on the command line.

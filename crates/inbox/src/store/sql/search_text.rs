@@ -31,8 +31,8 @@ pub struct SearchText {
 
 impl SearchText {
     /// Splits a text at white space; words between double quotes stay together. Removes punctuation around
-    /// words outside quotes, and ignores words beyond the first 16. `None` if there is no word.
-    pub fn parse(text: &str) -> Option<SearchText> {
+    /// words outside quotes, and ignores words beyond the first 16. Fails if there is no word.
+    pub fn parse(text: &str) -> Result<SearchText, &'static str> {
         let mut words = Vec::new();
         // Every second part is between quotes. An unclosed quote extends to the end of the text.
         for (at, part) in text.split('"').enumerate() {
@@ -47,7 +47,7 @@ impl SearchText {
         }
         words.retain(|word: &Vec<String>| !word[0].is_empty());
         words.truncate(MAX_WORDS);
-        (!words.is_empty()).then_some(SearchText { words })
+        (!words.is_empty()).then_some(SearchText { words }).ok_or("it has no letter or digit to search for")
     }
 
     /// The byte offset of the earliest match of any of the words in `value`, also within a longer word.
@@ -178,8 +178,8 @@ mod tests {
             check(text, false);
         }
         check("muller, (price)?", true);
-        for text in ["", ",", " \n", "\"\"", "\" \" "] {
-            assert_eq!(SearchText::parse(text), None);
+        for text in ["", ",", " \n", "\"\"", "\" \" ", "?", "!!! (?)"] {
+            assert!(SearchText::parse(text).is_err(), "{text}");
         }
         assert_eq!(SearchText::parse("M\u{fc}ll pump").unwrap().find("a Pump for Muller"), Some(2));
         assert_eq!(SearchText::parse("\"a pump").unwrap().find("not \u{ad}\u{301}a \r\n\tpump"), Some(8));

@@ -238,7 +238,7 @@ fn the_number_of_login_links_and_sessions_is_limited() {
 
 /// All pages of a list, each read with a time limit that has already passed.
 fn read_slowly(reader: &InboxReader, filter: &Filter, words: Option<&str>, size: usize) -> Vec<Vec<Uuid>> {
-    let words = words.and_then(SearchText::parse);
+    let words = words.map(|text| SearchText::parse(text).unwrap());
     let (mut filter, mut pages) = (filter.clone(), Vec::new());
     loop {
         let page = reader.page(&filter, words.as_ref(), size, &|| true).unwrap();
@@ -371,7 +371,6 @@ fn a_search_ignores_case_and_says_how_far_it_got() {
     let words = SearchText::parse("needle").unwrap();
     let page = reader.page(&Filter::default(), Some(&words), 10, &|| true).unwrap();
     assert!(page.is_partial && page.submissions.is_empty() && page.next.is_some());
-    assert_eq!(SearchText::parse(" \n"), None);
 }
 
 #[test]
