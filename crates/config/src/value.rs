@@ -334,9 +334,9 @@ fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 /// Returns a parser for durations in a range, such as `500ms`, `10s`, `5m`, `24h` or `2d`. It refuses white
 /// space.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
-    let in_words = |duration: &Duration| match duration.as_secs() {
-        0 => "0s".to_owned(),
-        seconds => format_in_largest_unit(seconds * 1000, &DURATIONS),
+    let in_words = |duration: &Duration| match u64::try_from(duration.as_millis()) {
+        Ok(0) => "0s".to_owned(),
+        millis => format_in_largest_unit(millis.unwrap_or(u64::MAX), &DURATIONS),
     };
     let (from, to) = (in_words(range.start()), in_words(range.end()));
     let expected =
@@ -595,6 +595,39 @@ mod tests {
         let expected = "a size from 64KiB to 1TiB with its unit, such as \"10MB\" or \"8MiB\"".to_owned();
         for raw in [Raw::Number(1 << 20), Raw::Text("2TiB".to_owned()), Raw::Text("64kB".to_owned())] {
             assert_eq!(read(raw), Err(expected.clone()));
+        }
+    }
+
+    #[test]
+    fn a_refused_duration_is_answered_with_the_limits_in_their_units() {
+        let (ms, second) = (Duration::from_millis, Duration::from_secs(1));
+        for (range, text, expected) in [
+            (
+                ms(1)..=second * 60,
+                "0s",
+                "a duration from 1ms to 1m, in `ms`, `s`, `m`, `h` or `d` such as \"1ms\"",
+            ),
+            (
+                ms(100)..=second * 10,
+                "99ms",
+                "a duration from 100ms to 10s, in `ms`, `s`, `m`, `h` or `d` such as \"100ms\"",
+            ),
+            (
+                ms(1500)..=ms(2500),
+                "3s",
+                "a duration from 1500ms to 2500ms, in `ms`, `s`, `m`, `h` or `d` such as \"1500ms\"",
+            ),
+            (
+                ms(0)..=second * 7200,
+                "3h",
+                "a duration from 0s to 2h, in `ms`, `s`, `m`, `h` or `d` such as \"0s\"",
+            ),
+        ] {
+            let from = *range.start();
+            let read = duration(range);
+            assert_eq!(read(&Raw::Text(text.to_owned())), Err(expected.to_owned()));
+            let example = expected.rsplit('"').nth(1).unwrap_or_default();
+            assert_eq!(read(&Raw::Text(example.to_owned())), Ok(from), "{example}");
         }
     }
 
