@@ -98,12 +98,15 @@ impl ConfigKey {
         Self { is_secret: true, ..self }
     }
 
-    /// Whether a value is a text that is secret or contains a password, or a list with such a text.
+    /// Whether a value is secret or contains a URL with a password. An empty text or list is not secret, and
+    /// neither is a boolean.
     pub(super) fn holds_secret(&self, raw: &Raw) -> bool {
         match raw {
             Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),
             Raw::List(items) => items.iter().any(|item| self.holds_secret(item)),
-            _ => false,
+            Raw::Table(members) => members.iter().any(|(_, value)| self.holds_secret(value)),
+            Raw::Number(_) | Raw::Other(_) => self.is_secret,
+            Raw::Flag(_) => false,
         }
     }
 }

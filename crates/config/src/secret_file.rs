@@ -104,6 +104,9 @@ mod tests {
             ("[limits]\nshared_url = \"redis://:x@redis.example.com\"\n", "limits.shared_url"),
             ("[limits]\nshared_url = \"unix:///run/redis.sock?pass=x\"\n", "limits.shared_url"),
             ("[store]\nurl = \"postgres://u:x@db.example.com/frontdesk\"\n", "store.url"),
+            ("[limits]\nshared_secret = 1234567890123456\n", "limits.shared_secret"),
+            ("[[channel]]\nname = \"crm\"\nkind = \"webhook\"\nchat = \"-100\"\n", "channel.crm.chat"),
+            ("[[channel]]\nname = \"crm\"\nkind = \"webhook\"\nchat = -100\n", "channel.crm.chat"),
         ] {
             write(folder.path().join(FILE_NAME), text).expect("it can be written");
             let environment =
