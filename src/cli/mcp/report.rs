@@ -70,12 +70,15 @@ pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result
         "is_fine": findings.iter().all(|finding| finding["result"] != "fix"),
         "findings": findings,
         "not_checked": unchecked(&config),
-        "note": "This tool contacts no channel, name server or Redis server. `frontdesk doctor` on the command line does.",
+        "note": NOTE,
     }))
 }
 
-/// Describes the checks of channels and of the Redis server, which only `frontdesk doctor` on the command
-/// line makes.
+/// Names what the tool `doctor` does not check, and the command and the tool that do.
+const NOTE: &str = "This tool contacts no channel, name server, Redis server or rspamd. `frontdesk doctor` on the command line does. The tool `check` reports faults of certificates, and files with secrets that every user can read.";
+
+/// Describes the checks of channels, the Redis server and rspamd, which only `frontdesk doctor` on the
+/// command line makes.
 fn unchecked(config: &Config) -> Vec<String> {
     let channels = config.channels.iter().map(|channel| {
         let records = match channel.kind {
@@ -85,7 +88,8 @@ fn unchecked(config: &Config) -> Vec<String> {
         format!("whether channel {} ({}) delivers{records}", channel.name, channel.kind.name())
     });
     let shared = config.limits.shared.iter().map(|_| "whether `limits.shared_url` responds".to_owned());
-    channels.chain(shared).collect()
+    let rspamd = config.intake.rspamd.iter().map(|_| "whether `screening.rspamd_url` responds".to_owned());
+    channels.chain(shared).chain(rspamd).collect()
 }
 
 /// Checks the site's configuration and content; with `drafts`, also unpublished pages. Returns at most
@@ -101,4 +105,27 @@ pub(super) fn check_site(session: &McpSession, arguments: &mut ToolArguments) ->
         "faults": shown,
         "notes": report.notes,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_doctor_lists_every_system_that_it_does_not_contact() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[limits]\nshared_url = \"redis://127.0.0.1\"\n\
+                    [screening]\nrspamd_url = \"http://127.0.0.1:11333\"\n\
+                    [[channel]]\nname = \"crm\"\nkind = \"webhook\"\nurl = \"https://crm.example.com/x\"\n";
+        std::fs::write(folder.path().join(frontdesk_config::FILE_NAME), text).unwrap();
+        let (config, _) = Config::load(folder.path(), [], &[], None);
+        assert_eq!(
+            unchecked(&config),
+            [
+                "whether channel crm (webhook) delivers",
+                "whether `limits.shared_url` responds",
+                "whether `screening.rspamd_url` responds",
+            ]
+        );
+    }
 }
