@@ -105,7 +105,8 @@ impl Shortage {
         Shortage::from_space(space, min_free)
     }
 
-    fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
+    /// Judges a sample. Returns `None` if at least twice the reserve is free.
+    pub fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
         let reserve = min_free.bytes(space.size);
         (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })
     }

@@ -16,7 +16,7 @@ use frontdesk_config::Config;
 use frontdesk_deliver::{TransportOptions, maintenance};
 use frontdesk_http::tls::{CertificateFiles, CertificateSource};
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Readership};
-use frontdesk_process::disk_space::{Inodes, MinFree, Shortage};
+use frontdesk_process::disk_space::{Inodes, MinFree, Shortage, Space};
 use frontdesk_site::{Site, SiteEntry};
 
 /// Number of days after which unread submissions are a problem if no operator uses the inbox.
@@ -91,20 +91,21 @@ fn local_check(
 }
 
 /// Checks the free space and the number of files of the inbox's file system: failed below the reserve, a
-/// warning below twice the reserve, and skipped if the inbox is on a database server. Passes if the free
-/// space cannot be measured. Few free inodes add a second step.
+/// warning below twice the reserve, and skipped if the inbox is on a database server or the free space cannot
+/// be measured. Few free inodes add a second step.
 fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {
     let Some(folder) = url.file().and_then(|file| file.parent()) else {
         let text = "the inbox is on a database server, whose disk cannot be seen from here";
         return vec![step(Step::Disk, "inbox", Outcome::Skipped, text.to_owned())];
     };
-    let (outcome, text) = match Shortage::check(url.file(), min_free) {
-        None => (Outcome::Ok, "enough space is free".to_owned()),
-        Some(shortage) => {
+    let (outcome, text) = match Space::sample(folder).map(|space| Shortage::from_space(space, min_free)) {
+        Ok(None) => (Outcome::Ok, "enough space is free".to_owned()),
+        Ok(Some(shortage)) => {
             let is_short = shortage.space.free < shortage.reserve;
             let outcome = if is_short { Outcome::Failed } else { Outcome::Warning };
             (outcome, format!("{shortage} Free some space."))
         }
+        Err(error) => (Outcome::Skipped, format!("the free space cannot be measured: {error}")),
     };
     let mut steps = vec![step(Step::Disk, "inbox", outcome, text)];
     if let Ok(inodes) = Inodes::sample(folder)
@@ -265,6 +266,8 @@ mod tests {
         let outcome = |min_free| check_disk(&url, min_free)[0].outcome;
         assert_eq!(outcome(MinFree::Off), Outcome::Ok);
         assert_eq!(outcome(MinFree::Bytes(u64::MAX)), Outcome::Failed);
+        drop(folder);
+        assert_eq!(outcome(MinFree::Bytes(1)), Outcome::Skipped, "the folder is gone");
     }
 
     #[test]
