@@ -66,23 +66,23 @@ pub(in crate::cli) fn run(options: &StatsOptions, config: &Config) -> anyhow::Re
 /// according to `is_on`, or in the selected days.
 fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = options.since.unwrap_or_else(|| first_day(&console.now, options.days));
-    let page = options.page.as_deref().map(canonical_path);
+    let paths = options.page.as_deref().map(paths_of_page).unwrap_or_default();
     let filter = ViewFilter {
         from: first,
         until: None,
-        page: page.as_deref(),
+        page: None,
         ai_agents: &names_of(AgentClass::Ai),
         browsers: &names_of(AgentClass::Browser),
         most: options.top.unwrap_or(if options.json { MAX_JSON } else { MAX_SHOWN }).into(),
     };
-    let report = read_report(inbox::open(console.url)?.as_ref(), &filter)?;
+    let (report, filter) = read_report(inbox::open(console.url)?.as_ref(), filter, &paths)?;
     if !is_on {
         writeln!(console.err, "Page views are not being counted: `server.count_views` is false.")?;
     }
     if options.json {
         writeln!(console.out, "{}", json_lines::to_line(&to_json(&report, &filter)))?;
     } else if report.total.all == 0 {
-        let of = page.map(|page| format!(" of {}", visible(&page))).unwrap_or_default();
+        let of = filter.page.map(|page| format!(" of {}", visible(page))).unwrap_or_default();
         writeln!(
             console.err,
             "No views{of} have been counted since {first}. A running server stores its counts once a minute."
@@ -93,9 +93,27 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the counts. Returns empty ones if there is no inbox.
-fn read_report(inbox: Option<&InboxReader>, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
-    inbox.map_or(Ok(ViewReport::default()), |inbox| inbox.page_views(filter))
+/// Reads the counts of the page that has views under one of `paths`, or of all pages if there are none.
+/// Returns them with the filter that selects the path: the first one if no path has views. Returns empty
+/// counts if there is no inbox.
+fn read_report<'a>(
+    inbox: Option<&InboxReader>,
+    filter: ViewFilter<'a>,
+    paths: &'a [String],
+) -> Result<(ViewReport, ViewFilter<'a>), StoreError> {
+    let read = |path: Option<&'a String>| -> Result<_, StoreError> {
+        let filter = ViewFilter { page: path.map(String::as_str), ..filter.clone() };
+        let report = inbox.map_or(Ok(ViewReport::default()), |inbox| inbox.page_views(&filter))?;
+        Ok((report, filter))
+    };
+    let first = read(paths.first())?;
+    if first.0.total.all == 0
+        && let Some(path) = paths.get(1)
+    {
+        let second = read(Some(path))?;
+        return Ok(if second.0.total.all > 0 { second } else { first });
+    }
+    Ok(first)
 }
 
 /// The page views since `first`, of all pages or of one, with at most `most` pages and referring hosts, as a
@@ -106,22 +124,28 @@ pub(in crate::cli) fn views_object(
     page: Option<&str>,
     most: usize,
 ) -> Result<Value, StoreError> {
-    let page = page.map(canonical_path);
+    let paths = page.map(paths_of_page).unwrap_or_default();
     let (ai_agents, browsers) = (names_of(AgentClass::Ai), names_of(AgentClass::Browser));
-    let filter = ViewFilter {
-        from: first,
-        until: None,
-        page: page.as_deref(),
-        ai_agents: &ai_agents,
-        browsers: &browsers,
-        most,
+    let filter =
+        ViewFilter { from: first, until: None, page: None, ai_agents: &ai_agents, browsers: &browsers, most };
+    let (report, filter) = read_report(inbox, filter, &paths)?;
+    Ok(to_json(&report, &filter))
+}
+
+/// The paths under which views of a page may be counted, from a path as an operator writes it: that path, and
+/// the one that differs from it in the slash at the end. Only the first one for the home page.
+fn paths_of_page(text: &str) -> Vec<String> {
+    let path = canonical_path(text);
+    let other = match path.strip_suffix('/') {
+        Some("") => return vec![path],
+        Some(without_slash) => without_slash.to_owned(),
+        None => format!("{path}/"),
     };
-    Ok(to_json(&read_report(inbox, &filter)?, &filter))
+    vec![path, other]
 }
 
 /// The percent-encoded path of a page, from a path as an operator writes it: with or without the leading
-/// slash and escapes. Adds no slash at the end, which the paths of pages have. Returns a path that cannot be
-/// decoded with its escapes as they are.
+/// slash and escapes. Returns a path that cannot be decoded with its escapes as they are.
 fn canonical_path(text: &str) -> String {
     let text = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
     match path::decode(&text) {
@@ -234,6 +258,8 @@ fn share(part: usize, whole: usize) -> String {
 mod tests {
     use super::*;
     use crate::cli::width::columns;
+    use frontdesk_inbox::store::{ViewCount, ViewCounts};
+    use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 
     #[test]
     fn the_text_has_days_pages_clients_and_hosts() {
@@ -326,9 +352,45 @@ mod tests {
         ] {
             assert_eq!(canonical_path(typed), path, "{typed}");
         }
+        assert_eq!(paths_of_page("developers"), ["/developers", "/developers/"]);
+        assert_eq!(paths_of_page("/developers/"), ["/developers/", "/developers"]);
+        assert_eq!((paths_of_page("/"), paths_of_page("")), (vec!["/".to_owned()], vec!["/".to_owned()]));
         assert_eq!(parse_day("2026-11-20").map(|day| day.to_string()), Ok("2026-11-20".to_owned()));
         for text in ["", "yesterday", "2026-13-01", "2026-11-20T14:00:00Z"] {
             assert!(parse_day(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_found_with_or_without_the_slash_at_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let views = [("/developers/", 3), ("/guide.pdf", 2), ("/about", 1), ("/both", 4), ("/both/", 5)];
+        let count = |(path, count): (&str, u64)| ViewCount {
+            path: path.into(),
+            representation: "html",
+            agent: "browser",
+            count,
+        };
+        let mut counts = ViewCounts { pages: views.map(count).into(), referrers: Vec::new() };
+        let day = "2026-11-20".parse().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(store.record_views(&mut counts, day)).unwrap();
+        store.close();
+        let reader = InboxReader::open(options.url).unwrap();
+        for (typed, path, count) in [
+            ("/developers/", "/developers/", 3),
+            ("developers", "/developers/", 3),
+            ("/guide.pdf", "/guide.pdf", 2),
+            ("/about/", "/about", 1),
+            ("/both", "/both", 4),
+            ("/both/", "/both/", 5),
+            ("/nowhere", "/nowhere", 0),
+            ("/", "/", 0),
+        ] {
+            let found = views_object(Some(&reader), day, Some(typed), 10).unwrap();
+            assert_eq!((&found["page"], &found["views"]), (&json!(path), &json!(count)), "{typed}");
         }
     }
 
