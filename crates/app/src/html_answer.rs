@@ -14,6 +14,7 @@ use frontdesk_forms::Form;
 use frontdesk_forms::form_post::PostedForm;
 use frontdesk_forms::percent::parameter;
 use frontdesk_http::{RequestBody, host_of};
+use frontdesk_negotiate::members_with_quality;
 use frontdesk_site::{FormMessage, Site, path};
 
 /// Whether the client prefers HTML to JSON, according to `Accept`.
@@ -22,35 +23,19 @@ pub(super) fn is_wanted(head: &Parts) -> bool {
 }
 
 /// Whether `Accept` names HTML, and JSON with no higher quality. Browsers send that for pages; their scripts
-/// and other programs send `*/*` or name JSON.
+/// and other programs send `*/*` or name JSON. Skips members with a malformed quality.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let (mut html, mut json) = (0, 0);
     for line in field_values(headers, ACCEPT) {
-        let Ok(line) = std::str::from_utf8(line) else { continue };
-        for member in line.split(',') {
-            let mut parts = member.split(';').map(str::trim);
-            let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-            let quality = quality.map_or(1000, thousandths);
-            match &*media_type {
-                "text/html" | "application/xhtml+xml" => html = html.max(quality),
-                "application/json" => json = json.max(quality),
+        for (media_type, quality) in members_with_quality(line) {
+            match &*media_type.to_ascii_lowercase() {
+                b"text/html" | b"application/xhtml+xml" => html = html.max(quality),
+                b"application/json" => json = json.max(quality),
                 _ => {}
             }
         }
     }
     html > 0 && html >= json
-}
-
-/// A quality value in thousandths; 0 if it is invalid. Ignores digits after the third decimal, and all
-/// decimals after `1.`.
-fn thousandths(quality: &str) -> u16 {
-    let (whole, fraction) = quality.split_once('.').unwrap_or((quality, ""));
-    match (whole, format!("{fraction:0<3}").get(..3).map(str::parse::<u16>)) {
-        ("1", _) => 1000,
-        ("0" | "", Some(Ok(fraction))) => fraction,
-        _ => 0,
-    }
 }
 
 /// The response to one HTML form, in the language of the page from which the visitor sent it.
@@ -182,6 +167,11 @@ mod tests {
             ("application/json;q=0.2, text/html;q=0.25", true),
             ("text/html;q=0", false),
             ("text/html;q=x", false),
+            ("text/html;q=1.5", false),
+            ("text/html;q=0.5x", false),
+            ("application/json;q=1.5, text/html;q=0.5", true),
+            ("application/json;q=0.2, text/html;a=\"x,y;q=0\" ; q = .25", true),
+            ("text/html;q=0.0001", true),
             ("application/json", false),
             ("*/*", false),
             ("text/*", false),

@@ -40,7 +40,7 @@ impl Encoding {
 }
 
 /// A quality value in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
-type Quality = u16;
+pub type Quality = u16;
 
 /// The quality of one representation according to the media ranges read so far.
 #[derive(Clone, Copy, Default)]
@@ -169,9 +169,7 @@ impl Codings {
     pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
         for line in accept_encoding {
-            for member in split_members(line) {
-                let (coding, parameters) = split_parameters(member);
-                let Some(quality) = parse_quality(parameters) else { continue };
+            for (coding, quality) in members_with_quality(line) {
                 let named = Self::NAMES.iter().find(|(name, _)| coding.eq_ignore_ascii_case(name));
                 let slot = match named {
                     Some((_, encoding)) => &mut codings.named[*encoding as usize],
@@ -202,6 +200,15 @@ impl Codings {
         }
         best.0
     }
+}
+
+/// The names of a list's members without their parameters, each with its quality. Skips members with a
+/// malformed quality.
+pub fn members_with_quality(line: &[u8]) -> impl Iterator<Item = (&[u8], Quality)> {
+    split_members(line).filter_map(|member| {
+        let (name, parameters) = split_parameters(member);
+        Some((name, parse_quality(parameters)?))
+    })
 }
 
 /// The non-empty members of a comma-separated list, trimmed. Commas within quoted strings do not separate
