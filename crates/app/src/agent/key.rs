@@ -118,9 +118,11 @@ impl AgentKey {
             }
             ("EC", Some("P-256")) => {
                 let (x, y) = (text(&jwk.x)?, text(&jwk.y)?);
-                let point = [vec![4], bytes(&x)?, bytes(&y)?].concat();
+                // Each coordinate has the length of the curve's field (RFC 7518 §6.2.1.2).
+                let coordinate = |text: &str| bytes(text).filter(|bytes| bytes.len() == 32);
+                let point = [vec![4], coordinate(&x)?, coordinate(&y)?].concat();
                 let thumbprint_input = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
-                (KeyMaterial::P256(Some(point).filter(|point| point.len() == 65)?), thumbprint_input)
+                (KeyMaterial::P256(point), thumbprint_input)
             }
             ("RSA", _) => {
                 let (n, e) = (text(&jwk.n)?, text(&jwk.e)?);
@@ -244,6 +246,14 @@ mod tests {
         check(r#"{"kty":"OKP","crv":"Ed25519"}"#, None);
         check(&format!(r#"{{"kty":"EC","crv":"P-256","x":"{ED25519_X}"}}"#), None);
         check(&format!(r#"{{"kty":"EC","crv":"P-384","x":"{ED25519_X}","y":"{ED25519_X}"}}"#), None);
+        let p256 = |x: usize, y: usize| {
+            let [x, y] = [x, y].map(|length| URL_SAFE_NO_PAD.encode(vec![1; length]));
+            AgentKey::from_jwk(serde_json::json!({"kty": "EC", "crv": "P-256", "x": x, "y": y})).is_some()
+        };
+        assert_eq!(
+            [p256(32, 32), p256(31, 33), p256(33, 31), p256(0, 64), p256(31, 32)],
+            [true, false, false, false, false]
+        );
         check(r#"{"kty":"oct","k":"AAAA"}"#, None);
         check(r#"{"kty":"RSA","n":"AQAB","e":"AQAB"}"#, None);
         check(&rsa(r#","alg":"RSA-OAEP""#), None);
