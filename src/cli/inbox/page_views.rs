@@ -75,7 +75,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
         browsers: &names_of(AgentClass::Browser),
         most: options.top.unwrap_or(if options.json { MAX_JSON } else { MAX_SHOWN }).into(),
     };
-    let (report, filter) = read_report(inbox::open(console.url)?.as_ref(), filter, &paths)?;
+    let (report, filter) = read_report(inbox::open(console.url)?.as_ref(), &filter, &paths)?;
     if !is_on {
         writeln!(console.err, "Page views are not being counted: `server.count_views` is false.")?;
     }
@@ -98,7 +98,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
 /// counts if there is no inbox.
 fn read_report<'a>(
     inbox: Option<&InboxReader>,
-    filter: ViewFilter<'a>,
+    filter: &ViewFilter<'a>,
     paths: &'a [String],
 ) -> Result<(ViewReport, ViewFilter<'a>), StoreError> {
     let read = |path: Option<&'a String>| -> Result<_, StoreError> {
@@ -128,7 +128,7 @@ pub(in crate::cli) fn views_object(
     let (ai_agents, browsers) = (names_of(AgentClass::Ai), names_of(AgentClass::Browser));
     let filter =
         ViewFilter { from: first, until: None, page: None, ai_agents: &ai_agents, browsers: &browsers, most };
-    let (report, filter) = read_report(inbox, filter, &paths)?;
+    let (report, filter) = read_report(inbox, &filter, &paths)?;
     Ok(to_json(&report, &filter))
 }
 
