@@ -265,7 +265,9 @@ impl Tables {
 
 /// The key in the hash table of a prefix, whose hash is shortened.
 fn prefix_key(prefix: u32) -> u64 {
-    (u64::from(prefix) << 32 | 0x5f5f).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    // Both the slot and the compared value ([`split_hash`]) need bits that depend on all bits of the prefix.
+    let mixed = u64::from(prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 32
 }
 
 /// Splits a hash into a value that determines the slot, and a value to compare in the slot.
