@@ -249,8 +249,9 @@ impl Transaction<'_> {
         if !entry.reminds && now - since >= to_millis(rule.within) {
             close(self.sql, entry.id, "released")?;
             let days = (now - since) / DAY_IN_MILLISECONDS;
+            let unit = if days == 1 { "day" } else { "days" };
             let reason = format!(
-                "no mail that asks for the confirmation could be sent for {days} days, because of `{key}`"
+                "no mail that asks for the confirmation could be sent for {days} {unit}, because of `{key}`"
             );
             return set_reason(self.sql, entry.id, &reason);
         }

@@ -369,6 +369,28 @@ fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
 }
 
 #[test]
+fn a_wait_of_one_day_is_named_in_the_singular() {
+    let limits = HourlyLimits { all: 100, network: None, domain: Some(1) };
+    let mut fixture = confirming_within(limits, None);
+    for route in &mut fixture.options.channels {
+        for (_, rule) in route.visitor.iter_mut().flat_map(|visitor| &mut visitor.confirmations) {
+            rule.within = DAY;
+        }
+    }
+    let ids = ["ada", "eve"].map(|name| fixture.keep_new(&waitlist(&format!("{name}@example.com"))));
+    assert_eq!(fixture.ask(noon()), 1);
+    let later = noon() + DAY;
+    fixture.sql(&format!(
+        "UPDATE visitor_rate SET rested = {}",
+        (later + Duration::from_mins(30)).as_microsecond()
+    ));
+    fixture.sql("UPDATE confirmation SET mail_at = 0 WHERE mailed_at IS NULL");
+    assert_eq!(fixture.ask(later), 0);
+    let reasons = ids.map(|id| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because);
+    assert!(reasons.iter().any(|because| because.contains("sent for 1 day, because of")), "{reasons:?}");
+}
+
+#[test]
 fn variants_of_an_address_get_two_mails_at_most() {
     let fixture = confirming(100, None);
     for local in ["ada", "a.da", "ad.a", "a.d.a", "ADA+1"] {
