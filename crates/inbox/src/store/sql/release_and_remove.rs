@@ -129,9 +129,9 @@ pub(super) fn add_deliveries(
     Ok(count)
 }
 
-/// Returns those `ids` for which a submission exists, processed or not, in ascending order. `ids` must be
-/// sorted. An id that is processed meanwhile may occur twice. `lock` is the locking clause for the queries.
-pub(super) fn accepted_among(
+/// Returns those `ids` for which a submission exists, processed or not, in ascending order and each once.
+/// `ids` must be sorted. `lock` is the locking clause for the queries.
+pub(in crate::store) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],
     lock: &str,
@@ -139,14 +139,14 @@ pub(super) fn accepted_among(
     // Query the intake first: the second query then finds a row that is processed between the two.
     let mut found = sql.query_in("SELECT id FROM intake WHERE", "id", ids, lock)?;
     found.extend(sql.query_in("SELECT id FROM submission WHERE", "id", ids, lock)?);
-    let mut ids = found.iter().map(|row| row.get("id")).collect::<Result<Vec<[u8; 16]>, _>>()?;
-    ids.sort_unstable();
-    Ok(ids)
+    // A row that is processed between the two queries is found by both.
+    let ids = found.iter().map(|row| row.get("id")).collect::<Result<BTreeSet<_>, StoreError>>()?;
+    Ok(ids.into_iter().collect())
 }
 
 /// Removes these submissions with their deliveries and attempts, and the last answers of all channels that
-/// have attempted to deliver them. The ids must be sorted. The counts of deliveries exclude mails to
-/// visitors.
+/// have attempted to deliver them. The ids must be sorted and distinct. The counts of deliveries exclude
+/// mails to visitors.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, channel FROM delivery WHERE", "submission", ids, "")? {

@@ -34,6 +34,23 @@ fn submissions_of_an_earlier_process_are_processed_at_the_start() {
     assert_eq!((fixture.count("intake"), fixture.count("delivery")), (0, 2));
 }
 
+/// One that is processed between two queries is found in both tables.
+#[test]
+fn a_submission_that_is_found_in_both_tables_is_removed_once() {
+    let fixture = Fixture::new();
+    let processed = fixture.keep_new(&contact("processed"));
+    fixture.store.clone().close();
+    let both = pending(&fixture, &["one", "two"].map(contact));
+    fixture.sql(
+        "INSERT INTO submission (id, form, received_at, fields, source)
+         SELECT id, form, received_at, fields, source FROM intake",
+    );
+    let mut ids: Vec<[u8; 16]> = both.iter().chain([&processed]).map(|id| *id.as_bytes()).collect();
+    ids.sort_unstable();
+    let sql = fixture.fresh.sql();
+    assert_eq!(sql::release_and_remove::accepted_among(&*sql, &ids, "").unwrap(), ids);
+}
+
 #[test]
 fn unprocessed_submissions_are_part_of_the_inbox() {
     let fixture = Fixture::with_channels(&["crm"], &["contact"]);
