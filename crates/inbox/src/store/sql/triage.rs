@@ -64,9 +64,11 @@ impl Editor {
 
 impl InboxReader {
     /// Whether a submission is held as spam: by screening or a flood, or because it was marked
-    /// ([`Editor::hold_as_spam`]). Also true if the operator holds it after a release from such a hold.
+    /// ([`Editor::hold_as_spam`]). A release ends the hold by screening, so a later hold is not one as spam
+    /// unless the mark causes it.
     pub fn is_held_as_spam(&self, id: Uuid) -> Result<bool, StoreError> {
-        let find = "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND (held_as_spam = 1 OR withheld = 1)";
+        let find = "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NOT NULL
+             AND (held_as_spam = 1 OR (withheld = 1 AND released_at IS NULL))";
         self.sql.exists(find, values![id])
     }
 

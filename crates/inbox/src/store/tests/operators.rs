@@ -518,6 +518,32 @@ fn removing_the_mark_of_spam_releases_only_what_the_mark_holds() {
 }
 
 #[test]
+fn not_spam_releases_what_screening_holds_and_no_later_hold() {
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let screened = |text: &str| fixture.keep_new(&contact(text).held_for(&[(Signal::Links, "4 links")]));
+    let [held, flooded, held_again, marked] = ["held", "flooded", "held again", "marked"].map(screened);
+    fixture.sql("UPDATE submission SET flood = 1 WHERE CAST(fields AS text) LIKE '%flooded%'");
+    let reader = fixture.reader();
+    let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
+    for id in [held_again, marked] {
+        changes.release(id, &fixture.options.channels, now()).unwrap();
+    }
+    assert!(changes.editor.hold(held_again, "odd", now()).unwrap());
+    changes.mark_spam(marked, now()).unwrap();
+    for (id, status) in [
+        (held, Status::Waiting),
+        (flooded, Status::Waiting),
+        (held_again, Status::Held),
+        (marked, Status::Waiting),
+    ] {
+        changes.mark_ham(id, &fixture.options.channels, now()).unwrap();
+        assert_eq!(fixture.status(id), status, "{id}");
+    }
+    // It is still a false positive of screening.
+    assert!(fixture.get(held_again).screening.unwrap().withheld);
+}
+
+#[test]
 fn the_forms_of_all_submissions_are_listed() {
     let fixture = Fixture::new();
     assert_eq!(fixture.reader().forms().unwrap(), [""; 0]);
