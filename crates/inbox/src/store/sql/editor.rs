@@ -174,42 +174,35 @@ impl Editor {
         let entry = self.log_entry(OperatorAction::Hold).about(id);
         self.commit_and_notify(|tx| {
             // The end of the flood must not release a submission that the operator holds.
-            let was_in_flood = tx.execute(
+            let mut is_held = tx.execute(
                 "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2, held_as_spam = ?3
                  WHERE id = ?1 AND flood = 1",
                 values![id, because, is_spam],
             )? == 1;
-            if was_in_flood {
-                lesson::remove(tx, id)?;
-                entry.add(tx, 1)?;
-                return Ok(true);
-            }
             // The link in a mail must not release a submission that the operator holds. The next release asks
             // for the confirmation again.
-            if confirmation::close(tx, id, "released")? {
+            if !is_held && confirmation::close(tx, id, "released")? {
                 tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
-                lesson::remove(tx, id)?;
-                let at = to_database_time(tx, now)?;
                 let hold = "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4 WHERE id = ?1";
-                tx.execute(hold, values![id, at, because, is_spam])?;
-                entry.add(tx, 1)?;
-                return Ok(true);
+                tx.execute(hold, values![id, to_database_time(tx, now)?, because, is_spam])?;
+                is_held = true;
+            } else if !is_held {
+                let hold = format!(
+                    "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4
+                     WHERE id = ?1 AND held_at IS NULL
+                     AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
+                          OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
+                );
+                is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
+                if is_held {
+                    let hold = "UPDATE delivery SET state = 'held', due_at = NULL
+                         WHERE submission = ?1 AND state IN ('waiting', 'parked')";
+                    tx.execute(hold, values![id])?;
+                }
             }
-            let hold = format!(
-                "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4
-                 WHERE id = ?1 AND held_at IS NULL
-                 AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
-                      OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
-            );
-            let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
                 // This hold revokes an earlier release, so remove the lesson of that release.
                 lesson::remove(tx, id)?;
-                tx.execute(
-                    "UPDATE delivery SET state = 'held', due_at = NULL
-                     WHERE submission = ?1 AND state IN ('waiting', 'parked')",
-                    values![id],
-                )?;
                 entry.add(tx, 1)?;
             }
             Ok(is_held)
