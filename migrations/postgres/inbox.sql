@@ -282,7 +282,8 @@ CREATE TABLE canary (
 
 -- What a process holds until it expires, by this server's clock (milliseconds): the role of maintenance, and
 -- behind a connection pooler the permission of a connection to change the inbox. Without a pooler, a lease also
--- ends with its holder's session: the process id and the start of the server process.
+-- ends with its holder's session: the process id and the start of the server process. Also the mark of each
+-- writer's last changes, which shows whether they were committed if the reply to the commit is lost.
 CREATE TABLE lease (
     name       text   PRIMARY KEY,
     holder     uuid   NOT NULL,

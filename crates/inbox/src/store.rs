@@ -135,7 +135,7 @@ impl Store {
     /// Applies a change in the writer's next transaction, and returns its result after the commit. A change
     /// that panics, or fails because of stored data, is rolled back alone; any other error rolls back all
     /// changes of the transaction. `apply` may be called more than once. Only the last call is committed,
-    /// except that PostgreSQL may have committed an earlier one without confirming it.
+    /// except that with [`StoreError::Unreachable`], its commit may have taken effect without a confirmation.
     pub async fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,

@@ -1,9 +1,10 @@
 //! Writes to PostgreSQL: submissions in a single statement, and changes in a transaction of several
 //! statements. If the connection is lost before the server has replied, the writer looks for the submissions'
-//! ids to find out whether they were committed.
+//! ids, or for the mark of the changes, to find out whether they were committed.
 
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it connects again")]
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use super::connection::{BACKEND, PgConnection};
 use super::open_to_write;
-use super::registration::end_registration;
+use super::registration::{end_registration, remove_expired};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::ids::Ids;
@@ -52,6 +53,13 @@ const REGISTERED: &str = "registered ";
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
+/// Marks a transaction that makes changes with an id, in the row of its connection. Does nothing if it has
+/// changed nothing. The row has expired from the beginning, so [`remove_expired`] removes it after a day.
+const MARK: &str = "INSERT INTO lease (name, holder, expires_at)
+     SELECT CAST(?1 AS text), CAST(?2 AS uuid), (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+     WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at";
+
 /// Why a transaction failed, and whether its outcome is certain.
 enum CommitError {
     /// Nothing was stored.
@@ -62,11 +70,13 @@ enum CommitError {
 
 impl PostgresWriter {
     /// Connects for writing. Creates the inbox if it is missing. Fails if a version with another layout
-    /// created it.
+    /// created it. Removes what lost connections and killed processes have left in `lease`.
     pub fn open(server: &Server) -> Result<PostgresWriter, StoreError> {
         let (connection, secret) = open_to_write(server)?;
         // Prepare the statement now, so that accepting a submission sends only rows.
         connection.warm_up_insert(intake::INTAKE)?;
+        // Ignore an error: the server may be a standby.
+        let _ = remove_expired(&connection);
         let backend = match connection.registered() {
             Some(registered) => format!("{REGISTERED}{registered}"),
             None => (&connection as &dyn Sql).one_value(BACKEND, &[])?,
@@ -77,11 +87,11 @@ impl PostgresWriter {
 
     /// See `DatabaseWriter::commit`. `jobs` or `changes` must be empty, because each kind has its own queue:
     /// changes beside jobs would not be applied. If the connection is lost or another replica has locked the
-    /// same rows, tries up to `MAX_TRIES` times, and begins no retry after `MAX_RETRY_TIME`. A lost commit of
-    /// changes is retried once, without finding out whether it took effect. If the server does not report
-    /// the outcome of a commit of submissions, the writer looks for their ids. If the outcome cannot be
-    /// established in time, the ids are added to `unresolved`, and the first transaction that sees these
-    /// submissions removes them.
+    /// same rows, tries up to `MAX_TRIES` times, and begins no retry after `MAX_RETRY_TIME`. If the server
+    /// does not report the outcome of a commit, the writer looks for a submission's id or for the mark of the
+    /// changes. If the outcome cannot be established in time, the call fails, and changes may have taken
+    /// effect. The ids of submissions are then added to `unresolved`, and the first transaction that sees
+    /// these submissions removes them.
     pub fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -91,6 +101,8 @@ impl PostgresWriter {
     ) -> Result<Vec<Uuid>, StoreError> {
         // All tries use the same ids: if an earlier try is committed late, the next try finds its rows.
         let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
+        // Shows that the transaction was committed: the id of a submission, or the mark of the changes.
+        let witness = ids.first().copied().unwrap_or_else(Uuid::now_v7);
         let mut last = StoreError::Locked;
         let mut is_new = false;
         let began = Instant::now();
@@ -99,7 +111,7 @@ impl PostgresWriter {
                 break;
             }
             let outcome = if jobs.is_empty() {
-                self.commit_changes(changes, unresolved).map_err(CommitError::Failed)
+                self.commit_changes(changes, witness, unresolved)
             } else {
                 self.append_submissions(jobs, &ids, unresolved)
             };
@@ -116,7 +128,7 @@ impl PostgresWriter {
                 // Try again: another replica had locked or inserted the same rows.
                 Err(CommitError::Failed(error @ StoreError::Locked)) => last = error,
                 Err(CommitError::Failed(error)) => return Err(error),
-                Err(CommitError::Unknown(error)) => match self.resolve_commit(&ids) {
+                Err(CommitError::Unknown(error)) => match self.resolve_commit(witness) {
                     Ok(true) => return Ok(ids),
                     Ok(false) => last = error,
                     Err(backend) => {
@@ -133,10 +145,7 @@ impl PostgresWriter {
     /// Fails with [`StoreError::ReadOnly`] if the server is a standby. Reconnects once if the connection is
     /// lost.
     pub fn check_writable(&mut self) -> Result<(), StoreError> {
-        let ask = |connection: &PgConnection| -> Result<bool, StoreError> {
-            let sql: &dyn Sql = connection;
-            sql.one_value("SELECT pg_is_in_recovery()", &[])
-        };
+        let ask = |sql: &dyn Sql| sql.one_value("SELECT pg_is_in_recovery()", &[]);
         let is_standby = match ask(&self.connection) {
             Err(StoreError::Unreachable { .. }) => {
                 self.reconnect()?;
@@ -152,16 +161,20 @@ impl PostgresWriter {
         Ok(())
     }
 
-    /// Commits changes, or a trivial change if there are none. The same transaction removes the submissions
-    /// of unresolved commits. Returns the commits that are still unresolved. Fails with
-    /// [`StoreError::Unreachable`] if this transaction was committed, but may not be durable.
+    /// Commits changes with their mark, or a trivial change if there are none. The same transaction removes
+    /// the submissions of unresolved commits. Returns the commits that are still unresolved. The outcome is
+    /// unknown if the reply to the commit is lost, or if the commit may not be durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],
+        mark: Uuid,
         unresolved: &[UnresolvedCommit],
-    ) -> Result<Vec<UnresolvedCommit>, StoreError> {
+    ) -> Result<Vec<UnresolvedCommit>, CommitError> {
         let sql: &dyn Sql = &self.connection;
+        // Without a mark, the commit was not sent, or changes nothing that a second try would change again.
+        let is_marked = Cell::new(false);
         let left = transaction::with_faulty_changes_skipped(changes, |changes, apply| {
+            is_marked.set(false);
             sql.transaction(|| {
                 let left = self.remove_unresolved(unresolved)?;
                 if changes.is_empty() {
@@ -169,14 +182,25 @@ impl PostgresWriter {
                 } else {
                     let tx = Transaction { sql, secret: &self.secret, ahead: transaction::clock_ahead(sql)? };
                     transaction::apply_changes(&tx, changes, apply)?;
+                    let row = format!("commit {}", self.backend);
+                    is_marked.set(sql.execute(MARK, values![row, mark])? == 1);
                 }
                 let _ = self.connection.was_warned();
                 Ok(left)
             })
-        })?;
+        });
         // A delivery must not be sent if its claim is recorded only on this server: after a failover, another
         // replica would send it again.
-        self.fail_if_warned(left)
+        left.and_then(|left| self.fail_if_warned(left)).map_err(|error| {
+            let is_unknown = is_marked.get() && self.is_outcome_unknown(&error);
+            if is_unknown { CommitError::Unknown(error) } else { CommitError::Failed(error) }
+        })
+    }
+
+    /// Whether a transaction whose commit failed with this error may have been committed: the server may
+    /// still commit it, or its reply is not reliable.
+    fn is_outcome_unknown(&self, error: &StoreError) -> bool {
+        self.connection.is_lost() || matches!(error, StoreError::Unreachable { .. })
     }
 
     /// Returns `committed`, or an error if the server has warned that the commit may not be durable.
@@ -239,9 +263,7 @@ impl PostgresWriter {
             self.definitions = definitions;
         }
         committed.map_err(|error| match error {
-            // The server may still commit, or its reply is not reliable, so the outcome is unknown.
-            error if self.connection.is_lost() => CommitError::Unknown(error),
-            error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
+            error if self.is_outcome_unknown(&error) => CommitError::Unknown(error),
             // An id already exists. An earlier try may have stored it, so the outcome is unknown.
             StoreError::Postgres(code) if code == "23505" => CommitError::Unknown(StoreError::Locked),
             error => CommitError::Failed(error),
@@ -250,30 +272,27 @@ impl PostgresWriter {
 
     /// Returns whether an unconfirmed commit has taken effect, as durably as a confirmed one. Reconnects if
     /// necessary. After `RESOLVE_TIMEOUT`, the error identifies the server process that executed the commit.
-    fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
+    fn resolve_commit(&mut self, witness: Uuid) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
         let mut is_new = false;
         while began.elapsed() < RESOLVE_TIMEOUT {
             if !is_new || self.connection.is_lost() {
                 is_new = self.reconnect().is_ok();
-                if !is_new {
-                    std::thread::sleep(RESOLVE_INTERVAL);
-                    continue;
-                }
             }
-            match self.look_for_commit(&before, ids) {
+            match if is_new { self.look_for_commit(&before, witness) } else { Ok(None) } {
                 Ok(Some(false)) => return Ok(false),
                 Ok(Some(true)) => {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
                         Some(true) => return Ok(true),
-                        Some(false) => std::thread::sleep(RESOLVE_INTERVAL),
+                        Some(false) => {}
                         // Stop after a timeout: any other commit would have to wait for the standby, too.
                         None => break,
                     }
                 }
-                Ok(None) | Err(_) => std::thread::sleep(RESOLVE_INTERVAL),
+                Ok(None) | Err(_) => {}
             }
+            std::thread::sleep(RESOLVE_INTERVAL);
         }
         Err(before)
     }
@@ -287,28 +306,26 @@ impl PostgresWriter {
         Some(is_touched && !self.connection.was_warned())
     }
 
-    /// Whether submissions were committed; `None` if they are not visible but the server process that
-    /// received them is still alive. A new primary does not list the old one's processes.
-    fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
+    /// Whether a transaction was committed; `None` if its witness is not visible but the server process that
+    /// received it is still alive. A new primary does not list the old one's processes.
+    fn look_for_commit(&self, backend: &str, witness: Uuid) -> Result<Option<bool>, StoreError> {
         let sql: &dyn Sql = &self.connection;
         if backend.starts_with(REGISTERED) {
-            // `look_for_rows` ends the registration, which takes effect when this transaction commits.
-            return sql.transaction(|| self.look_for_rows(backend, ids));
+            // `look_for_witness` ends the registration, which takes effect when this transaction commits.
+            return sql.transaction(|| self.look_for_witness(backend, witness));
         }
         // End the server process if it is waiting for its client, so that it cannot commit later.
         sql.query(END_IF_IDLE, values![backend])?;
-        self.look_for_rows(backend, ids)
+        self.look_for_witness(backend, witness)
     }
 
-    /// See `look_for_commit`. Looks for the first of `ids` only, because all are committed together; without
-    /// ids, counts as committed.
-    fn look_for_rows(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
+    /// See `look_for_commit`.
+    fn look_for_witness(&self, backend: &str, witness: Uuid) -> Result<Option<bool>, StoreError> {
         // Check the process before reading rows: if it has ended, its commits are then visible.
         let is_alive = self.is_backend_alive(backend)?;
-        let is_there = match ids.first() {
-            Some(witness) => intake::is_stored(&self.connection, *witness)?,
-            None => true,
-        };
+        let sql: &dyn Sql = &self.connection;
+        let is_there = intake::is_stored(sql, witness)?
+            || sql.exists("SELECT 1 FROM lease WHERE holder = ?1", values![witness])?;
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 

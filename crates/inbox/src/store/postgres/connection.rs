@@ -129,7 +129,7 @@ impl PgConnection {
     }
 
     pub(super) fn registered(&self) -> Option<uuid::Uuid> {
-        self.pooled.as_ref()?.registration.borrow().as_ref().map(Registration::holder)
+        self.pooled.as_ref()?.registration.borrow().as_ref().map(|registration| registration.holder)
     }
 
     /// Executes statements without parameters.

@@ -26,25 +26,19 @@ const REGISTERED: &str = "writer ";
 /// Each of its transactions fails unless the registration exists, so ending the registration of a lost
 /// connection prevents a late commit. An unexpired registration also shows that the inbox is in use.
 pub(super) struct Registration {
-    holder: Uuid,
+    pub holder: Uuid,
     renewed: Cell<Instant>,
 }
 
 impl Registration {
-    /// Inserts a registration in the current transaction. Removes leases that expired more than a day ago.
+    /// Inserts a registration in the current transaction, and calls [`remove_expired`].
     pub fn insert(sql: &dyn Sql) -> Result<Registration, StoreError> {
         let registration = Registration { holder: Uuid::now_v7(), renewed: Cell::new(Instant::now()) };
-        // Remove leases that expired more than a day ago, which killed processes have left behind.
-        let remove = format!("DELETE FROM lease WHERE expires_at < {NOW} - 86400000");
-        sql.execute(&remove, &[])?;
+        remove_expired(sql)?;
         let insert = format!("INSERT INTO lease (name, holder, expires_at) VALUES (?1, ?2, {NOW} + ?3)");
         let name = name(registration.holder);
         sql.execute(&insert, values![name, registration.holder, millis(REGISTRATION_DURATION)])?;
         Ok(registration)
-    }
-
-    pub fn holder(&self) -> Uuid {
-        self.holder
     }
 
     /// Statements at the beginning of each transaction. They fail if the registration has ended, or if the
@@ -71,6 +65,12 @@ impl Registration {
     pub fn delete(&self) -> String {
         format!("DELETE FROM lease WHERE name = '{}'", name(self.holder))
     }
+}
+
+/// Removes the rows of `lease` that expired more than a day ago, which lost connections and killed processes
+/// have left behind.
+pub(super) fn remove_expired(sql: &dyn Sql) -> Result<(), StoreError> {
+    sql.execute(&format!("DELETE FROM lease WHERE expires_at < {NOW} - 86400000"), &[]).map(drop)
 }
 
 fn name(holder: Uuid) -> String {

@@ -614,4 +614,5 @@ fn arrival(message: &str, received_at: Timestamp) -> Arrival {
     Arrival { received_at, ..contact(message) }
 }
 
+mod lost_commits;
 mod poolers;
