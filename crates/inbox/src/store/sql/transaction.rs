@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Dialect, Sql, TOUCH, rows, values};
+use super::{Dialect, Sql, rows, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 
@@ -115,11 +115,6 @@ impl Transaction<'_> {
     /// The time by the database server's clock; `None` with SQLite.
     pub fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
         server_time(self.sql)
-    }
-
-    /// Writes to the database without changing any value, to find out whether it accepts writes.
-    pub fn check_writable(&self) -> Result<(), StoreError> {
-        self.sql.execute(TOUCH, &[]).map(drop)
     }
 
     /// When this transaction is committed, notifies other replicas that deliveries were queued.
