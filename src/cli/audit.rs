@@ -133,7 +133,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     Ok(exit_code(report.count(Severity::Broken) == 0))
 }
 
-/// Audits the site. Sends requests without pauses if its host is this machine.
+/// Audits the site. Sends requests without pauses to `localhost` and loopback addresses.
 fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -205,7 +205,7 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 /// The results of the last load of a site, which the next load reuses.
 #[derive(Debug, Default)]
 pub(super) struct SiteCache {
-    /// The files that the last load has not published.
+    /// The files that the last load did not publish, and its notes on the modes of files.
     pub(super) publication: PublicationResult,
     pages: LoadCache,
     resources: ResourceCache,

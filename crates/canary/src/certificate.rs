@@ -37,10 +37,10 @@ impl CertificateValidity {
         })
     }
 
-    /// Judges the time that is left: less than 14 days is a warning and less than 3 days a failure. For
-    /// certificates with a lifetime of less than 56 days, a quarter of it is a warning, and of less than 24
-    /// days, an eighth a failure: those of six days are renewed in their last two or three. Fails if the
-    /// certificate has expired or is not valid yet.
+    /// Judges the time that is left: a warning below 14 days or a quarter of the lifetime, whichever is
+    /// shorter, and a failure below 3 days or an eighth of it. The fractions are for certificates of six
+    /// days, which are renewed in their last two or three. Fails if the certificate has expired or is not
+    /// valid yet.
     pub fn judge(self, now: Timestamp) -> (Outcome, String) {
         if now < self.not_before {
             return (

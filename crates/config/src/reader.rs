@@ -428,8 +428,8 @@ impl<'a> Reader<'a> {
                     let table_meant = closest(name, tables.iter().copied());
                     misspelled.extend(table_meant.map(|table| format!("{table}.")));
                     let known = table_meant.map(|table| format!("[{table}]"));
-                    // Without a suggestion, the fault refers to no table.
                     let fault = add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref());
+                    // The fault refers to the suggested table, if there is one.
                     Fault { key: table_meant.map(str::to_owned), ..fault }
                 }
                 _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")).about(name),
@@ -444,7 +444,7 @@ impl<'a> Reader<'a> {
                     let known = closest_key(name, &known).or_else(elsewhere);
                     misspelled.extend(known.map(str::to_owned));
                     let fault = add_suggestion(fault(format!("unknown key `{name}`")), known);
-                    // Without a suggestion, the fault refers to the table, if the key is in one.
+                    // The fault refers to the suggested key, or else to the table that the key is in.
                     let meant = known.or(Some(table)).filter(|meant| !meant.is_empty());
                     Fault { key: meant.map(str::to_owned), ..fault }
                 }

@@ -374,7 +374,7 @@ fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
     }
     let content = |dom: &Dom, id| {
         let text: String = dom.text_content(id).chars().filter(|c| c.is_alphanumeric()).collect();
-        // A copy begins with the number of the note.
+        // Ignore the number with which a copy of the note in the margin begins.
         text.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned()
     };
     let texts: HashSet<String> = found.order.iter().map(|&note| content(dom, note)).collect();

@@ -162,7 +162,7 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
             || matches!(dom.attribute(a, "role"), Some("dialog" | "alertdialog" | "menu" | "navigation"))
     };
-    // Fields belong to a form, and double braces to a template.
+    // Form fields and the double braces of a template that was not filled in are not the content of a panel.
     let is_unfit = |d: NodeId| is_form_part(dom, d) || dom.text(d).is_some_and(|text| text.contains("{{"));
     let is_price = || dom.tag(id) == Tag::Span && is_beside_shown(dom, id);
     (is_rest_of_text(dom, id)

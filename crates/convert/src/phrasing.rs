@@ -108,7 +108,7 @@ impl<'a> Converter<'a> {
         if !line.is_empty() {
             return line;
         }
-        // A cell with only a symbol has the label of the symbol, or else its answer.
+        // In a cell without text, write the label of its symbol, or else the check mark or cross it shows.
         let dom = self.dom;
         let symbols = || dom.descendants(id).take(10);
         let is_symbol = |&d: &NodeId| {
@@ -216,7 +216,9 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes an element, by its tag. Blocks are separated by spaces or, in a table cell, by line breaks.
-    /// Form controls are left out, and in articles also buttons outside of headings and paragraphs.
+    /// Form controls, scripts, templates and other elements without visible text are left out, and in
+    /// articles also buttons outside of headings and paragraphs. A link replaces embedded media and their
+    /// fallback content; only an `<object>` without a usable address shows its own.
     fn write_element(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         match dom.tag(id) {

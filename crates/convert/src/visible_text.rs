@@ -73,7 +73,7 @@ fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> 
         let (before, number, after) = (&shown[..start], &shown[start..end], &shown[end..]);
         let is_start = !number.contains(|c| matches!(c, '1'..='9')) || Some(shown) == first;
         let is_sign = before.chars().count() <= 3 && after.chars().count() <= 3;
-        // A price with cents does not become one without them: its value may be in cents.
+        // If the shown number has decimals and the attribute has none, its value may be in cents.
         let has_decimals = number.rfind(['.', ',']).is_some_and(|at| number.len() - at <= 3);
         let is_like = !has_decimals || value.contains(['.', ',']);
         (is_number(number) && is_start && is_sign && is_like).then(|| format!("{before}{value}{after}"))
@@ -193,7 +193,8 @@ fn is_spoken(dom: &Dom, id: NodeId) -> bool {
     dom.has_class_in(id, FOR_SCREEN_READERS) || dom.has_class(id, "a-offscreen")
 }
 
-/// The text of the first nodes of an element, which suffices for a value and bounds the time.
+/// The text of the first 50 nodes of an element. A price or another number has fewer; large elements would
+/// take long to compare.
 fn short_text(dom: &Dom, id: NodeId) -> String {
     dom.first_text(id, 50)
 }

@@ -88,7 +88,7 @@ impl Digest {
         self.lines().is_empty()
     }
 
-    /// One sentence for each problem, with a remedy.
+    /// A short text for each problem; most name the command that helps.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
         if self.held > 0 {

@@ -112,7 +112,8 @@ impl DeliveryWorker {
     }
 
     /// Applies new options for the same database, without waiting. Attempts in progress may finish within the
-    /// earlier `grace`, as in [`DeliveryWorker::stop`]. Creates the parent folders of new Maildirs.
+    /// earlier `grace`, as in [`DeliveryWorker::stop`]. Creates the parent folders of new Maildirs; failures
+    /// are only logged.
     pub fn reconfigure(&self, options: WorkerOptions) {
         create_maildir_parents(&options.channels, &self.options.borrow().channels);
         let _ = self.options.send(options);
@@ -526,7 +527,7 @@ impl WorkerLoop {
             let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal, handover);
             self.attempts.spawn_local(async move {
                 panics::catch_async(Part::Delivery, attempt).await.unwrap_or_else(|panic| {
-                    tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded");
+                    tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded; it will be repeated, so the receiver may get the submission twice");
                     let outcome = Outcome::failed(Cause::Unclear, panic.to_string());
                     FinishedAttempt { index, lease, is_retry, outcome, is_recorded: false }
                 })

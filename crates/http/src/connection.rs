@@ -38,7 +38,8 @@ impl SendProgress {
         Self { began, length, written: 0 }
     }
 
-    /// The estimated number of bytes that have not been written yet. The lengths do not include HTTP framing.
+    /// An estimate of the body bytes that have not been written yet. Too low by the size of the headers,
+    /// which count in `written` but not in `length`.
     pub(super) fn unsent(&self) -> u64 {
         self.length.saturating_sub(self.written)
     }

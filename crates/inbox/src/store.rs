@@ -180,7 +180,7 @@ impl Store {
         self.writer.submissions.is_busy()
     }
 
-    /// Whether submissions are waiting to be written, or at least one was accepted a moment ago.
+    /// Whether submissions are waiting or being written, or one was accepted a moment ago.
     pub fn has_visitors(&self) -> bool {
         self.writer.submissions.has_visitors()
     }

@@ -92,7 +92,7 @@ fn open_with_flags(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Re
     if identity(&found) == identity(listed) { Ok(Ok(file)) } else { Err(FileChanged) }
 }
 
-/// The served folders of one load: those of a site, or a build.
+/// The folders whose files a load may publish: those of a site, or the output folder of a site generator.
 pub struct ServedFolders<'a> {
     /// The site's folder or the build.
     root: &'a Path,

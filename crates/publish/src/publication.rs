@@ -255,7 +255,7 @@ pub struct Publication<'a> {
     pub result: PublicationResult,
 }
 
-/// The files that a load has not published.
+/// The files that a load did not publish, and its notes on the modes of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationResult {
     /// The excluded files and folders, sorted by name.

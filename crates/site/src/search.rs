@@ -29,10 +29,10 @@ use frontdesk_process::parallel::in_parallel;
 pub(super) const MIN_PAGES: usize = 10;
 
 /// Maximum size of the compressed index of a site with up to 500 pages, in bytes.
-const MAX_BYTES: usize = 100_000;
-/// Maximum size of the compressed index per page of a site with more than 500 pages, up to [`MOST_BYTES`].
+const SMALL_SITE_BYTES: usize = 100_000;
+/// Maximum size of the compressed index per page of a site with more than 500 pages, up to [`MAX_BYTES`].
 const BYTES_PER_PAGE: usize = 200;
-const MOST_BYTES: usize = 500_000;
+const MAX_BYTES: usize = 500_000;
 
 /// Text rarely compresses by more than this factor, so an index whose text exceeds the size limit by a larger
 /// factor is not even built.
@@ -328,7 +328,7 @@ const MAX_UNSAMPLED: usize = 64;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.
 fn max_bytes(pages: usize) -> usize {
-    pages.saturating_mul(BYTES_PER_PAGE).clamp(MAX_BYTES, MOST_BYTES)
+    pages.saturating_mul(BYTES_PER_PAGE).clamp(SMALL_SITE_BYTES, MAX_BYTES)
 }
 
 /// Levels of detail, in descending order. The first one whose index is small enough is used.
@@ -478,7 +478,7 @@ mod tests {
         let index = build_index(&documents);
         assert!(
             encode(Encoding::Gzip, index.as_bytes(), Effort::Quick)
-                .is_some_and(|bytes| bytes.len() <= MOST_BYTES)
+                .is_some_and(|bytes| bytes.len() <= MAX_BYTES)
         );
         let pages = parse(&index);
         assert!(pages.len() > 1_000 && pages.len() < 9_000, "{}", pages.len());

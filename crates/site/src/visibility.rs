@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 pub struct Visibility {
     /// Whether only a preview shows the page.
     pub draft: Option<bool>,
-    /// Whether no preview shows the page either.
+    /// Whether the page is never shown, not even in a preview.
     pub unrendered: Option<bool>,
-    /// Whether the page is left out of sitemaps, guides and site search.
+    /// Whether the page is left out of sitemaps, `llms.txt` and site search.
     pub unlisted: Option<bool>,
 }
 

@@ -141,8 +141,8 @@ impl ExportFolder {
     }
 }
 
-/// Returns the absolute path without symbolic links. Its last components need not exist, but a broken link is
-/// an error.
+/// Returns the absolute path without symbolic links. Its last components need not exist, but a broken link
+/// and `..` after a missing component are errors.
 fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     let cannot = || format!("cannot resolve the path `{}`", path.display());
     let absolute = std::path::absolute(path).with_context(cannot)?;

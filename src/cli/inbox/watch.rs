@@ -132,7 +132,8 @@ pub(super) fn run(
     exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; press Ctrl-C to stop.")?;
     loop {
-        // Subscribe to the current file first, so that a commit after the query ends the wait below.
+        // A wait of zero watches the current file, or reconnects to the server, so that a commit after the
+        // query ends the wait below.
         listener.wait(Duration::ZERO);
         let wait = watch.print_new(as_json, identity.as_ref(), console)?;
         listener.wait(wait);

@@ -31,7 +31,8 @@ pub(super) const MAX_REASON: usize = 500;
 /// Number of random bytes in the code that confirms a removal.
 const CODE_BYTES: usize = 4;
 
-/// The result for one submission, as the rest of a sentence; `None` if it does not exist.
+/// The result for one submission, as a predicate such as "is not in the inbox"; `None` if no submission has
+/// the id.
 type ChangeResult = Result<Option<String>, StoreError>;
 
 /// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first

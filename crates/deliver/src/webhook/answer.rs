@@ -111,7 +111,8 @@ fn status_text(status: StatusCode) -> String {
     }
 }
 
-/// The beginning of text from the receiver, on one line and without control characters.
+/// The first [`MAX_EXCERPT_CHARS`] characters of text from the receiver, on one line: white space is
+/// collapsed, and control characters are escaped.
 pub(super) fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
     cut(&visible(&words.join(" ")), MAX_EXCERPT_CHARS).to_owned()

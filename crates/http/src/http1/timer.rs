@@ -35,7 +35,7 @@ enum RequestPhase {
 }
 
 impl ConnTimer {
-    /// Starts the deadline for the first byte.
+    /// Starts with the deadline for the first byte of the first request.
     pub(crate) fn new(timeouts: Timeouts, slot: Arc<Slot>) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {

@@ -176,7 +176,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     })
 }
 
-/// Counts the mails that were not queued because of each limit.
+/// For each limit, the number of mails that were not queued because of it.
 fn count_skipped(mails: &[MailFate]) -> LimitCounts {
     let mut skipped = LimitCounts::default();
     for fate in mails {

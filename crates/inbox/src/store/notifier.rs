@@ -87,6 +87,7 @@ const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const POOLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ServerListener {
+    /// Connects, which blocks. If that fails, [`Self::wait`] tries again.
     fn listen(server: &Server) -> ServerListener {
         let mut listener = ServerListener { server: server.clone(), heard: None, is_pooled: false };
         listener.connect();

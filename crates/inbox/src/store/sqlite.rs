@@ -102,8 +102,8 @@ impl SqliteWriter {
         })
     }
 
-    /// Tries `commit` once, in one transaction. After an error, `unresolved` has the submissions whose commit
-    /// may have taken effect all the same.
+    /// Tries `commit` once, in one transaction, and returns the ids of the submissions. After an error,
+    /// `unresolved` has the submissions whose commit may have taken effect all the same.
     fn commit_once(
         &mut self,
         jobs: &[Accepting],

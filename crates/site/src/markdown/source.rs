@@ -156,8 +156,8 @@ fn is_destination(written: &str, url: &str) -> bool {
     written == url || written.contains(['\\', '&']) && !url.is_empty()
 }
 
-/// Parses a body. The parser counts the lines of a paragraph's content from the paragraph's start, although
-/// it has removed link definitions there, so this function corrects these positions.
+/// Parses a body. The parser counts the lines in a paragraph or an underlined heading from its start,
+/// although it has removed link definitions there, so this function corrects the numbers of these lines.
 pub(super) fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let root = comrak::parse_document(arena, body, options);
     let source = SourceText::new(body);

@@ -104,7 +104,8 @@ impl<'a> Comparison<'a> {
         self.phrases.percentage(text) >= PRESENT
     }
 
-    /// Whether a block of the HTML is also on another surveyed page, or surrounds the content.
+    /// Whether a block of the HTML is also on another surveyed page, or surrounds the content: at least
+    /// [`PRESENT`] percent of its phrases are in elements around the content. True for a text without words.
     pub fn is_surrounding(&self, text: &str) -> bool {
         self.is_recurring(text) || self.surroundings.percentage(text) >= PRESENT
     }

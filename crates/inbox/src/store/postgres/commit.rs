@@ -270,8 +270,11 @@ impl PostgresWriter {
         })
     }
 
-    /// Returns whether an unconfirmed commit has taken effect, as durably as a confirmed one. Reconnects if
-    /// necessary. After `RESOLVE_TIMEOUT`, the error identifies the server process that executed the commit.
+    /// Finds out on a new connection whether an unconfirmed commit has taken effect. Ends the server process
+    /// of the old connection if that waits for its client, so that it cannot commit later. Returns true only
+    /// after a trivial commit of its own is as durable as a confirmed one. If the outcome is unknown after
+    /// `RESOLVE_TIMEOUT`, or the trivial commit times out, the error identifies the server process that
+    /// executed the commit.
     fn resolve_commit(&mut self, witness: Uuid) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();

@@ -65,7 +65,7 @@ fn set_learns(tx: &dyn Sql, learns: bool) -> Result<(), StoreError> {
     store_meta(tx, LEARNS, if learns { b"1" } else { b"0" })
 }
 
-/// The version of the lessons: a random value that each change replaces. Zero before the first change.
+/// The version of the lessons: a UUID that each change replaces. Zero before the first change.
 fn version(sql: &dyn Sql) -> Result<u128, StoreError> {
     let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![VERSION])?;
     let bytes = stored.and_then(|value| value.try_into().ok()).unwrap_or_default();

@@ -65,7 +65,7 @@ fn window_condition(filter: &Filter, last: Uuid) -> (String, Vec<Cell>) {
 /// of the parameters.
 pub(super) fn condition_among(filter: &Filter, ids: &[Uuid]) -> (String, Vec<Cell>) {
     let (chosen, mut values) = filter_condition(filter);
-    // Use one of two numbers of parameters, so that few statements are prepared.
+    // Pad the list to one of two lengths, so that only two statements are prepared.
     let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
     let padding = std::iter::repeat(ids.last().copied().unwrap_or_default());
     let ids = ids.iter().copied().chain(padding).take(count);

@@ -316,6 +316,7 @@ fn day_after_last(filter: &ViewFilter<'_>) -> i64 {
     filter.until.map_or(i64::MAX, day_number)
 }
 
+/// The day in the column `key`, which counts days since 1970.
 fn read_day(row: &Row) -> Result<Date, StoreError> {
     let day: i64 = row.get("key")?;
     Ok(to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date())

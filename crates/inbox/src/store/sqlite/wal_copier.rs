@@ -58,7 +58,8 @@ impl Copier {
 
     /// Call this after each commit, with the number of rows that it changed. Starts a checkpoint on another
     /// thread once enough rows have changed since the last one; rows that change while it runs do not count.
-    /// Returns true once after the thread has ended: the writer must then checkpoint the rest of the log.
+    /// Returns true once after the thread has ended, also with an error: the writer must then checkpoint the
+    /// rest of the log.
     /// `files` returns the identity of the writer's open files.
     pub(crate) fn after_commit(
         &mut self,
