@@ -85,23 +85,33 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether one of two adjacent nodes is text for screen readers, which browsers take out of the line, and
-/// does not continue the word before it, as `day` does in `Mon` and `day`.
+/// is not a part of the word or number beside it, such as `day` after `Mon`, or a comma in a price.
 fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
-    let is_name = |class: &str| FOR_SCREEN_READERS.iter().any(|name| class.ends_with(name));
+    let is_name = |class: &str| {
+        !class.ends_with("not-sr-only") && FOR_SCREEN_READERS.iter().any(|name| class.ends_with(name))
+    };
     let is_spoken = |id| dom.classes(id).any(is_name);
+    let (end, start) = (edge(dom, before, false), edge(dom, id, true));
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c < '\u{2e80}');
-    let continues = || {
+    // Whether a spoken node continues the word before it.
+    let continues = |before: NodeId, id: NodeId| {
         edge(dom, before, false).is_some_and(char::is_alphabetic)
             && edge(dom, id, true).is_some_and(char::is_lowercase)
             && !short_text(dom, id).trim().contains(' ')
     };
-    (is_word(edge(dom, before, false)) || is_word(edge(dom, id, true)))
-        && (is_spoken(before) || is_spoken(id) && !continues())
+    let is_part = || {
+        let separates = matches!(short_text(dom, before).trim(), "," | ":" | "." | "/" | "-");
+        separates && start.is_some_and(|c| c.is_ascii_digit())
+            || before_without_fields(dom, before).is_some_and(|earlier| continues(earlier, before))
+    };
+    (is_word(end) || is_word(start))
+        && (is_spoken(before) && !is_part() || is_spoken(id) && !continues(before, id))
 }
 
 /// Whether an element is a popup that explains the word before it.
 fn is_tooltip(dom: &Dom, id: NodeId) -> bool {
-    dom.attribute(id, "role") == Some("tooltip") || dom.classes(id).any(|class| class.contains("tooltip"))
+    let is_name = |class: &str| class.contains("tooltip") && !class.contains("has-tooltip");
+    dom.attribute(id, "role") == Some("tooltip") || dom.classes(id).any(is_name)
 }
 
 /// Whether an element is a link with a word in brackets, such as `[source]` after a signature in Sphinx.
@@ -315,8 +325,12 @@ fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     };
     let is_raised = |id| matches!(dom.tag(id), Tag::Sup | Tag::Sub);
     let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
-    // The end of an ordinal such as `3rd`, or of a rounded number such as `10k`.
-    let ends_number = || matches!(&*short_text(dom, id), "st" | "nd" | "rd" | "th" | "k" | "K");
+    // The end of an ordinal such as `3rd`, of a decade such as `1980s`, or of a rounded number such as `10k`.
+    let ends_number = || {
+        let text = short_text(dom, id);
+        let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        matches!(word, "st" | "nd" | "rd" | "th" | "s" | "er" | "k" | "K")
+    };
     let is_opened = || dom.nodes_before(id).take(5).any(|other| edge(dom, other, true) == Some('<'));
     match (end, start) {
         ('(' | '[' | '<', _)
@@ -324,7 +338,7 @@ fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         | ('$' | '€' | '£' | '¥', '0'..='9') => true,
         ('0'..='9', '/') => short_text(dom, id).chars().nth(1).is_some_and(|c| c != ' '),
         (_, c) if end.is_alphanumeric() && c.is_alphanumeric() && is_raised(id) => true,
-        ('0'..='9', 's' | 'n' | 'r' | 't' | 'k' | 'K') if ends_number() => true,
+        ('0'..='9', 'e' | 's' | 'n' | 'r' | 't' | 'k' | 'K') if ends_number() => true,
         ('0'..='9', '.') => is_fraction(),
         ('.' | '@' | '#', _) if is_single(before) => true,
         (_, '(' | '[' | '<' | '.') | ('0'..='9' | 'k' | 'K', '+') => is_single(id),
@@ -445,6 +459,18 @@ mod tests {
             ("<p><span>One sente</span><span>nce is</span>", "One sentence is"),
             ("<p>a<a href=/b>[1]</a>", "a[\\[1\\]](/b)"),
             ("<p>Mon<span class=sr-only>day</span>, <span class=sr-only>a</span>, b", "Monday, a, b"),
+            (
+                "<p>19<span class=visually-hidden>,</span>99 M<span class=sr-only>onda</span>y 10<span class=sr-only>:</span>30",
+                "19,99 Monday 10:30",
+            ),
+            (
+                "<p>Open<span class=not-sr-only>AI</span> Daten<span class=has-tooltip>bank</span>",
+                "OpenAI Datenbank",
+            ),
+            (
+                "<p>the <time>3</time>rd of May, the <time>1980</time>s were, <time>1990</time>er Jahre",
+                "the 3rd of May, the 1980s were, 1990er Jahre",
+            ),
             (
                 "<p><span>H</span><span>ello</span> <b>bold</b>ed, <b>in</b><i>side</i>",
                 "Hello **bold**ed, <strong>in</strong>*side*",
