@@ -17,23 +17,23 @@ const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 #[cfg(target_env = "gnu")]
 const TRIM_THRESHOLD: libc::c_int = 16 << 20;
 
-/// The maximum number of heaps: one for each core. By default, glibc creates one for each thread that loads a
-/// site and for each that encodes it, up to eight for each core, and threads do not use the free memory of
-/// each other's heaps.
+/// The maximum number of arenas: one for each core. By default, glibc creates one for each thread that loads
+/// a site and for each that encodes it, up to eight for each core, and threads do not use the free memory of
+/// each other's arenas.
 #[cfg(target_env = "gnu")]
-fn max_heaps() -> libc::c_int {
+fn max_arenas() -> libc::c_int {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     libc::c_int::try_from(cores).unwrap_or(libc::c_int::MAX)
 }
 
 /// Makes glibc return large freed blocks to the system (`MMAP_THRESHOLD`), keep the free ends of heaps up to
-/// a limit (`TRIM_THRESHOLD`), and create few heaps (`max_heaps`). Must be called before other threads start,
-/// and before anything large is allocated. Does nothing with other C libraries.
+/// a limit (`TRIM_THRESHOLD`), and create few arenas (`max_arenas`). Must be called before other threads
+/// start, and before anything large is allocated. Does nothing with other C libraries.
 pub fn configure_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) may be called at any time, and rejects values that it does not support.
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, max_heaps());
+        libc::mallopt(libc::M_ARENA_MAX, max_arenas());
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
     };

@@ -1,6 +1,6 @@
 //! Advice on which options of a mail channel to change, derived from the error of an SMTP session.
 
-use super::enhanced_code::{concerns_account, concerns_authentication};
+use super::enhanced_code::{concerns_account, concerns_authentication, is_banned};
 use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpOptions, SmtpTls, is_this_machine};
 
@@ -13,6 +13,9 @@ impl SmtpOptions {
             SmtpErrorKind::Silence(_) => "",
         };
         Some(match (phase, kind) {
+            (_, SmtpErrorKind::Refusal(..)) if is_banned(said) => {
+                "The receiver has banned the sender or the address of the mail server: ask the mail provider, or ask the receiver to remove it from the list."
+            }
             (_, SmtpErrorKind::Refusal(..)) if concerns_account(said) => {
                 "Check `from`: the account may not send as it. The mail provider may have limited the account."
             }
@@ -109,6 +112,12 @@ mod tests {
                 Auth,
                 broken(NO_LOGIN),
                 "The mail server takes no login here: remove `username` and `password`",
+            ),
+            (
+                "mail.example.com",
+                Message,
+                refused(550, "5.7.606 banned sending IP"),
+                "The receiver has banned the sender",
             ),
             ("mail.example.com", Auth, refused(535, "5.7.8 no"), "Check `username` and `password`."),
             (

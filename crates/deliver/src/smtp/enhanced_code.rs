@@ -20,13 +20,17 @@ pub(super) fn cause_of_refusal(text: &str) -> Cause {
 
 /// Whether the reply is about the sender or its account, not about the message or its recipients. The codes
 /// are those of Exchange Online: 5.1.8 (the account is blocked), 5.2.252 and 5.7.60 (it may not send as this
-/// sender), 5.1.90, 5.7.705 and 5.7.708 (a limit of the account or its organization), 5.7.511 (the sender is
-/// banned), 5.7.606 to 5.7.649 (its IP address is banned), and 5.7.750 (its domain is not registered).
+/// sender), 5.1.90, 5.7.705 and 5.7.708 (a limit of the account or its organization), 5.7.750 (its domain is
+/// not registered), and those of [`is_banned`].
 pub(super) fn concerns_account(text: &str) -> bool {
-    matches!(
-        enhanced_code(text),
-        Some((_, 1, 8 | 90) | (_, 2, 252) | (_, 7, 60 | 511 | 606..=649 | 705 | 708 | 750))
-    )
+    let is_limited =
+        matches!(enhanced_code(text), Some((_, 1, 8 | 90) | (_, 2, 252) | (_, 7, 60 | 705 | 708 | 750)));
+    is_limited || is_banned(text)
+}
+
+/// Whether Exchange Online has banned the sender (5.7.511) or its IP address (5.7.606 to 5.7.649).
+pub(super) fn is_banned(text: &str) -> bool {
+    matches!(enhanced_code(text), Some((_, 7, 511 | 606..=649)))
 }
 
 /// Whether the reply to a message says that its sender cannot be verified: by SPF, DKIM or reverse DNS

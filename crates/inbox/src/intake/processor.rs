@@ -336,7 +336,7 @@ impl ProcessorThread {
                 self.store.events().accepted.notify_one();
             } else if self.released > 0 {
                 let released = std::mem::take(&mut self.released);
-                tracing::info!(released, "released the submissions that floods held, which have ended");
+                tracing::info!(released, "floods have ended; released the submissions that they held");
             }
         }
         Ok(())

@@ -53,8 +53,9 @@ const REGISTERED: &str = "registered ";
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
-/// Marks a transaction that makes changes with an id, in the row of its connection. Does nothing if it has
-/// changed nothing. The row has expired from the beginning, so [`remove_expired`] removes it after a day.
+/// Marks a transaction that makes changes with an id, in the row of its connection. If it has changed
+/// nothing, this costs a round trip and does nothing. The row has expired from the beginning, so
+/// [`remove_expired`] removes it after a day.
 const MARK: &str = "INSERT INTO lease (name, holder, expires_at)
      SELECT CAST(?1 AS text), CAST(?2 AS uuid), (extract(epoch FROM clock_timestamp()) * 1000)::bigint
      WHERE pg_current_xact_id_if_assigned() IS NOT NULL

@@ -70,7 +70,10 @@ impl Registration {
 /// Removes the rows of `lease` that expired more than a day ago, which lost connections and killed processes
 /// have left behind.
 pub(super) fn remove_expired(sql: &dyn Sql) -> Result<(), StoreError> {
-    sql.execute(&format!("DELETE FROM lease WHERE expires_at < {NOW} - 86400000"), &[]).map(drop)
+    // A row that a hung transaction has locked stays until the next time.
+    let expired =
+        format!("SELECT name FROM lease WHERE expires_at < {NOW} - 86400000 FOR UPDATE SKIP LOCKED");
+    sql.execute(&format!("DELETE FROM lease WHERE name IN ({expired})"), &[]).map(drop)
 }
 
 fn name(holder: Uuid) -> String {
