@@ -397,20 +397,22 @@ impl FrontMatterReader<'_> {
         self.read_value(names, "`true` or `false`", as_flag).unwrap_or_default()
     }
 
-    /// The values in `cascade`, a table or a list of tables. A table with a condition is an error if it
-    /// withholds pages, because conditions are not evaluated.
+    /// The values in `cascade`, a table or a list of tables. Conditions are not evaluated: a table with one is
+    /// an error if it withholds pages, and otherwise has no effect.
     fn read_cascade(&mut self) -> Visibility {
         let Some((_, value)) = self.find(&["cascade"]) else { return Visibility::default() };
         let entries = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
         let mut all = Visibility::default();
+        let is_condition = |key: &String| ["target", "_target"].iter().any(|it| key.eq_ignore_ascii_case(it));
         for entry in entries.iter().filter_map(Value::as_object) {
             let visibility = Visibility::read(entry);
-            if visibility.is_limited() && ["target", "_target"].iter().any(|key| entry.contains_key(*key)) {
+            if !entry.keys().any(is_condition) {
+                all = all.stricter(visibility);
+            } else if visibility.is_limited() {
                 let message = "a `cascade` with a `target` cannot withhold pages";
                 let fault = Fault::error(self.place, self.line("cascade"), message);
                 self.faults.push(fault.hint("remove `target`, or set `draft: true` in each of the pages"));
             }
-            all = all.or(visibility);
         }
         all
     }
@@ -645,7 +647,7 @@ mod tests {
             let Visibility { draft, unrendered, .. } = page.visibility;
             assert_eq!((draft, unrendered), (None, Some(true)), "{matter}");
         }
-        let page = accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n");
+        let page = accept("---\ntitle: T\nrender: y\nbuild: {render: always}\n---\n");
         assert_eq!(page.visibility, Visibility { unrendered: Some(false), ..Visibility::default() });
         assert_eq!(
             accept("+++\ntitle = \"T\"\npath = \"about/us\"\n+++\n").path.as_deref(),
@@ -671,10 +673,15 @@ mod tests {
         assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok());
         assert_eq!(page.expire_at, "2027-01-01T09:00Z".parse().ok());
         assert!(!page.visibility.is_limited());
+        accept("---\ntitle: T\nstatus: published\nvisibility: public\npassword:\n---\n");
         let page = accept("---\ntitle: T\npublished: no\ndate: 2026-12-01\nnoindex: true\n---\n");
         assert_eq!((page.visibility.draft, page.unlisted), (Some(true), true));
         assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok());
-        for cascade in ["{draft: true}", "[{type: docs}, {draft: true, build: {list: never}}]"] {
+        for cascade in [
+            "{draft: true}",
+            "[{type: docs}, {draft: true, build: {list: never}}]",
+            "[{Target: {path: /a/b}, draft: false}, {draft: false}, {draft: true}]",
+        ] {
             let page = accept(&format!("---\ntitle: T\ncascade: {cascade}\n---\n"));
             assert_eq!((page.cascade.draft, page.visibility), (Some(true), Visibility::default()));
         }
@@ -684,6 +691,7 @@ mod tests {
             ("cascade: {draft: true, target: {path: /a/**}}", "a.md:3: a `cascade` with a `target`"),
             ("published: perhaps", "`published` has no effect here\n    hint: the page is public"),
             ("status: draft", "`status` has no effect here\n    hint: the page is public; set `draft: true`"),
+            ("visibility: team", "`visibility` has no effect here\n    hint: the page is public"),
             ("permalink: /a/", "`permalink` has no effect here\n    hint: set `slug`"),
         ] {
             check(&format!("---\ntitle: T\n{matter}\n---\n"), &[expected]);

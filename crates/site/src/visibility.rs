@@ -17,42 +17,50 @@ impl Visibility {
     /// Reads all keys of the front matter. Of keys that contradict each other, the one that withholds the
     /// page counts.
     pub fn read(table: &Map<String, Value>) -> Self {
-        let stricter = |a: Option<bool>, b: Option<bool>| if b == Some(true) { b } else { a.or(b) };
-        table.iter().filter_map(|(key, value)| Self::of_key(key, value)).fold(Self::default(), |all, one| {
-            Self {
-                draft: stricter(all.draft, one.draft),
-                unrendered: stricter(all.unrendered, one.unrendered),
-                unlisted: stricter(all.unlisted, one.unlisted),
-            }
-        })
+        let values = table.iter().filter_map(|(key, value)| Self::of_key(key, value));
+        values.fold(Self::default(), Self::stricter)
     }
 
-    /// Reads one key, in any case. `None` if the key, or its value, has another meaning.
+    /// Reads one key, in any case. `None` if the key, or its value, has another meaning. Only `draft`,
+    /// `published`, `unlisted` and `build` can state that a page is published or listed although the folder
+    /// above withholds it. Other keys that do not withhold the page say nothing.
     pub fn of_key(key: &str, value: &Value) -> Option<Self> {
         let flag = as_flag(value);
-        let draft = |is| Self { draft: Some(is), ..Self::default() };
-        let unrendered = |is| Self { unrendered: Some(is), ..Self::default() };
-        let unlisted = |is| Self { unlisted: Some(is), ..Self::default() };
+        let withheld = |is: bool| is.then_some(true);
+        let draft = |draft| Self { draft, ..Self::default() };
+        let unrendered = |unrendered| Self { unrendered, ..Self::default() };
+        let unlisted = |unlisted| Self { unlisted, ..Self::default() };
         Some(match key.to_ascii_lowercase().as_str() {
-            "draft" | "isdraft" | "private" => draft(flag?),
-            "published" | "publish" => draft(!flag?),
-            "password" => draft(value.as_str().is_some_and(|text| !text.is_empty())),
-            "headless" => unrendered(flag?),
-            "render" => unrendered(!flag?),
+            "draft" => draft(Some(flag?)),
+            "published" => draft(Some(!flag?)),
+            "publish" => draft(withheld(!flag?)),
+            "isdraft" | "private" => draft(withheld(flag?)),
+            "password" => draft(withheld(!value.is_null() && value != "")),
+            // `draft` is not here: public records of decisions use it.
+            "status" | "visibility" => match value.as_str()?.to_ascii_lowercase().as_str() {
+                "private" | "hidden" | "pending" => draft(Some(true)),
+                "unlisted" => unlisted(Some(true)),
+                "public" | "published" | "publish" | "new" => Self::default(),
+                _ => return None,
+            },
+            "headless" => unrendered(withheld(flag?)),
+            "render" => unrendered(withheld(!flag?)),
             // Only Eleventy's `false` is no path.
-            "permalink" => unrendered(!flag.filter(|is| !is)?),
-            "unlisted" | "hidden" | "noindex" | "robotsnoindex" => unlisted(flag?),
+            "permalink" => unrendered(Some(!flag.filter(|is| !is)?)),
+            "unlisted" => unlisted(Some(flag?)),
+            "hidden" | "noindex" | "robotsnoindex" => unlisted(withheld(flag?)),
             "robots" => {
                 let text = value.as_str()?.to_ascii_lowercase();
-                unlisted(text.split([',', ' ']).any(|word| matches!(word, "noindex" | "none")))
+                unlisted(withheld(text.split([',', ' ']).any(|word| matches!(word, "noindex" | "none"))))
             }
             "sitemap" => match value.as_object() {
-                Some(table) => unlisted(["disable", "exclude"].iter().any(|key| is_true(table.get(*key)))),
-                None => unlisted(!flag?),
+                Some(table) => {
+                    unlisted(withheld(["disable", "exclude"].iter().any(|key| is_true(table.get(*key)))))
+                }
+                None => unlisted(withheld(!flag?)),
             },
             "build" | "_build" => {
-                let is_off =
-                    |name| value.get(name).map(|value| as_flag(value) == Some(false) || leaves_out(value));
+                let is_off = |name| hugo_leaves_out(value.get(name)?);
                 Self { draft: None, unrendered: is_off("render"), unlisted: is_off("list") }
             }
             _ => return None,
@@ -68,6 +76,16 @@ impl Visibility {
         }
     }
 
+    /// Combines values of the same page, of which the ones that withhold it count.
+    pub fn stricter(self, other: Self) -> Self {
+        let stricter = |a: Option<bool>, b: Option<bool>| if b == Some(true) { b } else { a.or(b) };
+        Self {
+            draft: stricter(self.draft, other.draft),
+            unrendered: stricter(self.unrendered, other.unrendered),
+            unlisted: stricter(self.unlisted, other.unlisted),
+        }
+    }
+
     /// Whether a value withholds the page from the public or from lists.
     pub fn is_limited(self) -> bool {
         [self.draft, self.unrendered, self.unlisted].contains(&Some(true))
@@ -79,8 +97,8 @@ pub(super) fn as_flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
         Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => Some(true),
-            "false" | "no" | "off" => Some(false),
+            "true" | "yes" | "y" | "on" => Some(true),
+            "false" | "no" | "n" | "off" => Some(false),
             _ => None,
         },
         _ => None,
@@ -91,9 +109,13 @@ fn is_true(value: Option<&Value>) -> bool {
     value.and_then(as_flag) == Some(true)
 }
 
-/// Whether Hugo's `render` or `list` has a value that leaves the page out.
-fn leaves_out(value: &Value) -> bool {
-    matches!(value.as_str(), Some("never" | "link" | "local"))
+/// Whether a value of Hugo's `render` or `list` leaves the page out. `None` if it says neither.
+fn hugo_leaves_out(value: &Value) -> Option<bool> {
+    match value.as_str() {
+        Some("never" | "link" | "local") => Some(true),
+        Some("always") => Some(false),
+        _ => as_flag(value).map(|is| !is),
+    }
 }
 
 #[cfg(test)]
@@ -119,9 +141,22 @@ mod tests {
             (json!({"headless": true}), None, Some(true), None),
             (json!({"build": {"render": "link", "list": "always"}}), None, Some(true), Some(false)),
             (json!({"_build": {"list": "local"}}), None, None, Some(true)),
-            (json!({"render": true}), None, Some(false), None),
+            (json!({"build": {"render": "n", "list": null}}), None, Some(true), None),
+            (json!({"render": "n"}), None, Some(true), None),
+            (json!({"Headless": "Y"}), None, Some(true), None),
+            (json!({"password": 123_456}), Some(true), None, None),
+            (json!({"password": null}), None, None, None),
+            (json!({"password": "", "private": false, "isDraft": false, "publish": true}), None, None, None),
+            (json!({"published": true}), Some(false), None, None),
+            (json!({"render": true, "headless": false, "status": "new"}), None, None, None),
+            (json!({"hidden": false, "noindex": false, "sitemap": true, "robots": null}), None, None, None),
+            (json!({"unlisted": false}), None, None, Some(false)),
+            (json!({"status": "Pending"}), Some(true), None, None),
+            (json!({"visibility": "private"}), Some(true), None, None),
+            (json!({"visibility": "unlisted"}), None, None, Some(true)),
+            (json!({"status": "draft"}), None, None, None),
             (json!({"sitemap": {"disable": true}}), None, None, Some(true)),
-            (json!({"sitemap": {"priority": 1}}), None, None, Some(false)),
+            (json!({"sitemap": {"priority": 1}, "robots": "nofollow"}), None, None, None),
             (json!({"sitemap": false}), None, None, Some(true)),
             (json!({"robots": "NOINDEX, nofollow"}), None, None, Some(true)),
             (json!({"robots": "index, follow", "hidden": true}), None, None, Some(true)),

@@ -787,7 +787,9 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
         ("old/a.md", "nav: 1", false, false),
         ("old/b/_index.md", "cascade: {draft: false}", true, true),
         ("old/b/c.md", "nav: 1", true, true),
+        ("old/d.md", "private: false\npassword:\nstatus: published", false, false),
         ("quiet/index.md", "cascade: {noindex: true}", true, false),
+        ("quiet/c.md", "sitemap: {priority: 0.5}\nrobots: nofollow", true, false),
         ("quiet/a.md", "nav: 1", true, false),
         ("quiet/b.md", "unlisted: false", true, true),
         ("_drafts/a.md", "nav: 1", false, false),
@@ -810,7 +812,7 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
         assert_eq!((site.get(&path).is_some(), listed), (is_served, is_listed), "{file}");
     }
     assert!(site.get("/_drafts/x.png").is_none());
-    assert_eq!(site.drafts, ["pages/_drafts/a.md", "pages/old/a.md"]);
+    assert_eq!(site.drafts, ["pages/_drafts/a.md", "pages/old/a.md", "pages/old/d.md"]);
     assert_eq!(site.expired, ["pages/old-news.md"]);
     let expiries: Vec<&str> = site.scheduled.iter().filter(|it| it.expires).map(|it| &*it.file).collect();
     assert_eq!(expiries, ["pages/news.md"]);
