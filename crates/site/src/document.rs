@@ -263,7 +263,7 @@ pub(super) fn read_documents(
     let read: Vec<_> = read.into_iter().collect::<Result<_, FileChanged>>()?;
     known.keep_only(sources.iter().map(|source| source.file.as_str()));
     let mut pages = SourcePages { included: Vec::with_capacity(read.len()), ..SourcePages::default() };
-    let cascades = folder_visibility(&read);
+    let cascades = folder_visibility(&read, &languages);
     for (SourceFile { file, .. }, matter) in sources.iter().zip(&read) {
         let parsed = &matter.0;
         faults.extend(parsed.faults.iter().cloned());
@@ -273,7 +273,8 @@ pub(super) fn read_documents(
         };
         let FrontMatter { publish_at, date, expire_at, visibility, .. } = *document.front_matter;
         let publish_at = publish_at.or_else(|| start_of_day(date?));
-        let inherited = folders_above(file).filter_map(|folder| cascades.get(folder));
+        let indexes = |folder| [(folder, None), (folder, Some(document.language))];
+        let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
         let Visibility { draft, unrendered, unlisted } = visibility.or(inherited);
         let is_draft = draft == Some(true) || drafts_folder(file).is_some();
@@ -283,7 +284,8 @@ pub(super) fn read_documents(
             pages.note_schedule(file, unpublished, expire_at);
         }
         if is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
-            pages.left_out_folders.extend(folder_of_index(file).or(drafts_folder(file)).map(str::to_owned));
+            let own = folder_of_index(file, &languages).map(|(folder, _)| folder);
+            pages.left_out_folders.extend(own.into_iter().chain(drafts_folder(file)).map(str::to_owned));
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
             let unlisted = unlisted == Some(true);
@@ -308,11 +310,21 @@ fn stem(file: &str) -> &str {
     file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown")).unwrap_or(file)
 }
 
-/// The folder (`posts/a/`) of an index file (`posts/a/index.md`). `None` for other files.
-fn folder_of_index(file: &str) -> Option<&str> {
-    let stem = stem(file);
+/// Splits `about.de` into the name and the index of the language, as in Hugo. The language is `None` if the
+/// name does not end with one of several languages.
+fn split_language<'a>(stem: &'a str, languages: &[&str]) -> (&'a str, Option<usize>) {
+    let split = stem.rsplit_once('.').filter(|_| languages.len() > 1);
+    let index = |tag| languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
+    let split = split.and_then(|(name, tag)| Some((name, Some(index(tag)?))));
+    split.unwrap_or((stem, None))
+}
+
+/// The folder (`posts/a/`) of an index file (`posts/a/index.md`), and the language at the end of the file's
+/// name (`posts/a/index.de.md`). `None` for other files.
+fn folder_of_index<'a>(file: &'a str, languages: &[&str]) -> Option<(&'a str, Option<usize>)> {
+    let (stem, language) = split_language(stem(file), languages);
     let folder = stem.strip_suffix("/index").or_else(|| stem.strip_suffix("/_index"))?;
-    Some(&file[..=folder.len()])
+    Some((&file[..=folder.len()], language))
 }
 
 /// The folder of drafts that contains the file, as in Jekyll: `posts/_drafts/`. `None` for other files.
@@ -320,14 +332,23 @@ fn drafts_folder(file: &str) -> Option<&str> {
     folders_above(file).find(|folder| folder.ends_with("/_drafts/"))
 }
 
-/// The values that the front matter of index files has for the pages in their folders, by folder.
-fn folder_visibility(read: &[ByPointer<ParsedMatter>]) -> HashMap<&str, Visibility> {
-    let documents = read.iter().filter_map(|matter| matter.0.document.as_ref());
-    let cascades = documents.filter_map(|document| {
-        let cascade = Some(document.front_matter.cascade).filter(|it| *it != Visibility::default());
-        Some((folder_of_index(&document.file)?, cascade?))
-    });
-    cascades.collect()
+/// The values that the front matter of index files has for the pages in their folders, by folder and the
+/// language at the end of the file's name.
+fn folder_visibility<'a>(
+    read: &'a [ByPointer<ParsedMatter>],
+    languages: &[&str],
+) -> HashMap<(&'a str, Option<usize>), Visibility> {
+    let mut all = HashMap::<_, Visibility>::default();
+    for document in read.iter().filter_map(|matter| matter.0.document.as_ref()) {
+        let cascade = document.front_matter.cascade;
+        if cascade != Visibility::default()
+            && let Some(index) = folder_of_index(&document.file, languages)
+        {
+            let values = all.entry(index).or_default();
+            *values = values.stricter(cascade);
+        }
+    }
+    all
 }
 
 /// The folders that contain the file: `posts/`, `posts/a/` and so on.
@@ -415,14 +436,8 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     let translated = languages.iter().enumerate().skip(1);
     let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
     let (mut language, relative) = translated.next().unwrap_or((0, relative));
-    let mut stem = stem(relative);
-    // As in Hugo, the name of a file may also end with its language: `about.de.md`.
-    if let Some((name, tag)) = stem.rsplit_once('.')
-        && let Some(index) = languages.iter().position(|known| known.eq_ignore_ascii_case(tag))
-        && languages.len() > 1
-    {
-        (stem, language) = (name, index);
-    }
+    let (stem, named) = split_language(stem(relative), languages);
+    language = named.unwrap_or(language);
     let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
     let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
     if matches!(name, "index" | "_index") {

@@ -192,7 +192,16 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     // As in YAML 1.2, only `true` and `false` are booleans: `title: No` is text.
     let options = serde_saphyr::options! { strict_booleans: true };
     match serde_saphyr::from_str_with_options::<Value>(source, options) {
-        Ok(Value::Object(table)) => Ok(table),
+        Ok(Value::Object(mut table)) => {
+            // Templates test values below `extra`, where `no` must not be text, which counts as true.
+            let extra = table.iter_mut().find(|(key, _)| key.eq_ignore_ascii_case("extra"));
+            if let Some((key, value)) = extra
+                && let Ok(mut other) = serde_saphyr::from_str::<Value>(source)
+            {
+                *value = other[key.as_str()].take();
+            }
+            Ok(table)
+        }
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(Fault::error(place, Some(2), "the front matter is not a list of `key: value` lines")),
         Err(error) => {
@@ -528,10 +537,13 @@ impl FrontMatterReader<'_> {
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
 
-    /// Records an error about the value of `name`, and returns `None`.
+    /// Records a fault about the value of `name`, and returns `None`. The fault is an error, except for
+    /// `pubDate`, where Astro accepts dates such as `Jul 08 2022`.
     fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
         let key = name.split('.').next().unwrap_or(name);
-        self.faults.push(Fault::error(self.place, self.line(key), format!("`{name}` must be {expected}")));
+        let severity = if name == "pubDate" { Severity::Warning } else { Severity::Error };
+        let fault = Fault::error(self.place, self.line(key), format!("`{name}` must be {expected}"));
+        self.faults.push(Fault { severity, ..fault });
         None
     }
 
@@ -591,6 +603,7 @@ fn field_text(fields: &Map<String, Value>, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn yaml_and_toml_give_the_same_front_matter() {
@@ -629,6 +642,8 @@ mod tests {
             assert_eq!(accept(&format!("---\ntitle: {title}\n---\n")).title, title);
         }
         assert!(accept("---\ntitle: T\ntoc: yes\n---\n").toc);
+        let page = accept("---\ntitle: T\ntoc: n\nExtra: {banner: no, list: [y], text: 'no'}\n---\n");
+        assert_eq!(Value::from(page.extra), json!({"banner": false, "list": [true], "text": "no"}));
         assert_eq!(
             accept("---\ntitle: T\nauthors: [{name: Ada}, Grace]\n---\n").author.as_deref(),
             Some("Ada, Grace")
@@ -722,6 +737,9 @@ mod tests {
             "---\ntitle: T\ndate: 2026-12-01\npublishDate: soon\n---\n",
             &["a.md:4: `publishDate` must be a date"],
         );
+        let mut faults = Vec::new();
+        assert!(parse("a.md", "---\ntitle: T\npubDate: 'Jul 08 2022'\n---\n", &mut faults).is_some());
+        assert_eq!((faults.len(), faults[0].severity), (1, Severity::Warning));
         check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
         check("---\ntitle: [\n---\n", &["the front matter is not valid YAML: unclosed bracket"]);
         let repeated = "the front matter is not valid YAML: duplicate mapping key: title";

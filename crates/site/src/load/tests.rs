@@ -868,6 +868,36 @@ fn the_name_of_a_file_may_end_with_its_language() {
 }
 
 #[test]
+fn the_index_of_one_language_withholds_pages_and_images() {
+    let mut bench = Bench::new();
+    bench.options.languages = vec!["en".into(), "de".into()];
+    for (file, matter) in [
+        ("x/_index.de", "draft: true\ncascade: {draft: true}"),
+        ("x/a", "nav: 1"),
+        ("x/b.de", "nav: 1"),
+        ("y/index.de", "render: n"),
+        ("_drafts/in/index", "nav: 1"),
+    ] {
+        bench.write(&format!("pages/{file}.md"), &format!("---\ntitle: T\ndescription: D.\n{matter}\n---\n"));
+    }
+    for folder in ["x", "y", "_drafts"] {
+        bench.write(&format!("pages/{folder}/p.png"), "picture");
+    }
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for (path, is_served) in [
+        ("/x/a/", true),
+        ("/x/p.png", true),
+        ("/de/x/", false),
+        ("/de/x/b/", false),
+        ("/y/p.png", false),
+        ("/_drafts/p.png", false),
+    ] {
+        assert_eq!(site.get(path).is_some(), is_served, "{path}");
+    }
+}
+
+#[test]
 fn files_whose_paths_cannot_be_requested_are_reported() {
     let mut bench = Bench::new();
     bench.write("static/a\\b.txt", "text");
