@@ -387,11 +387,17 @@ fn register_paths(
     for document in documents {
         claim_document(names, document, faults);
     }
+    let mut claimed = HashSet::default();
     for document in documents {
         let mut own = HashSet::default();
         for alias in &document.front_matter.aliases {
-            names.add_secondary(path::resolve_relative("/", alias));
+            let root = path::resolve_relative("/", alias);
             let alias = document.alias_path(alias);
+            names.add_secondary(root.clone());
+            // In Zola, an alias is relative to the root, so another page may have the path that is relative
+            // to the folder.
+            let is_page = names.owners.contains_key(&alias) && !claimed.contains(&alias);
+            let alias = if is_page && !names.owners.contains_key(&root) { root } else { alias };
             if alias.trim_end_matches('/') == document.path.trim_end_matches('/')
                 || !own.insert(alias.clone())
             {
@@ -400,6 +406,7 @@ fn register_paths(
             let (line, hint) = (document.line("aliases"), "remove the alias");
             names.claim_or_hint(&alias, document.place(), line, hint, faults);
             names.add_secondary(alias.trim_end_matches('/').to_owned());
+            claimed.insert(alias);
         }
     }
 }

@@ -822,7 +822,7 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
 fn aliases_are_relative_to_the_folder_of_their_page() {
     let mut bench = Bench::new();
     for (file, aliases) in
-        [("docs/a", "[/old/, next, ../up/, /a%20b]"), ("docs/b", "[next/../then]"), ("next", "[]")]
+        [("docs/a", "[/old/, next, ../up/, /a%20b]"), ("docs/b", "[next/../then, a/]"), ("next", "[]")]
     {
         bench.write(
             &format!("pages/{file}.md"),
@@ -840,6 +840,8 @@ fn aliases_are_relative_to_the_folder_of_their_page() {
         ("/docs/then", Some("/docs/b/")),
         // As in Zola, an alias is also relative to the root, unless the path is in use.
         ("/then", Some("/docs/b/")),
+        ("/a/", Some("/docs/b/")),
+        ("/docs/a", Some("/docs/a/")),
         ("/next", Some("/next/")),
         ("/a%20b", None),
     ] {
