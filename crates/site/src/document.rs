@@ -90,6 +90,8 @@ pub(super) struct Document {
     pub image_size: Option<ImageSize>,
     /// Why only a preview shows the page; `None` for a published page.
     pub unpublished: Option<Unpublished>,
+    /// Whether the page asks search engines not to index it.
+    pub noindex: bool,
     /// The part of the list that the page shows, if it lists posts and the list is divided into pages.
     pub list_page: Option<ListPage>,
 }
@@ -189,6 +191,8 @@ struct SourcePage {
     unpublished: Option<Unpublished>,
     /// Whether the page is left out of lists, by its own front matter or by that of a page above.
     unlisted: bool,
+    /// Whether the page asks search engines not to index it.
+    noindex: bool,
 }
 
 /// The pages that a site's sources define.
@@ -231,7 +235,7 @@ impl SourcePages {
             if document.front_matter.unlisted != page.unlisted {
                 Arc::make_mut(&mut document.front_matter).unlisted = page.unlisted;
             }
-            Some(Document { unpublished: page.unpublished, ..document })
+            Some(Document { unpublished: page.unpublished, noindex: page.noindex, ..document })
         })
     }
 }
@@ -276,7 +280,7 @@ pub(super) fn read_documents(
         let indexes = |folder| [(folder, None), (folder, Some(document.language))];
         let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
-        let Visibility { draft, unrendered, unlisted } = visibility.or(inherited);
+        let Visibility { draft, unrendered, unlisted, noindex } = visibility.or(inherited);
         let is_draft = draft == Some(true) || drafts_folder(file).is_some();
         let unpublished = unpublished(is_draft, publish_at, expire_at, options.now);
         let is_unrendered = unrendered == Some(true);
@@ -289,7 +293,8 @@ pub(super) fn read_documents(
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
             let unlisted = unlisted == Some(true);
-            pages.included.push(SourcePage { matter: matter.clone(), unpublished, unlisted });
+            let noindex = unlisted && noindex;
+            pages.included.push(SourcePage { matter: matter.clone(), unpublished, unlisted, noindex });
         }
     }
     pages.scheduled.sort_unstable();
@@ -573,7 +578,7 @@ pub(super) fn add_list_pages(
             let mut other =
                 Document::new_generated(index, &path, kind, &title, &description, document.updated);
             Arc::make_mut(&mut other.front_matter).unlisted = document.front_matter.unlisted;
-            other.unpublished = document.unpublished;
+            (other.unpublished, other.noindex) = (document.unpublished, document.noindex);
             more.push(Document { list_page: Some(page(number)), ..other });
         }
         document.list_page = Some(page(1));

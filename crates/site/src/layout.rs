@@ -111,6 +111,7 @@ impl TemplateContext<'_> {
             image_height => document.image_size.map(|size| size.height),
             kind => document.kind.name(),
             draft => document.unpublished.is_some(),
+            noindex => document.noindex,
             scheduled => scheduled.map(format_time),
             form => matter.form.as_deref().filter(|name| shared.has_form(name)),
             cta => to_template_value(&matter.cta),

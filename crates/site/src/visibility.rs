@@ -11,6 +11,8 @@ pub struct Visibility {
     pub unrendered: Option<bool>,
     /// Whether the page is left out of sitemaps, `llms.txt` and site search.
     pub unlisted: Option<bool>,
+    /// Whether `unlisted` is from a key that forbids search engines to index the page.
+    pub noindex: bool,
 }
 
 impl Visibility {
@@ -30,6 +32,7 @@ impl Visibility {
         let draft = |draft| Self { draft, ..Self::default() };
         let unrendered = |unrendered| Self { unrendered, ..Self::default() };
         let unlisted = |unlisted| Self { unlisted, ..Self::default() };
+        let noindex = |noindex| Self { noindex, ..unlisted(withheld(noindex)) };
         Some(match key.to_ascii_lowercase().as_str() {
             "draft" => draft(Some(flag?)),
             "published" => draft(Some(!flag?)),
@@ -48,10 +51,11 @@ impl Visibility {
             // Only Eleventy's `false` is no path.
             "permalink" => unrendered(Some(!flag.filter(|is| !is)?)),
             "unlisted" => unlisted(Some(flag?)),
-            "hidden" | "noindex" | "robotsnoindex" => unlisted(withheld(flag?)),
+            "hidden" => unlisted(withheld(flag?)),
+            "noindex" | "robotsnoindex" => noindex(flag?),
             "robots" => {
                 let text = value.as_str()?.to_ascii_lowercase();
-                unlisted(withheld(text.split([',', ' ']).any(|word| matches!(word, "noindex" | "none"))))
+                noindex(text.split([',', ' ']).any(|word| matches!(word, "noindex" | "none")))
             }
             "sitemap" => match value.as_object() {
                 Some(table) => {
@@ -61,7 +65,7 @@ impl Visibility {
             },
             "build" | "_build" => {
                 let is_off = |name| hugo_leaves_out(value.get(name)?);
-                Self { draft: None, unrendered: is_off("render"), unlisted: is_off("list") }
+                Self { unrendered: is_off("render"), unlisted: is_off("list"), ..Self::default() }
             }
             _ => return None,
         })
@@ -73,6 +77,7 @@ impl Visibility {
             draft: self.draft.or(inherited.draft),
             unrendered: self.unrendered.or(inherited.unrendered),
             unlisted: self.unlisted.or(inherited.unlisted),
+            noindex: self.noindex || inherited.noindex,
         }
     }
 
@@ -83,6 +88,7 @@ impl Visibility {
             draft: stricter(self.draft, other.draft),
             unrendered: stricter(self.unrendered, other.unrendered),
             unlisted: stricter(self.unlisted, other.unlisted),
+            noindex: self.noindex || other.noindex,
         }
     }
 
@@ -161,14 +167,18 @@ mod tests {
             (json!({"robots": "NOINDEX, nofollow"}), None, None, Some(true)),
             (json!({"robots": "index, follow", "hidden": true}), None, None, Some(true)),
         ] {
-            let expected = Visibility { draft, unrendered, unlisted };
-            assert_eq!(Visibility::read(matter.as_object().expect("a table")), expected, "{matter}");
+            let read = Visibility::read(matter.as_object().expect("a table"));
+            assert_eq!(
+                (read.draft, read.unrendered, read.unlisted),
+                (draft, unrendered, unlisted),
+                "{matter}"
+            );
         }
     }
 
     #[test]
     fn own_values_precede_inherited_ones() {
-        let all = Visibility { draft: Some(true), unrendered: Some(true), unlisted: None };
+        let all = Visibility { draft: Some(true), unrendered: Some(true), ..Visibility::default() };
         let own = Visibility { draft: Some(false), ..Visibility::default() };
         assert_eq!(own.or(all), Visibility { draft: Some(false), ..all });
         assert!(all.is_limited() && !own.is_limited());

@@ -811,6 +811,11 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
         let listed = site.pages.iter().any(|page| page.path == path);
         assert_eq!((site.get(&path).is_some(), listed), (is_served, is_listed), "{file}");
     }
+    for (path, expected) in [("/quiet/", true), ("/quiet/a/", true), ("/quiet/b/", false), ("/news/", false)]
+    {
+        let [html, _] = texts(&site, path).expect("a page");
+        assert_eq!(html.contains(r#"<meta name="robots" content="noindex">"#), expected, "{path}");
+    }
     assert!(site.get("/_drafts/x.png").is_none());
     assert_eq!(site.drafts, ["pages/_drafts/a.md", "pages/old/a.md", "pages/old/d.md"]);
     assert_eq!(site.expired, ["pages/old-news.md"]);
