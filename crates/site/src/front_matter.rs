@@ -406,13 +406,13 @@ impl FrontMatterReader<'_> {
         self.read_value(names, "`true` or `false`", as_flag).unwrap_or_default()
     }
 
-    /// The values in `cascade`, a table or a list of tables. Conditions are not evaluated: a table with one is
-    /// an error if it withholds pages, and otherwise has no effect.
+    /// The values in `cascade`, a table or a list of tables. Conditions are not evaluated: a table with one
+    /// is an error if it withholds pages, and otherwise has no effect.
     fn read_cascade(&mut self) -> Visibility {
         let Some((_, value)) = self.find(&["cascade"]) else { return Visibility::default() };
         let entries = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
         let mut all = Visibility::default();
-        let is_condition = |key: &String| ["target", "_target"].iter().any(|it| key.eq_ignore_ascii_case(it));
+        let is_condition = |key: &String| matches!(key.to_ascii_lowercase().as_str(), "target" | "_target");
         for entry in entries.iter().filter_map(Value::as_object) {
             let visibility = Visibility::read(entry);
             if !entry.keys().any(is_condition) {
