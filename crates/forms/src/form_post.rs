@@ -8,7 +8,9 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
-use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
+use super::parse::{
+    Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, adds_to_list, is_filled_in, parse_texts,
+};
 use super::{Field, FieldKind, Form, LeadSource};
 use crate::lead::lead_member;
 use crate::multipart::parts;
@@ -93,14 +95,16 @@ impl PostedForm {
             let name = decode(name);
             if let Some(field) = form.posted_field(&name) {
                 let value = decode(value).replace("\r\n", "\n");
-                let is_list = field.kind == FieldKind::Choices;
-                // A list with more values than options is invalid, so stop storing further values.
-                let is_full = posted.values.iter().filter(|(known, _)| known.name == field.name).count()
-                    > field.options.len();
+                if field.kind == FieldKind::Choices {
+                    if adds_to_list(field, posted.all_values(field.name), &value) {
+                        posted.values.push((field, value));
+                    }
+                    continue;
+                }
                 match posted.values.iter_mut().find(|(known, _)| known.name == field.name) {
-                    Some(known) if !is_list && is_filled_in(&known.1) && !is_filled_in(&value) => {}
-                    Some(known) if !is_list || is_full => known.1 = value,
-                    _ => posted.values.push((field, value)),
+                    Some(known) if is_filled_in(&known.1) && !is_filled_in(&value) => {}
+                    Some(known) => known.1 = value,
+                    None => posted.values.push((field, value)),
                 }
             } else if name == HONEYPOT {
                 posted.extras.honeypot = is_filled_in(&decode(value));
@@ -216,6 +220,17 @@ mod tests {
             ("site=https:", None),
             ("days[]=Tue&days[]=Mon", Some(serde_json::json!({ "days": ["Mon", "Tue"] }))),
             ("days=Tue&days=Tue&days=", Some(serde_json::json!({ "days": ["Tue"] }))),
+            (
+                "days=Mon&days=Mon&days=Mon&days=Tue&days=Mon",
+                Some(serde_json::json!({ "days": ["Mon", "Tue"] })),
+            ),
+            (
+                "days=&days=+&days=Tue&days=&days=Mon&days=",
+                Some(serde_json::json!({ "days": ["Mon", "Tue"] })),
+            ),
+            ("days=Mon&days=Tue&days=Sun", None),
+            ("days=Sat&days=Sun&days=Fri&days=Mon&days=Tue", None),
+            ("days=&days=+", Some(serde_json::json!({}))),
             ("seats[]=1&seats=2", Some(serde_json::json!({ "seats": 2 }))),
             ("seats=1&seats=+&place=&place=A", Some(serde_json::json!({ "seats": 1, "place": "A" }))),
             ("seats[][]=2&seats[0]=2&[]=2", Some(serde_json::json!({}))),

@@ -156,21 +156,16 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
 }
 
 /// Checks the fields of an HTML form, whose values are all texts. Only the names of [`FieldKind::Choices`]
-/// may occur several times in `values`; their blank and repeated values are skipped.
+/// may occur several times in `values`.
 pub(super) fn parse_texts(
     form: &'static Form,
     values: &[(&'static Field, String)],
 ) -> Result<Entry, Rejection> {
     let mut members = Members::new();
     for (field, value) in values {
-        // A menu without a selection sends an empty value, which is not one of the choices.
-        if field.kind == FieldKind::Choices && value.chars().all(is_blank) {
-            continue;
-        }
         let value = value.clone();
         let known = members.iter_mut().find(|(name, _)| *name == field.name).map(|(_, given)| given);
         match (known, field.kind) {
-            (Some(MemberValue::List(texts)), _) if texts.contains(&value) => {}
             (Some(MemberValue::List(texts)), _) => texts.push(value),
             (Some(known), _) => *known = MemberValue::Posted(value),
             (None, FieldKind::Choices) => members.push((field.name, MemberValue::List(vec![value]))),
@@ -181,9 +176,16 @@ pub(super) fn parse_texts(
     check_fields(form, shape, members)
 }
 
-/// Whether a honeypot's text has a visible character.
+/// Whether a text has a visible character.
 pub(super) fn is_filled_in(text: &str) -> bool {
     !text.chars().all(is_blank)
+}
+
+/// Whether a value of a control adds to the `given` values of a list. A repeated value does not, because a
+/// page may have a control twice, nor does a blank one, which a menu without a selection sends. A list with
+/// more different values than options is invalid already, so no value adds to it.
+pub(super) fn adds_to_list<'a>(field: &Field, given: impl Iterator<Item = &'a str>, value: &str) -> bool {
+    is_filled_in(value) && given.enumerate().all(|(at, known)| at < field.options.len() && known != value)
 }
 
 /// Reads the members of a JSON object that [`MembersVisitor`] selects. Rejects any other text, and text after
