@@ -28,13 +28,14 @@
     hours_one: "in about {n} hour",
     hours_other: "in about {n} hours",
   };
-  const words = (() => {
+  let words = english;
+  const readWords = () => {
     try {
-      return { ...english, ...JSON.parse(document.querySelector("script[data-frontdesk-words]").textContent) };
+      words = { ...english, ...JSON.parse(document.querySelector("script[data-frontdesk-words]").textContent) };
     } catch {
-      return english;
+      words = english;
     }
-  })();
+  };
 
   const fill = (name, values = {}) => words[name].replace(/\{(\w+)\}/g, (all, key) => values[key] ?? all);
 
@@ -127,6 +128,8 @@
 
   const addStatus = (form) => {
     const status = create("p", { className: "status", tabIndex: -1 });
+    // Marks it for a copy of the form, such as one that a script keeps for the way back.
+    status.dataset.status = "";
     status.setAttribute("role", "status");
     form.append(status);
     return status;
@@ -142,10 +145,12 @@
       set: (_, name, value) => Reflect.set(HTMLFormElement.prototype, name, value, element),
     });
 
-  // The number of forms so far, which makes ids unique.
-  let count = 0;
+  // What all runs of this script on a page share: scripts that replace a page's content run it again. The
+  // number of forms so far makes ids unique.
+  const shared = (window[Symbol.for("frontdesk.forms")] ??= { known: new WeakSet(), count: 0 });
 
   const enhance = (element) => {
+    readWords();
     const form = unshadowed(element);
     const name = form.dataset.frontdesk;
     const desk = form.closest("[data-desk]");
@@ -156,8 +161,8 @@
     // What a browser would send: a page may add, remove, disable and enable controls at any time.
     let [fields, labels] = [[], {}];
     const fieldOf = (name) => fields.find((it) => nameOf(it) === name);
-    const [hints, errors, suffix] = [new WeakMap(), new WeakMap(), count || ""];
-    count += 1;
+    const [hints, errors, suffix] = [new WeakMap(), new WeakMap(), shared.count || ""];
+    shared.count += 1;
     const began = Date.now();
     let lastBody, key, busy;
 
@@ -319,14 +324,15 @@
     form.hidden = false;
   };
 
-  const known = new WeakSet();
   const enhanceAll = () => {
     for (const form of document.querySelectorAll("form[data-frontdesk]")) {
-      if (!known.has(form)) enhance(form);
-      known.add(form);
+      if (shared.known.has(form)) continue;
+      shared.known.add(form);
+      enhance(form);
     }
   };
   enhanceAll();
   // Scripts that load pages without a navigation insert forms later.
-  new MutationObserver(enhanceAll).observe(document.documentElement, { childList: true, subtree: true });
+  shared.observer ??= new MutationObserver(enhanceAll);
+  shared.observer.observe(document, { childList: true, subtree: true });
 }
