@@ -139,15 +139,15 @@ pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValu
         FieldKind::Email => check_string(field, posted_address(text)),
         FieldKind::Url if is_scheme(text.trim_matches(is_blank)) => check_string(field, String::new()),
         FieldKind::Number | FieldKind::Date => {
-            let text: String = text.chars().map(to_ascii_in_number).collect();
-            let decimals = text.trim_end_matches(' ').split_once('.').map_or(0, |(_, digits)| digits.len());
+            let text: String = text.trim_matches(is_blank).chars().map(to_ascii_in_number).collect();
+            let decimals = text.split_once('.').map_or(0, |(_, digits)| digits.len());
             if field.kind == FieldKind::Number && !field.is_decimal && decimals == 3 {
                 return Err(vec![Problem::NotAccepted]);
             }
             let is_decimal_comma = field.is_decimal
-                && text.split_once(',').is_some_and(|(before, after)| {
-                    !before.contains('.') && after.trim_end_matches(' ').len() != 3
-                });
+                && text
+                    .split_once(',')
+                    .is_some_and(|(before, after)| !before.contains('.') && after.len() != 3);
             check_text(field, &if is_decimal_comma { text.replacen(',', ".", 1) } else { text })
         }
         FieldKind::Text => check_string(field, text.replace('\t', " ")),
