@@ -181,7 +181,7 @@
         error = create("p", { id: `${field.id}-error`, className: "error" });
         errors.set(field, error);
         const box = /^(checkbox|radio)$/.test(field.type) && field.closest("fieldset, label");
-        if (box.localName === "fieldset") box.append(error);
+        if (box?.localName === "fieldset") box.append(error);
         else (box || field).after(error);
       }
       error.textContent = text;
