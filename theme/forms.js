@@ -160,6 +160,10 @@
     const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type) && !it.matches(":disabled");
     // What a browser would send: a page may add, remove, disable and enable controls at any time.
     let [fields, labels] = [[], {}];
+    const findFields = () => {
+      fields = [...form.elements].filter(isField);
+      labels = Object.fromEntries(fields.map((it) => [nameOf(it), labelOf(it)]));
+    };
     const fieldOf = (name) => fields.find((it) => nameOf(it) === name);
     const [hints, errors, suffix] = [new WeakMap(), new WeakMap(), shared.count || ""];
     shared.count += 1;
@@ -171,13 +175,12 @@
     };
 
     const mark = (field, text) => {
-      if (!fields.includes(field)) return;
       if (!hints.has(field)) hints.set(field, field.getAttribute("aria-describedby"));
-      field.id ||= `frontdesk-${name}-${nameOf(field)}${suffix}`;
       // Another form on the page may have controls with the same ids.
-      let error = errors.get(field) ?? form.querySelector(`#${CSS.escape(field.id)}-error`);
+      let error = errors.get(field) ?? (field.id && form.querySelector(`#${CSS.escape(field.id)}-error`));
       if (!error) {
         if (!text) return;
+        field.id ||= `frontdesk-${name}-${nameOf(field)}${suffix}`;
         error = create("p", { id: `${field.id}-error`, className: "error" });
         errors.set(field, error);
         const box = /^(checkbox|radio)$/.test(field.type) && field.closest("fieldset, label");
@@ -303,9 +306,10 @@
       const isShown = button?.localName === "button" && form.dataset.busy;
       if (button) button.setAttribute("aria-disabled", "true");
       if (isShown) button.textContent = form.dataset.busy;
-      for (const it of fields) mark(it, "");
-      fields = [...form.elements].filter(isField);
-      labels = Object.fromEntries(fields.map((it) => [nameOf(it), labelOf(it)]));
+      // Also of fields that have been disabled since, and those that the server has added.
+      const before = fields;
+      findFields();
+      for (const it of new Set([...before, ...fields])) mark(it, "");
       say("", false);
       announce(form.dataset.busy || words.sending);
       try {
@@ -317,7 +321,11 @@
         if (isShown) button.textContent = label;
       }
     });
-    form.addEventListener("input", ({ target }) => mark(fields.find((it) => it.name === target.name) ?? target, ""));
+    form.addEventListener("input", ({ target }) => {
+      const field = fields.find((it) => it.name === target.name);
+      if (field) mark(field, "");
+    });
+    findFields();
 
     const instead = desk?.querySelector("[data-instead]");
     if (instead) instead.hidden = true;
