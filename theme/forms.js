@@ -68,6 +68,9 @@
     (it.type !== "checkbox" ? it.type.replace(/^(select-one|radio)$/, "choice").replace("select-multiple", "choices").replace("range", "number")
       : /^(on|true)$/.test(it.value) ? "consent" : "choices");
 
+  // Whether a value has a character and, for a web address, more than the scheme that pages put there.
+  const isFilled = (kind, value) => !(kind === "url" ? /^(https?:\/\/)?$/i : /^$/).test(value.trim());
+
   // The problems of values that a kind does not accept, and of choices that are not made.
   const problems = { tel: "not_phone", url: "not_url", date: "not_day", choice: "not_option", choices: "not_options", consent: "not_ticked" };
   const unmade = { choice: "not_chosen", choices: "not_chosen", consent: "not_ticked" };
@@ -248,7 +251,7 @@
       for (const it of fields) {
         const [kind, name, { value }] = [kindOf(it), nameOf(it), it];
         const isBox = /^(checkbox|radio)$/.test(it.type);
-        if (isBox ? !it.checked : !value && (content[name] || !it.required || /^(number|choices?)$/.test(kind))) continue;
+        if (isBox ? !it.checked : !isFilled(kind, value) && (content[name] || !it.required || /^(number|choices?)$/.test(kind))) continue;
         content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
           : kind === "consent" ? true
             : kind === "number" && String(Number(value)) === value ? Number(value)

@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
 use super::parse::{
-    Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, adds_to_list, is_filled_in, parse_texts,
+    Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, adds_to_list, has_visible_text, parse_texts,
 };
 use super::{Field, FieldKind, Form, LeadSource};
 use crate::lead::lead_member;
 use crate::multipart::parts;
 use crate::percent::pairs;
+use crate::value::is_filled_in;
 
-/// The decoded fields of a form, not yet checked. Of several values for one field the last one that is not
-/// blank counts, except for [`FieldKind::Choices`]: a page may have a control twice, such as for narrow
-/// screens.
+/// The decoded fields of a form, not yet checked. Of several values for one field the last one that is filled
+/// in counts, except for [`FieldKind::Choices`]: a page may have a control twice, such as for narrow screens.
 pub struct PostedForm {
     form: &'static Form,
     values: Vec<(&'static Field, String)>,
@@ -102,12 +102,12 @@ impl PostedForm {
                     continue;
                 }
                 match posted.values.iter_mut().find(|(known, _)| known.name == field.name) {
-                    Some(known) if is_filled_in(&known.1) && !is_filled_in(&value) => {}
+                    Some(known) if is_filled_in(field, &known.1) && !is_filled_in(field, &value) => {}
                     Some(known) => known.1 = value,
                     None => posted.values.push((field, value)),
                 }
             } else if name == HONEYPOT {
-                posted.extras.honeypot = is_filled_in(&decode(value));
+                posted.extras.honeypot = has_visible_text(&decode(value));
             } else if let Some(member) = lead_member(&name) {
                 posted.lead.set(member, str::from_utf8(value).unwrap_or_default());
             }
@@ -225,6 +225,15 @@ mod tests {
             ("site=https://", Some(serde_json::json!({}))),
             ("site=+HTTP://+", Some(serde_json::json!({}))),
             ("site=https:", None),
+            (
+                "site=https://a.example&site=+HTTPS://&site=",
+                Some(serde_json::json!({ "site": "https://a.example/" })),
+            ),
+            (
+                "site=https://&site=https://a.example",
+                Some(serde_json::json!({ "site": "https://a.example/" })),
+            ),
+            ("place=A&place=https://", Some(serde_json::json!({ "place": "https://" }))),
             ("days[]=Tue&days[]=Mon", Some(serde_json::json!({ "days": ["Mon", "Tue"] }))),
             ("days=Tue&days=Tue&days=", Some(serde_json::json!({ "days": ["Tue"] }))),
             (

@@ -177,7 +177,7 @@ pub(super) fn parse_texts(
 }
 
 /// Whether a text has a visible character.
-pub(super) fn is_filled_in(text: &str) -> bool {
+pub(super) fn has_visible_text(text: &str) -> bool {
     !text.chars().all(is_blank)
 }
 
@@ -185,7 +185,7 @@ pub(super) fn is_filled_in(text: &str) -> bool {
 /// page may have a control twice, nor does a blank one, which a menu without a selection sends. A list with
 /// more different values than options is invalid already, so no value adds to it.
 pub(super) fn adds_to_list<'a>(field: &Field, given: impl Iterator<Item = &'a str>, value: &str) -> bool {
-    is_filled_in(value) && given.enumerate().all(|(at, known)| at < field.options.len() && known != value)
+    has_visible_text(value) && given.enumerate().all(|(at, known)| at < field.options.len() && known != value)
 }
 
 /// Reads the members of a JSON object that [`MembersVisitor`] selects. Rejects any other text, and text after
@@ -329,7 +329,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 }
             } else if name == HONEYPOT {
                 let given = MemberValue::from_json(map.next_value()?);
-                extras.honeypot = matches!(given, MemberValue::Text(text) if is_filled_in(&text));
+                extras.honeypot = matches!(given, MemberValue::Text(text) if has_visible_text(&text));
             } else if name == TIME_TO_FILL {
                 extras.time_to_fill = match MemberValue::from_json(map.next_value()?) {
                     MemberValue::Number(number) => {

@@ -137,7 +137,7 @@ pub enum Problem {
 pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
     let checked = match field.kind {
         FieldKind::Email => check_string(field, posted_address(text)),
-        FieldKind::Url if is_scheme(text.trim_matches(is_blank)) => check_string(field, String::new()),
+        FieldKind::Url if is_scheme(text) => check_string(field, String::new()),
         FieldKind::Number | FieldKind::Date => {
             let text: String = text.trim_matches(is_blank).chars().map(to_ascii_in_number).collect();
             let decimals = text.split_once('.').map_or(0, |(_, digits)| digits.len());
@@ -178,7 +178,13 @@ fn says_no(text: &str) -> bool {
 
 /// Whether the text is a scheme of the web alone, such as `https://`.
 fn is_scheme(text: &str) -> bool {
+    let text = text.trim_matches(is_blank);
     WEB_SCHEMES.iter().any(|scheme| text.eq_ignore_ascii_case(scheme))
+}
+
+/// Whether the text of a control has a visible character and, for a web address, more than a scheme.
+pub(crate) fn is_filled_in(field: &Field, text: &str) -> bool {
+    !text.chars().all(is_blank) && !(field.kind == FieldKind::Url && is_scheme(text))
 }
 
 /// Checks a value that is written as text, such as one in a definition, as a value of the field. `None` if
