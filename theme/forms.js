@@ -69,7 +69,7 @@
       : /^(on|true)$/.test(it.value) ? "consent" : "choices");
 
   // Whether a value has a character and, for a web address, more than the scheme that pages put there.
-  const isFilled = (kind, value) => !(kind === "url" ? /^(https?:\/\/)?$/i : /^$/).test(value.trim());
+  const isFilled = (kind, value) => !(kind === "url" ? /^(https?:\/\/)?$/i : /^$/).test(String(value ?? "").trim());
 
   // The problems of values that a kind does not accept, and of choices that are not made.
   const problems = { tel: "not_phone", url: "not_url", date: "not_day", choice: "not_option", choices: "not_options", consent: "not_ticked" };
@@ -249,10 +249,15 @@
     const read = (pressed) => {
       const content = pressed?.name && pressed.value ? { [nameOf(pressed)]: pressed.value } : {};
       for (const it of fields) {
-        const [kind, name, { value }] = [kindOf(it), nameOf(it), it];
-        const isBox = /^(checkbox|radio)$/.test(it.type);
-        if (isBox ? !it.checked : !isFilled(kind, value) && (content[name] || !it.required || /^(number|choices?)$/.test(kind))) continue;
-        content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
+        const [kind, name, isBox] = [kindOf(it), nameOf(it), /^(checkbox|radio)$/.test(it.type)];
+        if (isBox && !it.checked) continue;
+        // Like a browser, this sends no disabled option.
+        const given = [...(it.selectedOptions ?? [it])].filter((one) => !one.matches(":disabled"));
+        const values = given.map((one) => one.value).filter((value) => isFilled(kind, value));
+        const isTicked = isBox && kind === "consent";
+        if (!values.length && !isTicked && (content[name] || !it.required || /^(number|choices?)$/.test(kind))) continue;
+        const [value = ""] = values;
+        content[name] = kind === "choices" ? [content[name] ?? [], values].flat(2)
           : kind === "consent" ? true
             : kind === "number" && String(Number(value)) === value ? Number(value)
               : value;

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::lead::{LeadSource, lead_member};
 use crate::text::is_blank;
-use crate::value::{LARGEST, absent, check_list, check_number, check_posted, check_string};
+use crate::value::{LARGEST, absent, check_list, check_number, check_posted, check_string, is_filled_in};
 use crate::{Field, FieldKind, FieldValue, Form, Problem};
 
 /// The valid fields of a submitted form.
@@ -358,18 +358,29 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
 impl MembersVisitor {
     /// The value that a form post would have for the control of a field. Of several values for a field with
-    /// one, the last counts. A box without a value of its own is `on`.
+    /// one, the last that is filled in counts. A box without a value of its own is `on`.
     fn posted(&self, name: &str, given: MemberValue) -> MemberValue {
-        match (self.0.field(name).map(|field| field.kind), given) {
-            (Some(FieldKind::Choices), MemberValue::Text(text)) => MemberValue::List(vec![text]),
-            (Some(FieldKind::Choices), given) => given,
-            (_, MemberValue::List(mut texts)) => {
-                texts.pop().map_or(MemberValue::List(texts), MemberValue::Posted)
+        let Some(field) = self.0.field(name) else { return given };
+        match (field.kind, given) {
+            (FieldKind::Choices, MemberValue::Text(text)) => MemberValue::List(vec![text]),
+            (FieldKind::Choices, MemberValue::List(texts)) => {
+                let mut list = Vec::<String>::new();
+                for text in texts {
+                    if adds_to_list(field, list.iter().map(String::as_str), &text) {
+                        list.push(text);
+                    }
+                }
+                MemberValue::List(list)
+            }
+            (FieldKind::Choices, given) => given,
+            (_, MemberValue::List(texts)) => {
+                let last = texts.iter().rfind(|text| is_filled_in(field, text)).or(texts.last()).cloned();
+                last.map_or(MemberValue::List(texts), MemberValue::Posted)
             }
             (_, MemberValue::Text(text)) => MemberValue::Posted(text),
-            (Some(FieldKind::Consent), given) => given,
+            (FieldKind::Consent, given) => given,
             (_, MemberValue::Flag(true)) => MemberValue::Posted("on".to_owned()),
-            (Some(FieldKind::Number), given) => given,
+            (FieldKind::Number, given) => given,
             (_, MemberValue::Number(Some(number))) => MemberValue::Posted(number.to_string()),
             (_, given) => given,
         }
@@ -765,6 +776,10 @@ mod tests {
         check(r#""mail":"ａｄａ＠bücher.example""#, Some("ada@xn--bcher-kva.example".into()));
         check(r#""days":"Tue""#, Some(json!(["Tue"])));
         check(r#""days":"Sun""#, None);
+        check(r#""days":["Tue","","Mon","Tue"," "]"#, Some(json!(["Mon", "Tue"])));
+        check(r#""days":["Mon","Tue","Mon","Sun"]"#, None);
+        check(r#""days":[""]"#, Some(serde_json::Value::Null));
+        check(r#""text":["Ada"," "]"#, Some("Ada".into()));
         check(r#""news":["accepted"]"#, Some(true.into()));
         check(r#""news":"nein""#, Some(serde_json::Value::Null));
     }
