@@ -348,7 +348,10 @@
     }
   };
   enhanceAll();
-  // Scripts that load pages without a navigation insert forms later.
-  shared.observer ??= new MutationObserver(enhanceAll);
-  shared.observer.observe(document, { childList: true, subtree: true });
+  // Scripts that load pages without a navigation insert forms later. Searches only what they insert, because
+  // pages may change often.
+  const hasForm = (node) => node instanceof HTMLFormElement || node.querySelector?.("form");
+  const isRelevant = ({ type, addedNodes }) => type === "attributes" || [...addedNodes].some(hasForm);
+  shared.observer ??= new MutationObserver((changes) => changes.some(isRelevant) && enhanceAll());
+  shared.observer.observe(document, { childList: true, subtree: true, attributeFilter: ["data-frontdesk"] });
 }
