@@ -108,10 +108,12 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
 }
 
 /// Decodes a text that is quoted-printable or Base64 (RFC 7578 §4.7), and converts it to UTF-8 if it is not
-/// UTF-8 and its `charset` names another encoding. Leaves other texts unchanged, also malformed ones.
+/// UTF-8 and its `charset` names another encoding. Leaves other texts unchanged, also malformed Base64. In a
+/// quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals sign at the
+/// end, and blanks at the ends of lines are dropped.
 fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
     let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
-        // Never fails: `BODY` leaves other equals signs unchanged.
+        // `BODY` never fails.
         qp::BODY.decode(value).unwrap_or_else(|_| value.into())
     } else if transfer_encoding.eq_ignore_ascii_case(b"base64") {
         let text: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -193,6 +195,7 @@ mod tests {
             (quoted, b"one =\r\ntwo\r\n3=3d=3", "one two\r\n3==3"),
             (quoted, b"=+1=x1=", "=+1=x1"),
             (quoted, b"one = \r\ntwo \r\nthree", "one two\r\nthree"),
+            (quoted, b"one\rtwo \t\nthree ", "onetwo\nthree"),
             (base64, b"Sm9lIG93ZXMg\r\n4oKsMTAwLg==", "Joe owes €100."),
             (base64, b"4oKs", "€"),
             (base64, b"not Base64!", "not Base64!"),
