@@ -65,7 +65,7 @@
   // The kind of a field's values, from its control.
   const kindOf = (it) =>
     it.dataset.kind ??
-    (it.type !== "checkbox" ? it.type.replace(/^(select-one|radio)$/, "choice").replace("select-multiple", "choices").replace("range", "number")
+    (it.type !== "checkbox" ? String(it.type).replace(/^(select-one|radio)$/, "choice").replace("select-multiple", "choices").replace("range", "number")
       : /^(on|true)$/.test(it.value) ? "consent" : "choices");
 
   // Whether a value has a character and, for a web address, more than the scheme that pages put there.
@@ -160,7 +160,7 @@
     const status = form.querySelector("[data-status]") ?? addStatus(form);
     const button = form.querySelector("button:not([type=button], [type=reset]), input[type=submit]");
     const unseen = form.querySelector("[name=desk_note]") ?? addUnseen(form);
-    const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type) && !it.matches(":disabled");
+    const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset|output)$/.test(it.type) && !it.matches(":disabled");
     // What a browser would send: a page may add, remove, disable and enable controls at any time.
     let [fields, labels] = [[], {}];
     const findFields = () => {
@@ -270,7 +270,7 @@
         return explain("A file cannot be sent with this form. Send the form without it.");
       }
       // The browser gives no value for what it cannot read, such as half of a date.
-      const unread = fields.filter((it) => it.validity.badInput);
+      const unread = fields.filter((it) => it.validity?.badInput);
       for (const it of unread) mark(it, it.validationMessage);
       if (unread.length) return correct(unread);
       const content = read(pressed);
