@@ -159,6 +159,7 @@ impl PostedForm {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::{CONTACT, FormSet, WAITLIST, parse};
@@ -187,8 +188,8 @@ mod tests {
         assert_eq!(posted.value("company"), "");
     }
 
-    #[test]
-    fn values_are_read_as_visitors_and_pages_write_them() {
+    /// Checks the entries that bodies make; `None` if they are refused.
+    fn check(rows: &[(&str, Option<serde_json::Value>)]) {
         let text = "title = \"T\"\n\
              [[field]]\nname = \"seats\"\ntype = \"number\"\nmax = 2000\nlabel = \"S\"\n\
              [[field]]\nname = \"price\"\ntype = \"number\"\nstep = \"any\"\nmax = 2000\nlabel = \"P\"\n\
@@ -198,70 +199,69 @@ mod tests {
              [[field]]\nname = \"place\"\ntype = \"text\"\nlabel = \"P\"\n\
              [[field]]\nname = \"news\"\ntype = \"consent\"\nrequired = false\nlabel = \"N\"\n";
         let form = crate::FormFile::read("posted", text, "forms/posted.toml").unwrap().form;
-        for (body, expected) in [
-            ("seats=12", Some(serde_json::json!({ "seats": 12 }))),
-            ("seats=１２", Some(serde_json::json!({ "seats": 12 }))),
-            ("seats=١٢+", Some(serde_json::json!({ "seats": 12 }))),
-            ("seats=12.0", Some(serde_json::json!({ "seats": 12 }))),
+        for (body, expected) in rows {
+            let posted = PostedForm::decode(form, body.as_bytes()).unwrap();
+            let found = posted.parse().ok().map(|parsed| json!(parsed.entry));
+            assert_eq!(found, *expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_visitors_and_pages_write_them() {
+        check(&[
+            ("seats=12", Some(json!({ "seats": 12 }))),
+            ("seats=１２", Some(json!({ "seats": 12 }))),
+            ("seats=١٢+", Some(json!({ "seats": 12 }))),
+            ("seats=12.0", Some(json!({ "seats": 12 }))),
             ("seats=1.000", None),
             ("seats=1,000", None),
             ("seats=1.000%09", None),
             ("seats=1.000%E3%80%80%0A", None),
-            ("seats=%0912%0A", Some(serde_json::json!({ "seats": 12 }))),
+            ("seats=%0912%0A", Some(json!({ "seats": 12 }))),
             ("price=1,125%09", None),
             ("price=1,125%0A", None),
-            ("price=1,5%09", Some(serde_json::json!({ "price": 1.5 }))),
-            ("day=%092026-11-27%0A", Some(serde_json::json!({ "day": "2026-11-27" }))),
-            ("price=1.125", Some(serde_json::json!({ "price": 1.125 }))),
-            ("price=1,5", Some(serde_json::json!({ "price": 1.5 }))),
-            ("price=-12，50", Some(serde_json::json!({ "price": -12.5 }))),
+            ("price=1,5%09", Some(json!({ "price": 1.5 }))),
+            ("day=%092026-11-27%0A", Some(json!({ "day": "2026-11-27" }))),
+            ("price=1.125", Some(json!({ "price": 1.125 }))),
+            ("price=1,5", Some(json!({ "price": 1.5 }))),
+            ("price=-12，50", Some(json!({ "price": -12.5 }))),
             ("price=1,125", None),
             ("price=1,5,5", None),
             ("price=1.5,5", None),
             ("seats=1,5", None),
-            ("place=A%09B", Some(serde_json::json!({ "place": "A B" }))),
+            ("place=A%09B", Some(json!({ "place": "A B" }))),
             ("place=A%0AB", None),
-            ("day=２０２６-11－27", Some(serde_json::json!({ "day": "2026-11-27" }))),
-            ("site=https://", Some(serde_json::json!({}))),
-            ("site=+HTTP://+", Some(serde_json::json!({}))),
+            ("day=２０２６-11－27", Some(json!({ "day": "2026-11-27" }))),
+            ("site=https://", Some(json!({}))),
+            ("site=+HTTP://+", Some(json!({}))),
             ("site=https:", None),
-            (
-                "site=https://a.example&site=+HTTPS://&site=",
-                Some(serde_json::json!({ "site": "https://a.example/" })),
-            ),
-            (
-                "site=https://&site=https://a.example",
-                Some(serde_json::json!({ "site": "https://a.example/" })),
-            ),
-            ("place=A&place=https://", Some(serde_json::json!({ "place": "https://" }))),
-            ("days[]=Tue&days[]=Mon", Some(serde_json::json!({ "days": ["Mon", "Tue"] }))),
-            ("days=Tue&days=Tue&days=", Some(serde_json::json!({ "days": ["Tue"] }))),
-            (
-                "days=Mon&days=Mon&days=Mon&days=Tue&days=Mon",
-                Some(serde_json::json!({ "days": ["Mon", "Tue"] })),
-            ),
-            (
-                "days=&days=+&days=Tue&days=&days=Mon&days=",
-                Some(serde_json::json!({ "days": ["Mon", "Tue"] })),
-            ),
+            ("days[]=Tue&days[]=Mon", Some(json!({ "days": ["Mon", "Tue"] }))),
+            ("seats[][]=2&seats[0]=2&[]=2", Some(json!({}))),
+            ("news=accepted", Some(json!({ "news": true }))),
+            ("news=no", Some(json!({}))),
+            ("news=Nein,+danke", Some(json!({}))),
+            ("news=unchecked", Some(json!({}))),
+            ("news=Notizen", Some(json!({ "news": true }))),
+            ("news=+", Some(json!({}))),
+        ]);
+    }
+
+    #[test]
+    fn doubled_controls_have_one_value_and_lists_all_options() {
+        check(&[
+            ("site=https://a.example&site=+HTTPS://&site=", Some(json!({ "site": "https://a.example/" }))),
+            ("site=https://&site=https://a.example", Some(json!({ "site": "https://a.example/" }))),
+            ("place=A&place=https://", Some(json!({ "place": "https://" }))),
+            ("days=Tue&days=Tue&days=", Some(json!({ "days": ["Tue"] }))),
+            ("days=Mon&days=Mon&days=Mon&days=Tue&days=Mon", Some(json!({ "days": ["Mon", "Tue"] }))),
+            ("days=&days=+&days=Tue&days=&days=Mon&days=", Some(json!({ "days": ["Mon", "Tue"] }))),
             ("days=Mon&days=Tue&days=Sun", None),
             ("days=Sat&days=Sun&days=Fri&days=Mon&days=Tue", None),
-            ("days=&days=+", Some(serde_json::json!({}))),
-            ("seats[]=1&seats=2", Some(serde_json::json!({ "seats": 2 }))),
-            ("seats=1&seats=+&place=&place=A", Some(serde_json::json!({ "seats": 1, "place": "A" }))),
-            ("seats[][]=2&seats[0]=2&[]=2", Some(serde_json::json!({}))),
-            ("news=accepted", Some(serde_json::json!({ "news": true }))),
-            ("news=0&news=1", Some(serde_json::json!({ "news": true }))),
-            ("news=no", Some(serde_json::json!({}))),
-            ("news=Nein,+danke", Some(serde_json::json!({}))),
-            ("news=unchecked", Some(serde_json::json!({}))),
-            ("news=Notizen", Some(serde_json::json!({ "news": true }))),
-            ("news=+", Some(serde_json::json!({}))),
-        ] {
-            let posted = PostedForm::decode(form, body.as_bytes()).unwrap();
-            let found = posted.parse().ok().map(|parsed| serde_json::json!(parsed.entry));
-            assert_eq!(found, expected, "{body}");
-        }
+            ("days=&days=+", Some(json!({}))),
+            ("seats[]=1&seats=2", Some(json!({ "seats": 2 }))),
+            ("seats=1&seats=+&place=&place=A", Some(json!({ "seats": 1, "place": "A" }))),
+            ("news=0&news=1", Some(json!({ "news": true }))),
+        ]);
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn is_scheme(text: &str) -> bool {
 
 /// Whether the text of a control has a visible character and, for a web address, more than a scheme.
 pub(crate) fn is_filled_in(field: &Field, text: &str) -> bool {
-    !text.chars().all(is_blank) && !(field.kind == FieldKind::Url && is_scheme(text))
+    !(text.chars().all(is_blank) || field.kind == FieldKind::Url && is_scheme(text))
 }
 
 /// Checks a value that is written as text, such as one in a definition, as a value of the field. `None` if
