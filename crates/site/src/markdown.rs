@@ -19,7 +19,6 @@ use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 use frontdesk_media::ImageSize;
 
-use self::comments::Uncommented;
 use self::headings::AnchoredHeadings;
 use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
@@ -145,8 +144,8 @@ pub fn render(
 ) -> RenderedBody {
     let arena = Arena::new();
     let options = parser_options();
-    let Uncommented { body, in_sentences } = comments::remove(body, &options);
-    let body = &*body;
+    let uncommented = comments::remove(body, &options);
+    let body = &*uncommented.body;
     let root = dollars::parse(&arena, body, &options);
     let mut work = BodyRenderer {
         arena: &arena,
@@ -167,9 +166,6 @@ pub fn render(
         rendered: RenderedBody::default(),
     };
     quotes::localize(root, &work.source, words.get("quotation_marks"));
-    for line in in_sentences {
-        work.warn_at(line, "the comment between `%%` is left out".to_owned(), "remove it; `\\%%` is text");
-    }
     for (position, message, hint) in show_unclosed_html(root) {
         work.warn(position, message, hint);
     }
@@ -185,6 +181,15 @@ pub fn render(
     }
     work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
+    let BodyFacts { warnings, links, .. } = &mut rendered.facts;
+    let lines = warnings.iter_mut().map(|it| &mut it.line).chain(links.iter_mut().map(|it| &mut it.1));
+    uncommented.restore_lines(lines, first_line);
+    let of_comments = uncommented.warnings.iter().map(|(line, message, hint)| BodyWarning {
+        line: first_line + line - 1,
+        message: message.clone(),
+        hint,
+    });
+    warnings.splice(0..0, of_comments);
     // Free unused capacity, because these facts stay in memory as long as the page.
     rendered.facts.links.shrink_to_fit();
     rendered.facts.headings.shrink_to_fit();
@@ -566,12 +571,7 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
-        self.warn_at(position.start.line, message, hint);
-    }
-
-    /// Warns about a line of the body, counted from 1.
-    fn warn_at(&mut self, line: usize, message: String, hint: &'static str) {
-        let line = self.first_line + line - 1;
+        let line = self.first_line + position.start.line - 1;
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
@@ -799,13 +799,25 @@ mod tests {
         assert!(rendered.markdown.contains("[a](https://www.example.com/x/)"), "{}", rendered.markdown);
         let warnings: Vec<_> = rendered.facts.warnings.iter().map(|it| (it.line, &*it.message)).collect();
         let link = "`[[Page]]` is not supported; the page shows it as text";
-        assert_eq!(warnings, [(10, "the comment between `%%` is left out"), (18, link)]);
+        assert_eq!(warnings, [(10, "the text after `%%` is left out as a comment"), (18, link)]);
+    }
+
+    #[test]
+    fn comments_within_a_block_do_not_split_it() {
+        let source =
+            "| a |\n|---|\n| b |\n%% c %%\n| d |\n\n- e\n{# f\n #}\n{# f #}\n- [g](/x/) [[g]]\n\nh [[h]]\n";
+        let rendered = render_body(source);
+        assert!(rendered.html.contains("<tr>\n<td>d</td>"), "{}", rendered.html);
+        assert!(rendered.html.contains("<li>e</li>\n<li>"), "{}", rendered.html);
+        let lines: Vec<_> = rendered.facts.warnings.iter().map(|it| it.line).collect();
+        assert_eq!((lines, rendered.facts.links[0].1), (vec![20, 22], 20), "{rendered:?}");
     }
 
     #[test]
     fn comments_of_markdown_and_html_are_not_in_the_markdown() {
         for (source, expected) in [
             ("a\n\n[//]: # (secret)\n[b]: /x/\n", "a\n\n\n[b]: https://www.example.com/x/\n"),
+            ("[//]: # (a)\nb\n\n[//]: # (c)\n> [//]: # (d)\n", "\nb\n\n\n> \n"),
             ("> a\n>\n> [comment]: <> (one\n> two)\n> b\n", "> a\n>\n> \n> b\n"),
             ("[top]: # (a)\n\n[top]\n", "[top]: https://www.example.com/here/# (a)\n\n[top]\n"),
             ("a <!-- b --> c\n", "a  c\n"),

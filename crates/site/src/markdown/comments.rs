@@ -7,6 +7,7 @@ use comrak::Arena;
 use comrak::nodes::NodeValue;
 use comrak::options::Options;
 
+use super::dollars;
 use super::source::{SourceText, find_definition, without_markers};
 use frontdesk_process::maps::HashSet;
 
@@ -17,41 +18,100 @@ const DELIMITERS: [(&str, &str); 4] =
 /// The delimiter of both ends of a comment in Obsidian.
 const PERCENT: &str = "%%";
 
-/// A body without comments. Each keeps its line ends, so that other lines keep their numbers.
+/// A body without comments.
 pub(super) struct Uncommented<'a> {
     pub body: Cow<'a, str>,
-    /// The lines of the body on which comments between `%%` within a sentence begin, counted from 1.
-    pub in_sentences: Vec<usize>,
+    /// Warnings with hints, and with lines of the original, counted from 1.
+    pub warnings: Vec<(usize, String, &'static str)>,
+    /// For each line that is left out, the number of the line of `body` that follows it.
+    left_out: Vec<usize>,
 }
 
-/// Removes comments outside of code. Those between `%%` begin and end at a space, a punctuation mark or an
-/// end of their line; one that begins with a line of its own and has no end extends to the end of the body.
+impl Uncommented<'_> {
+    /// Changes the numbers of lines of `body` to those of the original. Both begin on line `first_line`.
+    pub fn restore_lines<'l>(&self, lines: impl Iterator<Item = &'l mut usize>, first_line: usize) {
+        for line in lines {
+            *line += self.left_out.partition_point(|next| first_line + next - 1 <= *line);
+        }
+    }
+}
+
+/// How the text after the beginning of a comment is treated.
+enum Ending {
+    /// The comment is removed.
+    Found,
+    /// The comment extends to the end of the body.
+    Missing,
+    /// The text may not be a comment, so it is shown.
+    Doubtful,
+}
+
+/// Removes comments outside of code. Warns if text before or after a comment may be part of the same
+/// sentence, if a comment has no end, and if text is shown although it may be a comment.
 pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
-    let mut kept = Uncommented { body: Cow::Borrowed(body), in_sentences: Vec::new() };
+    let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();
     if starts.is_empty() {
         return kept;
     }
-    let opaque = Opaque::new(body, options);
+    let layout = Layout::new(body, options);
     let mut text = String::with_capacity(body.len());
-    let (mut done, mut lines) = (0, 0);
+    let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
     for start in starts {
-        if start < done || opaque.contains(start, body[start..].starts_with(PERCENT)) {
+        let is_percent = body[start..].starts_with(PERCENT);
+        if start < done || layout.is_code(start) || is_percent && is_in(&layout.html, start) {
             continue;
         }
-        let Some(end) = end_of_comment(body, start, &opaque) else { continue };
-        lines += body[done..start].matches('\n').count();
-        if body[start..].starts_with(PERCENT) && !has_own_lines(body, start..end) {
-            kept.in_sentences.push(lines + 1);
+        let Some((end, ending)) = end_of_comment(body, start, &layout) else { continue };
+        line += body[counted..start].matches('\n').count();
+        counted = start;
+        let written = body[start..end].split('\n').next().unwrap_or_default().trim_end();
+        let mark = delimiter(written).map_or(&written[..2], |(open, _)| open.trim_end());
+        let mark = liquid_tag(written, "comment").map_or(mark, |length| &written[..length]);
+        let has_paragraphs = || has_empty_line(&body[start..end]) && written != PERCENT;
+        let (what, hint) = match ending {
+            Ending::Missing => (
+                "has no end, so the rest of the page is left out",
+                "end it with `%%` on a line of its own, or write `\\%%` for percent signs",
+            ),
+            Ending::Doubtful if start < doubtful => continue,
+            Ending::Doubtful => (
+                "may be a comment, but is shown",
+                "for a comment, write `%%` on lines of its own; for text, write `\\` before the mark",
+            ),
+            Ending::Found if !has_own_lines(body, start..end) || is_percent && has_paragraphs() => {
+                ("is left out as a comment", "delete it, or write `\\` before the mark to show it")
+            }
+            Ending::Found => ("", ""),
+        };
+        if !what.is_empty() {
+            kept.warnings.push((line, format!("the text after `{mark}` {what}"), hint));
         }
+        if matches!(ending, Ending::Doubtful) {
+            doubtful = end;
+            continue;
+        }
+        let (before, after) = line_around(body, start..end);
         text.push_str(&body[done..start]);
+        // An empty line would split a paragraph, a table or a list.
+        if has_own_lines(body, start..end)
+            && end + after.len() < body.len()
+            && !has_empty_line(&body[start..end])
+            && is_inside_block(&text[..text.len() - before.len()], &body[end + after.len() + 1..])
+        {
+            text.truncate(text.len() - before.len());
+            done = end + after.len() + 1;
+            let breaks = body[start..done].matches('\n').count();
+            kept.left_out.extend(std::iter::repeat_n(line - kept.left_out.len(), breaks));
+            continue;
+        }
         let breaks = body[start..end].matches('\n').count();
         if breaks > 0 || body[end..].starts_with(['\n', '\r']) {
             // Spaces at the end of a line would break the line.
             text.truncate(text.trim_end_matches([' ', '\t']).len());
         }
         text.extend(std::iter::repeat_n('\n', breaks));
-        (done, lines) = (end, lines + breaks);
+        done = end;
     }
     if done > 0 {
         text.push_str(&body[done..]);
@@ -88,7 +148,11 @@ pub(super) fn find_in_definition(
     }
     let start = without_markers(source.line_at(number)?, true).0;
     let label = source.text[start..destination.start].rsplit_once(':')?.0;
-    if source.text.matches(label).nth(1).is_some() {
+    let is_use = |(at, _): (usize, &str)| {
+        let begins_line = || without_markers((0, line_around(source.text, at..at).0), true).1.is_empty();
+        !(source.text[at + label.len()..].starts_with(':') && begins_line())
+    };
+    if source.text.match_indices(label).any(is_use) {
         return None;
     }
     let lines_from = |number: usize| {
@@ -125,74 +189,188 @@ fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
 }
 
 /// The end of the comment that begins at `start`. `None` if it has no end.
-fn end_of_comment(body: &str, start: usize, opaque: &Opaque) -> Option<usize> {
+fn end_of_comment(body: &str, start: usize, layout: &Layout) -> Option<(usize, Ending)> {
     let rest = &body[start..];
     if rest.starts_with(PERCENT) {
-        let inside = start + PERCENT.len();
-        let ends = body[inside..].match_indices(PERCENT).map(|(at, _)| inside + at);
-        let is_end = |at: &usize| {
-            let after = body[at + PERCENT.len()..].chars().next();
-            after.is_none_or(|c| !c.is_alphanumeric() && c != '%') && !opaque.contains(*at, true)
+        return end_of_percent(body, start, layout);
+    }
+    let inside = start + liquid_tag(rest, "comment").or_else(|| Some(delimiter(rest)?.0.len()))?;
+    let next_end = |from: usize| match delimiter(rest) {
+        Some((_, close)) => Some(from + body[from..].find(close)? + close.len()),
+        None => body[from..]
+            .match_indices("{%")
+            .find_map(|(at, _)| Some(from + at + liquid_tag(&body[from + at..], "endcomment")?)),
+    };
+    let begins_line = is_empty_line(line_around(body, start..start).0);
+    let is_code = |end: usize| layout.is_code(end - 1) && !(begins_line && is_in(&layout.loose, end - 1));
+    let first = next_end(inside)?;
+    let end = std::iter::successors(Some(first), |end| next_end(*end)).find(|end| !is_code(*end));
+    Some(end.map_or((first, Ending::Doubtful), |end| (end, Ending::Found)))
+}
+
+/// The end of the comment between `%%` that begins at `start`. A comment that begins its line ends at the end
+/// of a line; if `%%` is alone on its line, anywhere. Others end in their paragraph or cell of a table.
+fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, Ending)> {
+    let inside = start + PERCENT.len();
+    let (before, after) = line_around(body, start..inside);
+    let is_alone = after.trim().is_empty();
+    let begins_line = without_markers((0, before), true).1.is_empty();
+    let is_item = !before.trim_start_matches([' ', '\t', '>']).is_empty();
+    let end = body[inside..].match_indices(PERCENT).map(|(at, _)| inside + at).find(|at| {
+        let after = body[at + PERCENT.len()..].chars().next();
+        let is_mark = after.is_none_or(|c| !c.is_alphanumeric() && c != '%');
+        // HTML in a comment may contain its end for the parser.
+        let may_be_html = || is_alone && has_own_lines(body, *at..at + PERCENT.len());
+        is_mark && !layout.is_code(*at) && (!is_in(&layout.html, *at) || may_be_html())
+    });
+    let Some(end) = end else {
+        let ending = if is_alone { (body.len(), Ending::Missing) } else { (inside, Ending::Doubtful) };
+        return (begins_line && !is_item).then_some(ending);
+    };
+    let inner = &body[inside..end];
+    let (end_before, end_after) = line_around(body, end..end + PERCENT.len());
+    let is_block = begins_line
+        && if is_alone {
+            // In an item of a list, the end is an indented line.
+            !is_item || end_after.trim().is_empty() && !end_before.is_empty() && end_before.trim().is_empty()
+        } else {
+            let crosses_cell = is_in(&layout.cells, start) && inner.contains('|');
+            end_after.trim().is_empty() && !crosses_cell && !(is_item && inner.contains('\n'))
         };
-        let end = ends.into_iter().find(is_end).map(|at| at + PERCENT.len());
-        let line_end = body[inside..].find('\n').map_or(body.len(), |at| inside + at);
-        return end.or_else(|| {
-            has_own_lines(body, start..line_end)
-                .then_some(body.len())
-                .filter(|_| body[inside..line_end].trim().is_empty())
-        });
-    }
-    if let Some(tag) = liquid_tag(rest, "comment") {
-        let inside = start + tag;
-        let ends = body[inside..].match_indices("{%").map(|(at, _)| inside + at);
-        return ends.into_iter().find_map(|at| Some(at + liquid_tag(&body[at..], "endcomment")?));
-    }
-    let (open, close) = delimiter(rest)?;
-    let inside = start + open.len();
-    Some(inside + body[inside..].find(close)? + close.len())
+    let is_in_sentence = || {
+        let block = range_at(&layout.texts, start);
+        block.is_some_and(|block| end < block.end) && is_tight(body[..start].chars().next_back(), inner)
+    };
+    let ending = if is_block || is_in_sentence() { Ending::Found } else { Ending::Doubtful };
+    Some((end + PERCENT.len(), ending))
+}
+
+/// Whether the text between two marks is a comment, and not text between two marks that sentences mention.
+fn is_tight(before: Option<char>, inner: &str) -> bool {
+    !inner.starts_with(|c: char| c.is_whitespace() || ".,;:!?)]}”’»".contains(c) || Some(c) == before)
+        && !inner.ends_with(|c: char| c.is_whitespace() || "([{“„‘«".contains(c))
+}
+
+/// The parts of lines before and after the range.
+fn line_around(body: &str, Range { start, end }: Range<usize>) -> (&str, &str) {
+    let before = body[..start].rsplit('\n').next().unwrap_or_default();
+    (before, body[end..].split('\n').next().unwrap_or_default())
 }
 
 /// Whether only spaces precede and follow the range on its first and last line.
-fn has_own_lines(body: &str, Range { start, end }: Range<usize>) -> bool {
-    let before = body[..start].rsplit('\n').next().unwrap_or_default();
-    let after = body[end..].split('\n').next().unwrap_or_default();
-    before.trim_start_matches([' ', '\t', '>']).is_empty() && after.trim().is_empty()
+fn has_own_lines(body: &str, range: Range<usize>) -> bool {
+    let (before, after) = line_around(body, range);
+    is_empty_line(before) && after.trim().is_empty()
 }
 
-/// The ranges of a body whose text is shown as it is, in ascending order.
-struct Opaque {
+/// Whether a line has only spaces and markers of quotes.
+fn is_empty_line(line: &str) -> bool {
+    line.trim_start_matches([' ', '\t', '>']).trim().is_empty()
+}
+
+/// Whether the lines before and after a comment may be part of the same block. A link definition begins
+/// another one, and the next line must not turn the one before into a heading.
+fn is_inside_block(before: &str, after: &str) -> bool {
+    let before = before.strip_suffix('\n').and_then(|before| before.rsplit('\n').next());
+    let after = after.split('\n').next().unwrap_or_default();
+    before.is_some_and(|before| !is_empty_line(before))
+        && !is_empty_line(after)
+        && find_definition(std::iter::once((0, after))).is_none()
+        && !after.trim_start_matches([' ', '>']).trim_end().trim_matches(['-', '=']).is_empty()
+}
+
+/// Whether there is an empty line between the first and the last line of the text.
+fn has_empty_line(text: &str) -> bool {
+    let between = text.split_once('\n').and_then(|(_, rest)| rest.rsplit_once('\n'));
+    between.is_some_and(|(between, _)| between.split('\n').any(is_empty_line))
+}
+
+/// Elements of HTML whose content is code.
+const CODE_ELEMENTS: [&str; 4] = ["code", "pre", "kbd", "samp"];
+
+/// The ranges of a body that matter for comments, each in ascending order.
+struct Layout {
     /// Code and formulas.
     code: Vec<Range<usize>>,
-    /// Blocks of HTML, in which templates have comments, but Markdown has none.
+    /// Indented code and elements of HTML, also in `code`. A comment that begins its line may end in these:
+    /// they may be part of the comment.
+    loose: Vec<Range<usize>>,
+    /// HTML, in which templates have comments, but Markdown has none.
     html: Vec<Range<usize>>,
+    /// Paragraphs, headings and cells of tables.
+    texts: Vec<Range<usize>>,
+    cells: Vec<Range<usize>>,
 }
 
-impl Opaque {
+impl Layout {
     fn new(body: &str, options: &Options<'_>) -> Self {
         let (arena, source) = (Arena::new(), SourceText::new(body));
-        let root = comrak::parse_document(&arena, body, options);
+        let root = dollars::parse(&arena, body, options);
         let ranges = |is: fn(&NodeValue) -> bool| {
             let nodes = root.descendants().filter(|node| is(&node.data().value));
-            let mut ranges: Vec<_> =
-                nodes.filter_map(|node| source.byte_range(node.data().sourcepos)).collect();
-            ranges.sort_unstable_by_key(|range| range.start);
-            ranges
+            merge(nodes.filter_map(|node| source.byte_range(node.data().sourcepos)).collect())
         };
+        let mut code = ranges(|value| {
+            matches!(value, NodeValue::Code(_) | NodeValue::CodeBlock(_) | NodeValue::Math(_))
+        });
+        let html = ranges(|value| matches!(value, NodeValue::HtmlBlock(_) | NodeValue::HtmlInline(_)));
+        let mut loose = code_elements(body, &html);
+        code.extend(loose.iter().cloned());
+        loose.extend(ranges(|value| matches!(value, NodeValue::CodeBlock(block) if !block.fenced)));
         Self {
-            code: ranges(|value| {
-                matches!(value, NodeValue::Code(_) | NodeValue::CodeBlock(_) | NodeValue::Math(_))
-            }),
-            html: ranges(|value| matches!(value, NodeValue::HtmlBlock(_) | NodeValue::HtmlInline(_))),
+            code: merge(code),
+            loose: merge(loose),
+            html,
+            texts: ranges(NodeValue::contains_inlines),
+            cells: ranges(|value| matches!(value, NodeValue::TableCell)),
         }
     }
 
-    fn contains(&self, at: usize, with_html: bool) -> bool {
-        let is_in = |ranges: &[Range<usize>]| {
-            let before = ranges.partition_point(|range| range.start <= at);
-            ranges[..before].last().is_some_and(|range| at < range.end)
-        };
-        is_in(&self.code) || with_html && is_in(&self.html)
+    fn is_code(&self, at: usize) -> bool {
+        is_in(&self.code, at)
     }
+}
+
+/// The ranges of [`CODE_ELEMENTS`], whose tags are in `html`.
+fn code_elements(body: &str, html: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut elements: Vec<Range<usize>> = Vec::new();
+    if html.is_empty() {
+        return elements;
+    }
+    let lower = body.to_ascii_lowercase();
+    for (at, _) in lower.match_indices('<') {
+        let is_inside = elements.last().is_some_and(|last| at < last.end);
+        let name = CODE_ELEMENTS.into_iter().find(|name| {
+            let after = lower[at + 1..].strip_prefix(name);
+            after.is_some_and(|after| after.starts_with(|c: char| c == '>' || c.is_ascii_whitespace()))
+        });
+        if let Some(name) = name.filter(|_| !is_inside && is_in(html, at)) {
+            let tag = format!("</{name}");
+            let mut ends = lower[at..].match_indices(&tag).map(|(end, _)| at + end);
+            elements.extend(ends.find(|end| is_in(html, *end)).map(|end| at..end));
+        }
+    }
+    elements
+}
+
+/// The ranges in ascending order; those that overlap become one.
+fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let overlaps = next.start < last.end;
+        last.end = if overlaps { last.end.max(next.end) } else { last.end };
+        overlaps
+    });
+    ranges
+}
+
+fn range_at(ranges: &[Range<usize>], at: usize) -> Option<&Range<usize>> {
+    let before = ranges.partition_point(|range| range.start <= at);
+    ranges[..before].last().filter(|range| at < range.end)
+}
+
+fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
+    range_at(ranges, at).is_some()
 }
 
 #[cfg(test)]
@@ -201,20 +379,35 @@ mod tests {
 
     fn check(body: &str, expected: &str, lines: &[usize]) {
         let kept = remove(body, &super::super::parser_options());
-        assert_eq!((&*kept.body, &*kept.in_sentences), (expected, lines), "{body:?}");
+        let found: Vec<usize> = kept.warnings.iter().map(|it| it.0).collect();
+        assert_eq!((&*kept.body, &*found), (expected, lines), "{body:?} {:?}", kept.warnings);
     }
 
     #[test]
     fn comments_are_removed_and_lines_keep_their_numbers() {
         for (body, expected, lines) in [
             ("a %%b%% c\n", "a  c\n", &[1][..]),
+            ("a %%b\nc%% d\n", "a\n d\n", &[1]),
+            ("## a %%b%%\n\n- %% c %%\n- %%\n  d\n  %%\n", "## a\n\n-\n-\n\n\n", &[1, 3, 4]),
+            ("| a %%b\\|c%% | d |\n|---|---|\n", "| a  | d |\n|---|---|\n", &[1]),
             ("a %%b%%\nc\n", "a\nc\n", &[1]),
-            ("a\n\n%% b\n\n`c` %%\n\nd %%e%%\n", "a\n\n\n\n\n\nd\n", &[7]),
+            ("a\n\n%% b\n\n`c` %%\n\nd %%e%%\n", "a\n\n\n\n\n\nd\n", &[3, 7]),
             ("> %%b%%\n", ">\n", &[]),
-            ("a\n\n%%\nb\n\nc\n", "a\n\n\n\n\n\n", &[]),
-            ("{% comment %}a\n{{ b }}{%- endcomment -%}c", "\nc", &[]),
-            ("a {{/* b */}} c {{- /* d */ -}}{/* e */} {# f #}g", "a  c  g", &[]),
-            ("<div>\n{/* a */}\n</div>\n", "<div>\n\n</div>\n", &[]),
+            ("a\n\n%%\nb\n\nc\n", "a\n\n\n\n\n\n", &[3]),
+            ("a\n\n%%\nb\n\nc\n%%\nd\n", "a\n\n\n\n\n\n\nd\n", &[]),
+            ("{% comment %}a\n{{ b }}{%- endcomment -%}c", "\nc", &[1]),
+            ("{% comment %}\n\n    a\n\n    {% endcomment %}\n", "\n\n\n\n\n", &[]),
+            ("a {{/* b */}} c {{- /* d */ -}}{/* e */} {# f #}g", "a  c  g", &[1, 1, 1, 1]),
+            ("a {# b `c #}` d #} e", "a  e", &[1]),
+            ("{# <code> #}\n\n<code>a</code>\n", "\n\n<code>a</code>\n", &[]),
+            ("<code>a</code> {# b #}\n", "<code>a</code>\n", &[1]),
+            ("a $5 %%b%% $6\n", "a $5  $6\n", &[1]),
+            ("<div>\n{/* a */}\n</div>\n", "<div>\n</div>\n", &[]),
+            ("a\n%%b%%\n{# c\nd #}\ne\n\n%%f%%\ng\n%%h%%\n---\n", "a\ne\n\n\ng\n\n---\n", &[]),
+            ("%%\n<div>\n%%\n\na\n", "\n\n\n\na\n", &[]),
+            ("a\n%%b%%\n[c]: /d\n", "a\n\n[c]: /d\n", &[]),
+            ("> a\r\n> %%b%%\r\n> c", "> a\r\n> c", &[]),
+            ("a\n%%\nb\n\nc\n%%\nd\n", "a\n\n\n\n\n\nd\n", &[]),
         ] {
             check(body, expected, lines);
         }
@@ -234,8 +427,31 @@ mod tests {
             "$a %% b %% c$\n",
             "## A {#id}\n\n{% comment %} a\n\n{{< b >}} and \\{/* c */}\n",
             "/a%%b [c](/d%%e%%f)",
+            "Use <code>{/* a */}</code> and <KBD class=\"b\">%%c%%</KBD>\n",
+            "<pre>\n{# a #}\n\n{% comment %}{% endcomment %}\n</pre>\n",
+            "[a]: /x\nUse `%%a%%` here\n",
         ] {
             check(body, body, &[]);
+        }
+    }
+
+    #[test]
+    fn text_that_may_be_a_comment_is_shown_with_a_warning() {
+        for (body, line) in [
+            ("In printf, write %% for a percent sign.\n\nMore.\n\nIn batch files, %% too.\n", 1),
+            ("Both\nwrite %% for one, and \"%%\" for two.\n", 2),
+            ("Write (%%) or (%%), or **%%**.\n", 1),
+            ("| a | b |\n|---|---|\n| 100 %% | 50 %% |\n| %%a | b%% |\n", 3),
+            ("%% | 50 %%\n---|---\n", 1),
+            ("a\n\n%% is text, and %% too\n", 3),
+            ("- %%\n- %d\n- use %%\n", 1),
+            ("%% a\n", 1),
+            ("a %%b\n\nc%% d\n", 1),
+            ("A comment starts with {# and\n\n```text\n{# x #}\n```\n", 1),
+            ("A comment starts with {/* and {% comment %}:\n\n    */} {% endcomment %}\n", 1),
+        ] {
+            let kept = remove(body, &super::super::parser_options());
+            assert_eq!((&*kept.body, kept.warnings[0].0), (body, line), "{:?}", kept.warnings);
         }
     }
 }
