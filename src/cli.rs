@@ -213,8 +213,8 @@ enum Command {
 }
 
 /// Runs the command that the process's arguments name. Prints the error of a failed command to standard error
-/// and returns failure; a broken pipe counts as success ([`is_broken_pipe`]). Exits at once with clap's exit
-/// code for incorrect usage, `--help` and `--version`. Installs a panic hook that counts panics.
+/// and returns failure; a broken pipe counts as success. Exits at once with clap's exit code for incorrect
+/// usage, `--help` and `--version`. Installs a panic hook that counts panics.
 pub fn main() -> ExitCode {
     let print = std::panic::take_hook();
     panics::set_hook(move |panic, _| print(panic));

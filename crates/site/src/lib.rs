@@ -58,7 +58,6 @@ mod redirects;
 mod rewrite_headers;
 
 // Responses: paths, representations, encodings, and generated files.
-mod content_origins;
 mod content_signals;
 mod encodings;
 pub mod file;
@@ -85,10 +84,10 @@ pub use site_files::SITE_FOLDERS;
 
 // The types of individual options.
 pub use brand::{BrandOptions, Color};
-pub use content_origins::{AllowedOrigin, ContentOrigins};
 pub use content_signals::ContentSignals;
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;
+pub use rules::content_origins::{AllowedOrigin, ContentOrigins};
 pub use words::{WordList, WordOverride};
 
 // The files that are not published, and the reasons.

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::content_origins::ContentOrigins;
 use super::images::ImageFacts;
 use super::path;
 use frontdesk_process::maps::HashMap;
+use frontdesk_site_rules::content_origins::ContentOrigins;
 
 /// The possible targets of links: pages by source file, and assets by path.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -25,7 +25,6 @@ use self::raw_html::{
     show_unclosed_html,
 };
 use self::source::{SourceText, find_definition, format_destination, shown_lines, without_markers};
-use super::content_origins::{AllowedOrigin, any_permits};
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
@@ -34,6 +33,7 @@ use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_site_rules::content_origins::{AllowedOrigin, any_permits};
 use frontdesk_typeset::code_block::{self, CodeBlock};
 use frontdesk_typeset::highlight::Highlighter;
 use frontdesk_typeset::math::{self, MathError};

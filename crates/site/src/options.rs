@@ -8,13 +8,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::brand::BrandOptions;
-use super::content_origins::ContentOrigins;
 use super::content_signals::ContentSignals;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
 use frontdesk_forms::{Form, FormSet};
 use frontdesk_publish::PublicationOptions;
+use frontdesk_site_rules::content_origins::ContentOrigins;
 
 /// The options of a site. Without a title or a description, a site with a build has those of the build's home
 /// page.

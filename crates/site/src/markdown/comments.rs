@@ -46,6 +46,27 @@ enum Ending {
     Doubtful,
 }
 
+impl Ending {
+    /// The end of the sentence that warns, and its hint. No warning if a comment is plain: removed, and
+    /// without text beside it on its lines.
+    fn warning(&self, is_plain: bool) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Missing => Some((
+                "has no end, so the rest of the page is left out",
+                "end it with `%%` on a line of its own, or write `\\%%` for percent signs",
+            )),
+            Self::Doubtful => Some((
+                "may be a comment, but is shown",
+                "for a comment, write `%%` on lines of its own; for text, write `\\` before the mark",
+            )),
+            Self::Found if is_plain => None,
+            Self::Found => {
+                Some(("is left out as a comment", "delete it, or write `\\` before the mark to show it"))
+            }
+        }
+    }
+}
+
 /// Removes comments outside of code. Warns if text before or after a comment may be part of the same
 /// sentence, if a comment has no end, and if text is shown although it may be a comment.
 pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
@@ -57,34 +78,32 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
     let layout = Layout::new(body, options);
     let mut text = String::with_capacity(body.len());
     let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
+    // The marks of comments that have no end in the rest of the body, so that it is searched once for each.
+    let mut endless: Vec<Option<&str>> = Vec::new();
     for start in starts {
         let is_percent = body[start..].starts_with(PERCENT);
-        if start < done || layout.is_code(start) || is_percent && is_in(&layout.html, start) {
+        let open = delimiter(&body[start..]).map(|(open, _)| open);
+        let is_endless = !is_percent && endless.contains(&open);
+        if start < done || is_endless || layout.is_code(start) || is_percent && is_in(&layout.html, start) {
             continue;
         }
-        let Some((end, ending)) = end_of_comment(body, start, &layout) else { continue };
+        let Some((end, ending)) = end_of_comment(body, start, &layout) else {
+            if !is_percent {
+                endless.push(open);
+            }
+            continue;
+        };
         line += body[counted..start].matches('\n').count();
         counted = start;
         let written = body[start..end].split('\n').next().unwrap_or_default().trim_end();
         let mark = delimiter(written).map_or(&written[..2], |(open, _)| open.trim_end());
         let mark = liquid_tag(written, "comment").map_or(mark, |length| &written[..length]);
-        let has_paragraphs = || has_empty_line(&body[start..end]) && written != PERCENT;
-        let (what, hint) = match ending {
-            Ending::Missing => (
-                "has no end, so the rest of the page is left out",
-                "end it with `%%` on a line of its own, or write `\\%%` for percent signs",
-            ),
-            Ending::Doubtful if start < doubtful => continue,
-            Ending::Doubtful => (
-                "may be a comment, but is shown",
-                "for a comment, write `%%` on lines of its own; for text, write `\\` before the mark",
-            ),
-            Ending::Found if !has_own_lines(body, start..end) || is_percent && has_paragraphs() => {
-                ("is left out as a comment", "delete it, or write `\\` before the mark to show it")
-            }
-            Ending::Found => ("", ""),
-        };
-        if !what.is_empty() {
+        if matches!(ending, Ending::Doubtful) && start < doubtful {
+            continue;
+        }
+        let has_paragraphs = is_percent && written != PERCENT && has_empty_line(&body[start..end]);
+        let is_plain = has_own_lines(body, start..end) && !has_paragraphs;
+        if let Some((what, hint)) = ending.warning(is_plain) {
             kept.warnings.push((line, format!("the text after `{mark}` {what}"), hint));
         }
         if matches!(ending, Ending::Doubtful) {
@@ -239,7 +258,9 @@ fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
         };
     let is_in_sentence = || {
         let block = range_at(&layout.texts, start);
-        block.is_some_and(|block| end < block.end) && is_tight(body[..start].chars().next_back(), inner)
+        let is_spaced = inner.starts_with(' ') && inner.ends_with(' ') && end_after.trim().is_empty();
+        block.is_some_and(|block| end < block.end)
+            && (is_spaced || is_tight(body[..start].chars().next_back(), inner))
     };
     let ending = if is_block || is_in_sentence() { Ending::Found } else { Ending::Doubtful };
     Some((end + PERCENT.len(), ending))
@@ -387,6 +408,7 @@ mod tests {
     fn comments_are_removed_and_lines_keep_their_numbers() {
         for (body, expected, lines) in [
             ("a %%b%% c\n", "a  c\n", &[1][..]),
+            ("a b %% c d %%\ne\n", "a b\ne\n", &[1]),
             ("a %%b\nc%% d\n", "a\n d\n", &[1]),
             ("## a %%b%%\n\n- %% c %%\n- %%\n  d\n  %%\n", "## a\n\n-\n-\n\n\n", &[1, 3, 4]),
             ("| a %%b\\|c%% | d |\n|---|---|\n", "| a  | d |\n|---|---|\n", &[1]),

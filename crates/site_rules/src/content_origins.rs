@@ -90,7 +90,7 @@ impl AllowedOrigin {
 }
 
 /// Whether one of the origins permits the URL.
-pub(super) fn any_permits(origins: &[AllowedOrigin], url: &str) -> bool {
+pub fn any_permits(origins: &[AllowedOrigin], url: &str) -> bool {
     origins.iter().any(|origin| origin.permits(url))
 }
 
