@@ -21,7 +21,7 @@ const MAX_EXCERPT_CHARS: usize = 200;
 /// Where Google Apps Script redirects to the output of a script that it has run.
 const APPS_SCRIPT_OUTPUT: &str = "https://script.googleusercontent.com/macros/echo?";
 
-/// A 2xx status means delivered, and so does a redirect to [`APPS_SCRIPT_OUTPUT`]: a retry would run the
+/// A 2xx status means delivered, and so does a redirect to `APPS_SCRIPT_OUTPUT`: a retry would run the
 /// script again. Other outcomes quote the target of a redirect or the start of the body.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
