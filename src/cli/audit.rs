@@ -7,7 +7,6 @@ mod text;
 
 use std::fs::File;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +18,9 @@ use jiff::Timestamp;
 
 use self::local_server::LocalServer;
 use super::output::{exit_code, with_hint};
-use frontdesk_audit::{Baseline, ExtraRoots, Options, Report, Severity, Url, audit, parse_target, rules};
+use frontdesk_audit::{
+    Baseline, ExtraRoots, Options, Report, Severity, Url, audit, is_loopback, parse_target, rules,
+};
 use frontdesk_forms::text::{escape_unsafe_in_json, visible};
 use frontdesk_process::progress_bar::Progress;
 use frontdesk_site::fault::did_you_mean;
@@ -135,8 +136,6 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
 
 /// Audits the site. Sends requests without pauses to `localhost` and loopback addresses.
 fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     let audit_options = Options {
         max_requests: options.max_requests.into(),
         pages: options.pages.into(),
@@ -144,7 +143,7 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
         user_agent: options.user_agent.clone(),
         extra_roots: options.ca.as_deref().map(read_authorities).transpose()?,
         submits: options.submit,
-        pace: if is_local { Duration::ZERO } else { Options::default().pace },
+        pace: if is_loopback(url) { Duration::ZERO } else { Options::default().pace },
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let seed = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();

@@ -33,7 +33,7 @@ pub use exchange::{Exchange, Representation, Request, Response};
 pub use frontdesk_convert::Url;
 pub use frontdesk_fetch::ExtraRoots;
 pub use group::Group;
-pub use options::{AuditError, Options, parse_target};
+pub use options::{AuditError, Options, is_loopback, parse_target};
 pub use report::{NotJudged, Report};
 pub use rule::{Finding, Fix, Platform, Rule, Severity};
 pub use rules::rules;

@@ -86,7 +86,7 @@ pub fn parse_target(text: &str) -> Result<Url, String> {
 }
 
 /// Whether the host of a URL is `localhost` or a loopback address.
-fn is_loopback(url: &Url) -> bool {
+pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

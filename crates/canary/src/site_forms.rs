@@ -180,7 +180,7 @@ mod tests {
     const FORM: &str = "<form data-frontdesk=contact><input name=name><input name=email><textarea name=message>\
         </textarea></form><script src=/_frontdesk/forms.js></script>";
 
-    /// A site with these paths and HTML, and three scripts, two of which send forms.
+    /// A site with these paths and HTML, with two scripts that send forms and one that does not.
     fn site(pages: &[(&str, &str)]) -> SiteContent {
         let page = |(path, html): &(&str, &str)| SitePage {
             path: (*path).to_owned(),

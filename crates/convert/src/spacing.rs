@@ -136,8 +136,8 @@ fn is_lead(dom: &Dom, id: NodeId, text: NodeId) -> bool {
         && is_first()
 }
 
-/// Whether two adjacent spans are phrases of several words, of which the second begins with a capital or a
-/// digit, in an element without other text.
+/// Whether two adjacent spans are phrases of several words, in an element without other text. The second
+/// phrase must begin with a capital or a digit.
 fn are_phrases(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_phrase = |id| dom.tag(id) == Tag::Span && short_text(dom, id).trim().contains(' ');
     let is_text = |node: NodeId| dom.text(node).is_some_and(|text| !text.trim().is_empty());

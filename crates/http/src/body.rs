@@ -79,7 +79,7 @@ impl RequestBody {
         };
         let read = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(ReadError::Slow))?;
         if let Some(conn) = &self.private {
-            // A second guard would end the mark of the first one, which is dropped after it was created.
+            // Keep an existing guard: replacing it would drop it, and its drop would remove the new mark.
             self.answering.get_or_insert_with(|| conn.mark_answering());
         }
         Ok(read)

@@ -510,7 +510,7 @@ mod tests {
     /// its new text.
     type Edit = (u8, usize, usize);
 
-    /// Applies an edit to the pages, of which there must be at least one. Never removes the last page.
+    /// Applies an edit to a list with at least one page. Never removes the last page.
     fn apply(edit: Edit, pages: &mut Vec<(String, Content)>) {
         let (kind, at, text) = edit;
         let at = at % pages.len();

@@ -81,7 +81,7 @@ impl Visibility {
         }
     }
 
-    /// Combines values of the same page, of which the ones that withhold it count.
+    /// Combines two values of the same page. A value that withholds the page takes precedence.
     pub fn stricter(self, other: Self) -> Self {
         let stricter = |a: Option<bool>, b: Option<bool>| if b == Some(true) { b } else { a.or(b) };
         Self {

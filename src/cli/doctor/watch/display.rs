@@ -18,8 +18,8 @@ pub(super) struct StatusLine {
     /// The label of the state: `ok`, `fix` or `note`.
     word: &'static str,
     text: String,
-    /// The time since an event, which the line shows after the text. Not part of the state: a line of which
-    /// only the age has changed is not appended again.
+    /// The time since an event, which the line shows after the text. Not part of the state: if only the age
+    /// has changed, the line is not appended again.
     age: String,
 }
 

@@ -130,7 +130,7 @@ pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid)
     }
 }
 
-/// Finds a submission that is done or was replied to, either of which teaches weakly.
+/// Finds a submission that is done or was replied to. Each of these states teaches weakly.
 const IS_FINISHED: &str = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
      OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
 
