@@ -16,8 +16,8 @@ pub struct Visibility {
 }
 
 impl Visibility {
-    /// Reads all keys of the front matter. Of keys that contradict each other, the one that withholds the
-    /// page counts.
+    /// Reads all keys of the front matter. If keys contradict each other, the one that withholds the page
+    /// takes precedence.
     pub fn read(table: &Map<String, Value>) -> Self {
         let values = table.iter().filter_map(|(key, value)| Self::of_key(key, value));
         values.fold(Self::default(), Self::stricter)
@@ -48,8 +48,8 @@ impl Visibility {
             },
             "headless" => unrendered(withheld(flag?)),
             "render" => unrendered(withheld(!flag?)),
-            // Only Eleventy's `false` is no path.
-            "permalink" => unrendered(Some(!flag.filter(|is| !is)?)),
+            // In Eleventy, the page then has no path. Other values are paths.
+            "permalink" if flag == Some(false) => unrendered(Some(true)),
             "unlisted" => unlisted(Some(flag?)),
             "hidden" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),

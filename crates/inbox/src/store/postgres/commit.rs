@@ -323,7 +323,7 @@ impl PostgresWriter {
         self.look_for_witness(backend, witness)
     }
 
-    /// See `look_for_commit`.
+    /// Like `look_for_commit`, without ending the old server process.
     fn look_for_witness(&self, backend: &str, witness: Uuid) -> Result<Option<bool>, StoreError> {
         // Check the process before reading rows: if it has ended, its commits are then visible.
         let is_alive = self.is_backend_alive(backend)?;
