@@ -19,10 +19,9 @@ pub enum Severity {
     Error,
 }
 
-/// A fault in the configuration or the content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A fault in the configuration or the content. Sorted by its place, then by the other fields.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Fault {
-    pub severity: Severity,
     /// The file, relative to the site's folder or the build; or the name of an environment variable or a
     /// flag, or a description such as "a generated page".
     pub place: String,
@@ -30,6 +29,7 @@ pub struct Fault {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     pub message: String,
+    pub severity: Severity,
     /// Advice on how to correct the fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,

@@ -87,7 +87,7 @@ pub const SITE_FILES: &str = "the site's files";
 
 /// Sorts faults by place, and removes duplicates. Returns whether none of them is an error.
 fn sort_faults(faults: &mut Vec<Fault>) -> bool {
-    faults.sort_unstable_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
+    faults.sort_unstable();
     faults.dedup();
     faults.iter().all(|fault| fault.severity != Severity::Error)
 }
