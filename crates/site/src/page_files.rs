@@ -151,14 +151,17 @@ impl PageFiles {
                 inputs,
                 |(_, document), inputs, _| lay_out_page(document, inputs, spill),
             );
-            for ((_, document), page) in batch.iter().zip(new) {
+            for ((at, document), page) in batch.iter().zip(new) {
                 let Ok(page) = page.map_err(|fault| faults.push(fault)) else { continue };
                 faults.extend(page.defect.clone());
                 // Take the text from the page, where it is a slice of the page's files, so that the other
                 // copy is freed. Take the facts from this load, because line numbers may have changed even if
                 // the text has not.
                 let content = page.content.with_facts_of(bodies.of(document));
-                if let Some((inputs, _)) = self.by_path.get_mut(&document.path) {
+                // If several documents have this path, which is an error, the cache has the page of one.
+                if let Some((inputs, _)) = self.by_path.get_mut(&document.path)
+                    && inputs.index == *at
+                {
                     inputs.content = content.clone();
                 }
                 bodies.set(document, content);

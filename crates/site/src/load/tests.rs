@@ -364,6 +364,19 @@ fn a_page_keeps_its_text_after_another_page_claimed_its_path() {
 }
 
 #[test]
+fn a_page_gets_the_text_of_a_page_that_claimed_its_path() {
+    let mut bench = Bench::new();
+    let page = |body: &str| format!("---\ntitle: A\ndescription: A.\n---\n{body}\n");
+    bench.write("pages/x.md", &page("The first text."));
+    bench.write("pages/x/index.md", &page("The second text."));
+    bench.check(&[]);
+    bench.check(&[]);
+    fs::remove_file(bench.at("pages/x/index.md")).expect("it exists");
+    bench.write("pages/x.md", &page("The second text."));
+    bench.check(&[]);
+}
+
+#[test]
 fn an_unusable_path_is_reported_with_what_would_change_it() {
     let bench = Bench::new();
     let page = |more: &str| format!("---\ntitle: A\ndescription: A.\n{more}---\nText.\n");
