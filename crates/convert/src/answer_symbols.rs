@@ -31,8 +31,9 @@ const SHAPES: [&str; 17] = [
     "round", "solid", "thin",
 ];
 
-/// The character for an element whose name is that of a check mark or a cross, and which has no text other
-/// than the name of a symbol in a font that shows the symbol instead; `None` for others.
+/// `✓` or `✗` for an element that draws a check mark or a cross, by its classes, an attribute such as
+/// `data-icon`, the symbol that an `<svg>` uses, or its text in a Material font. `None` for tags other than
+/// `<i>`, `<em>`, `<span>`, `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
 pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Other) {
         return None;
@@ -51,7 +52,7 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let sprite = if dom.tag(id) == Tag::Svg { uses() } else { None };
     let classes = dom.classes(id).take(20).chain(sprite).filter_map(symbol_name);
     let attribute = dom.first_attribute(id, &NAMES).map(|name| name.rsplit(':').next().unwrap_or(name));
-    // The letter is the logo of a network.
+    // In `data-icon`, the name `x` is the logo of the network X.
     let attribute = attribute.filter(|_| dom.attribute(id, "data-icon") != Some("x"));
     let answer = classes.chain(attribute).find_map(answer_to)?;
     let is_empty =
@@ -59,7 +60,8 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     (dom.tag(id) == Tag::Svg || is_empty()).then_some(answer)
 }
 
-/// The character for the name of a symbol, such as `check_circle`.
+/// The character for the name of a symbol, such as `check_circle`: the only word besides those of [`SHAPES`]
+/// must be one for a check mark or a cross. Reads the first 40 bytes of the name.
 fn answer_to(name: &str) -> Option<&'static str> {
     let mut words = clip(name, 40).split(['-', '_']).filter(|word| !SHAPES.contains(word));
     match (words.next()?, words.next()) {
@@ -69,15 +71,15 @@ fn answer_to(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The name of a symbol, without the prefix of its icon font. A class such as `i-lucide-check` also has the
-/// name of its collection.
+/// The name of a symbol, without the prefix of its icon font or, in a class such as `i-lucide-check`, without
+/// `i-` and the name of its collection. `None` without a known prefix.
 fn symbol_name(token: &str) -> Option<&str> {
     let known = PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix));
     known.or_else(|| Some(token.strip_prefix("i-")?.split_once('-')?.1))
 }
 
-/// Whether the text of an element is the name of a symbol in the Material fonts, which show the symbol
-/// instead of the text.
+/// Whether an element has a class of the Material fonts and contains only a text that may be the name of a
+/// symbol: lower-case letters, digits and underscores. These fonts show the symbol instead of the text.
 pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
     let is_font = |class: &str| class.starts_with("material-icons") || class.starts_with("material-symbols");
     let is_name = |text: &str| {
@@ -88,8 +90,9 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(is_font) && only.and_then(|only| dom.text(only)).is_some_and(is_name)
 }
 
-/// Whether an element is the first content of a list item, an explanation or a table cell, and other content
-/// follows. That parent must have no blocks, and the element no text for screen readers beside it.
+/// Whether an element is the first content of a list item, a term, an explanation or a table cell at most
+/// four levels above, which must not be blank and have no blocks as children. False in a link or a button,
+/// and if the next element is a text for screen readers.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     let is_item = |a| matches!(dom.tag(a), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th);

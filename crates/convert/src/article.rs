@@ -49,8 +49,9 @@ impl Declared {
 /// The schema.org types of pages on which replies are content.
 const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 
-/// Removes hidden elements, navigation and other boilerplate. Returns the element that contains the content,
-/// or else the declared description of a product, with the page's first-level heading moved into it.
+/// Removes hidden elements, navigation and other boilerplate. Returns the element with the declared
+/// description of a product, unless the description is only a summary or not on the page, or else the
+/// element that contains the content. Moves the page's first-level heading into it.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, true);
@@ -71,13 +72,13 @@ pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     root
 }
 
-/// A product's description is the content unless the element that would be chosen without it has more than
-/// this many times the letters. Such elements also contain offers, reviews and other products. A shorter
-/// description is only a summary.
+/// A product's description is the content, because the element that would be chosen without it also contains
+/// offers, reviews and other products. If that element has more than this many times the letters, the
+/// description is only a summary, and the element is chosen.
 const MAX_SURROUNDINGS: usize = 10;
 
-/// Finds the innermost element that contains the first occurrence of `text` below `root`, and compares only
-/// letters and digits. `None` if `text` has none of these or does not occur.
+/// Finds the innermost element that contains the first occurrence of `text` below `root`. Compares only
+/// letters and digits, so `text` may cross elements. `None` if `text` has none of these or does not occur.
 fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
     let text = Some(letters(text)).filter(|text| !text.is_empty())?;
@@ -126,16 +127,17 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &Measures, is_discussi
     root
 }
 
-/// Whether the element is one of at least four with prose, the same tag and the same first class, as the
-/// posts of a thread are.
+/// Whether at least four of the element and its siblings have prose, the tag and the first class of the
+/// element, as the posts of a thread have.
 fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     let kind = |id: NodeId| (dom.tag(id), dom.classes(id).next());
     let siblings = dom.parent(id).into_iter().flat_map(|parent| dom.child_elements(parent));
     siblings.filter(|&other| kind(other) == kind(id) && measures[other].prose > 0).nth(3).is_some()
 }
 
-/// Removes blocks of at least three links without prose, each with less than a quarter of the text, if the
-/// main content has enough prose and all of these blocks have less than half of its text.
+/// Removes blocks without prose of at least three links with more than three quarters of the block's text.
+/// Each block must have less than a quarter of the main content's text, and all of them less than half. Does
+/// nothing if the main content has at most 500 bytes of prose.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let whole = measures[root];
     if whole.prose <= 500 {
@@ -156,8 +158,8 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     }
 }
 
-/// Removes short links and buttons that are not part of a sentence, if their label, such as "Add to cart",
-/// occurs at least three times.
+/// Removes all links and buttons of at most 40 bytes that are not part of a sentence, if at least three of
+/// them have the same label, such as "Add to cart".
 fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let labels = dom.outermost(root, |id| {
         let own = measures[id].text;
@@ -176,7 +178,8 @@ fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &Measures) {
 }
 
 /// Whether an element is probably not part of the content, judging by its tag, its role, or the words in its
-/// id and classes. Those words do not count in paragraphs and code.
+/// id and classes. Those words do not count in paragraphs and code, and "comments" not in a discussion.
+/// Headings and elements such as `<main>` and `<article>` always belong to the content.
 fn is_boilerplate(dom: &Dom, id: NodeId, is_discussion: bool) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog | Tag::Aside => return true,

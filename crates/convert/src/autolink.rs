@@ -12,8 +12,8 @@ pub(super) fn may_precede_address(previous: char, address: &str) -> bool {
     }
 }
 
-/// The end of the autolink that starts at `at` with a scheme or `www.`; `None` if none starts there. In an
-/// autolink of GitHub Flavored Markdown (§6.9), backslashes are literal.
+/// The end in `text` of the autolink that starts at `at` with `https://`, `http://`, `ftp://` or `www.`;
+/// `None` if none starts there. In an autolink of GitHub Flavored Markdown (§6.9), backslashes are literal.
 pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     let start = text.get(at..)?;
     // The case of a scheme does not matter.
@@ -50,15 +50,17 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
 /// Maximum length in bytes of the end of a word in which an autolink is searched for.
 const MAX_WORD: usize = 500;
 
-/// Whether GitHub Flavored Markdown may autolink the last word.
+/// Whether the text ends with a word that GitHub Flavored Markdown may autolink: it contains `://` or `www.`,
+/// and no link. False after white space, and for e-mail addresses.
 pub(super) fn ends_with_address(text: &str) -> bool {
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD))..];
     let word = end.rsplit(char::is_whitespace).next().unwrap_or_default();
     !word.contains("](") && (word.contains("://") || word.contains("www."))
 }
 
-/// Whether `text` starts with `[` and then an address that contains characters of emphasis. GitHub Flavored
-/// Markdown would not autolink it there, but read emphasis in it. Looks at the first 300 bytes only.
+/// Whether an address with characters of emphasis is in `text`, which starts with `[`, before the first `]`.
+/// After the `[`, GitHub Flavored Markdown would not autolink the address, but read emphasis in it. Looks at
+/// the first 300 bytes only.
 pub(super) fn may_hide_address(text: &str) -> bool {
     let bracket = clip(text, 300).split(']').next().unwrap_or_default();
     let address = ["://", "www."].into_iter().find_map(|start| bracket.find(start));

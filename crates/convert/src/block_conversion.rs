@@ -46,8 +46,8 @@ impl Converter<'_> {
         self.append_nodes(self.dom.children(parent), out);
     }
 
-    /// Appends the blocks of sibling nodes. Inline content between blocks becomes paragraphs or, if it is a
-    /// display formula, a formula.
+    /// Appends the blocks of sibling nodes, except of the node in `skipped`. Inline content between blocks
+    /// becomes paragraphs or, if it is a display formula, a formula. Adjacent flat items become lists.
     fn append_nodes(&self, nodes: impl IntoIterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         let mut items = Vec::new();
@@ -80,7 +80,7 @@ impl Converter<'_> {
     }
 
     /// Appends the blocks for a block element, after the label of its tab if it is a panel. Tabs and form
-    /// controls produce no blocks.
+    /// controls produce no blocks, nor do empty code blocks and quotations, except in exact mode.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
@@ -149,7 +149,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Appends a poem as paragraphs, in which each line break is kept.
+    /// Appends a poem as paragraphs. Keeps the line breaks, except in the text of elements inside it; a blank
+    /// line begins the next paragraph.
     fn append_verse(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         for child in self.dom.children(id) {
@@ -211,8 +212,9 @@ impl Converter<'_> {
     }
 
     /// Appends a list. Starts another list at an item whose number does not follow, because Markdown counts
-    /// on from the first number. A child that is not an item belongs to the item before it. Except in exact
-    /// mode, drops empty items at the end, and lists without content.
+    /// on from the first number. A child that is not an item belongs to the item before it, or is appended
+    /// before the list; tabs are left out. Except in exact mode, drops lists without content, and items
+    /// without blocks and without a checkbox, but not a blank one that another element follows.
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let own_start = number_attribute(dom, id, "start");
@@ -267,7 +269,8 @@ impl Converter<'_> {
     }
 
     /// The blocks of a list item. A marker that the page writes before them is left out if it is a bullet or
-    /// the item's own `number`, and otherwise is on the line of the text after it.
+    /// the item's own `number`. Any other marker begins the first paragraph, or is a paragraph of its own if
+    /// another block is first.
     fn blocks_in_item(&self, item: NodeId, number: Option<u32>) -> Vec<Block> {
         let dom = self.dom;
         let Some((marker, text)) = item_marker(dom, item) else { return self.blocks_in(item) };
@@ -311,7 +314,7 @@ impl Converter<'_> {
     /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
     pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
-        // Editors mark the item itself.
+        // Rich-text editors mark the item itself.
         let is_checkbox = dom.attribute(item, "role").is_some_and(|role| role.ends_with("checkbox"));
         let state = dom
             .attribute(item, "data-checked")
@@ -398,8 +401,8 @@ impl Converter<'_> {
         out.extend(table::fill_grid(self.dom, rows, |cell| self.cell_line(cell)).map(Block::Table));
     }
 
-    /// Appends the blocks in the cells of a row. A marker in the first cell, such as `(1)`, begins the first
-    /// block of the other cell.
+    /// Appends the blocks in the cells of a row. A marker in the first of two cells, such as `(1)`, begins
+    /// the first block of the other one, if that is a paragraph or a heading.
     fn append_layout_row(&self, cells: &[NodeId], out: &mut Vec<Block>) {
         let start = out.len();
         let pair = table::read_marked_row(self.dom, cells);
@@ -449,8 +452,9 @@ impl Converter<'_> {
     }
 
     /// Makes the first heading without a link, or else the first such paragraph, the text of the link `id`,
-    /// which is an `<a>` around the blocks. Adds the link after blocks without headings, paragraphs and
-    /// links. Does nothing if the address is missing or leads to the same page.
+    /// which is an `<a>` around the blocks, or covers them. If there are no headings and paragraphs, adds the
+    /// link after the blocks. Does nothing if all headings and paragraphs have links, if there are no blocks,
+    /// or if the address is missing or begins with `#`.
     fn link_blocks(&self, id: NodeId, blocks: &mut Vec<Block>) {
         let address = self.address(id, "href").filter(|address| !address.starts_with('#'));
         let Some(address) = address.filter(|_| !blocks.is_empty()) else { return };
@@ -478,8 +482,8 @@ impl Converter<'_> {
         }
     }
 
-    /// The empty link that covers an element, with its address: the only empty link among its children.
-    /// `None` in exact mode.
+    /// The empty link that covers an element, with its address: the only empty link among its children, apart
+    /// from those with an icon and those that lead around ([`leads_around`]). `None` in exact mode.
     pub(super) fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
         let dom = self.dom;
         let is_cover = |&id: &NodeId| {
@@ -493,9 +497,10 @@ impl Converter<'_> {
         Some((link, self.address(link, "href")?))
     }
 
-    /// Links a card to the address of the empty link that covers it. The text of the link is the first
-    /// heading of the card, or else the label of the empty link, or else the first paragraph. Does nothing if
-    /// the card has a link to that address, a first-level heading or too many blocks.
+    /// Links a card to the address of the empty link that covers it. If the card has no heading and the empty
+    /// link has a label, adds a paragraph with the label as the link. Otherwise, the first heading without a
+    /// link, or else the first such paragraph, becomes the link. Does nothing if the card has a link whose
+    /// address begins with this one, a first-level heading or too many blocks.
     pub(super) fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
         let mut has =
             |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();
@@ -545,8 +550,9 @@ fn find_text<'b>(
     })
 }
 
-/// The element with the marker at the start of a list item, and its text: a bullet, or letters and digits
-/// with punctuation such as `(a)` or `1.`, before other content.
+/// The `<span>` with the marker at the start of a list item, before other nodes, and its text: a bullet, one
+/// to four letters and digits with punctuation such as `(a)` or `1.`, or a short text that LaTeXML marks as a
+/// tag.
 fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     const BULLETS: [&str; 7] =
         ["\u{2022}", "\u{25e6}", "\u{25aa}", "\u{25ab}", "\u{2023}", "\u{2043}", "\u{2219}"];
@@ -573,7 +579,8 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     (BULLETS.contains(&&*text) || is_tag && !text.is_empty() || is_number()).then_some((marker, text))
 }
 
-/// Strikes out the text of each heading, paragraph and table cell, also in quotes and lists.
+/// Strikes out the text of each heading, paragraph and table cell, also in quotes and lists, unless all of it
+/// is struck out already. Other blocks, such as code, stay as they are.
 fn strike(blocks: &mut [Block]) {
     let strike_text = |text: &mut String| {
         let whole = text.strip_prefix("~~").and_then(|text| text.strip_suffix("~~"));
@@ -595,7 +602,8 @@ fn strike(blocks: &mut [Block]) {
     }
 }
 
-/// Escapes the brackets in inline Markdown that becomes the text of a link, except those of code and images.
+/// Escapes the brackets in inline Markdown without links, which becomes the text of a link, except those of
+/// code and images.
 fn escape_brackets(text: &str) -> String {
     let escape = |(kind, part)| match kind {
         Kind::Open | Kind::Close => ["\\", part],
@@ -604,7 +612,8 @@ fn escape_brackets(text: &str) -> String {
     Parts::new(text).flat_map(escape).collect()
 }
 
-/// The level of a heading, 1 to 6, by its tag or its role; `None` for other elements.
+/// The level of a heading, 1 to 6, by its tag, or else by the role `heading` and `aria-level`; `None` for
+/// other elements.
 fn heading_level(dom: &Dom, id: NodeId) -> Option<u8> {
     let by_role = || {
         dom.attribute(id, "role").filter(|role| *role == "heading")?;

@@ -15,8 +15,9 @@ use url::Url;
 /// Maximum length in bytes of the URL in `<base>`.
 const MAX_REFERENCE: usize = 2000;
 
-/// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL. Ignores a
-/// `<base>` that is invalid, longer than [`MAX_REFERENCE`] or beyond the first 2000 nodes.
+/// The base URL for relative links: the URL in the page's first `<base>`, or else the page's own URL. Ignores
+/// the `<base>` if its URL is invalid, missing or longer than 2000 bytes, or if it is beyond the first 2000
+/// nodes.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
@@ -45,8 +46,9 @@ pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
     count
 }
 
-/// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas. Replaces
-/// each `<noscript>`, see [`show_fallbacks`], and the texts that [`visible_text`] corrects.
+/// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas; in an
+/// `<svg>`, only scripts. Replaces each `<noscript>` with its fallback, and the texts that [`visible_text`]
+/// corrects.
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
@@ -66,9 +68,10 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`
 /// without text, only the first image is used, and it also replaces a placeholder image in the element
-/// before. Of one without an image, only the first embedded page or media file is used. Drops a `<noscript>`
-/// whose image or embedded page is beside it, or that has none of these and no text. In an article, also
-/// drops one with less than half of the page's text ([`Rule::Article`]).
+/// before, if that has no text. Of one without an image, only the first embedded page or media file is used,
+/// unless its height is 0 or 1. Drops a `<noscript>` whose image or embedded page is beside it, or that has
+/// none of these and no text. In an article, also drops one with less than half of the page's text
+/// ([`Rule::Article`]).
 fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     let page = if is_article && !fallbacks.is_empty() { dom.letters(root) } else { 0 };
@@ -114,10 +117,11 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
     (!is_tiny && embedded.all(|d| media::embedded_source(dom, d) != source)).then_some(frame)
 }
 
-/// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,
-/// also guesses from class names which elements are hidden. Keeps the page itself if a script probably shows
-/// it later ([`is_hidden_page`]). If hidden elements have more than 40 words and more than 90 % of all words,
-/// also keeps those with at least a quarter of all words.
+/// Removes hidden elements, copies of others, line numbers beside code, and labels that Markdown expresses by
+/// itself. In an article, also guesses from class names which elements are hidden. Keeps closed panels,
+/// formulas, and the page itself if a script probably shows it later ([`is_hidden_page`]). If hidden elements
+/// have more than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all
+/// words.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -157,7 +161,8 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && beside.any(|beside| dom.tag(beside) == Tag::Pre)
 }
 
-/// Whether browsers hide the element, or it is decoration that screen readers skip.
+/// Whether the element's own attributes hide it, it is a closed `<dialog>`, it is decoration that screen
+/// readers skip, or it is a text for screen readers in a button. False for `hidden=until-found`.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
@@ -177,8 +182,9 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     element.attributes.iter().any(hides) || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
 }
 
-/// Whether an element that is hidden from screen readers has no text of its own: a symbol, or the name of an
-/// icon in a font that shows the icon instead.
+/// Whether an element that is hidden from screen readers has no text of its own: it is empty, a symbol that
+/// says nothing ([`is_meaningful_symbol`]), or the name of an icon in a font that shows the icon instead.
+/// False for check marks and crosses, [`CONTENT`], and elements that contain an image.
 fn is_decoration(dom: &Dom, id: NodeId) -> bool {
     if CONTENT.contains(&dom.tag(id)) || answer_of(dom, id).is_some() || dom.find(id, Tag::Img).is_some() {
         return false;
@@ -192,8 +198,8 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell. A text for screen
-/// readers beside them says the same.
+/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell. False in buttons
+/// and code, and beside a text for screen readers, which says the same, or another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // Rows of stars over each other show a rating by their widths.
@@ -265,8 +271,8 @@ fn is_in_text(dom: &Dom, id: NodeId, symbols: &str) -> bool {
         || !is_expressed && before.ends_with(char::is_alphanumeric) && is_all_in(AFTER_WORDS)
 }
 
-/// The nearest text before or after an inline element in its block, with the spaces between. Empty if there
-/// is none among the next four siblings; at most the nearest 100 bytes of each text.
+/// The nearest text before or after an inline element, with the spaces between: at most the nearest 100 bytes
+/// of each text. Empty if the next four siblings have none, or none before a block or a `<br>`.
 fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
     let step = |id: NodeId| if is_after { dom.node(id).next } else { dom.node(id).previous };
     let near = |text: &'_ str| {
@@ -334,8 +340,8 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element only draws an icon: a drawing without text, an empty `<i>` with a class, as icon fonts
-/// use it, or a `<span>` around one of these.
+/// Whether an element only draws an icon: a drawing without text other than its title, an empty `<i>` with a
+/// class, as icon fonts use it, or a `<span>` around one of these.
 fn is_icon(dom: &Dom, id: NodeId) -> bool {
     let mut icon = id;
     while let Some(only) = dom.node(icon).first.filter(|&only| dom.node(icon).last == Some(only)) {
@@ -357,7 +363,8 @@ fn is_icon(dom: &Dom, id: NodeId) -> bool {
 const CONTENT: [Tag; 5] = [Tag::Img, Tag::Pre, Tag::Code, Tag::Table, Tag::Figure];
 
 /// Whether `aria-hidden` or a common class name suggests that the element is hidden. This is a guess, because
-/// pages may use the same names for something else.
+/// pages may use the same names for something else. `aria-hidden` does not count on paragraphs, [`CONTENT`]
+/// and symbols that say something.
 fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
     let is_aria_hidden = dom.attribute(id, "aria-hidden") == Some("true")
         && !CONTENT.contains(&dom.tag(id))
@@ -371,7 +378,8 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
         || dom.classes(id).any(|c| c.starts_with("not-") && c.ends_with(":hidden"))
 }
 
-/// Whether a utility class of Tailwind or Bootstrap shows an otherwise hidden element on wide screens.
+/// Whether a utility class of Tailwind or Bootstrap shows an otherwise hidden element on wide screens. Also
+/// true for Bootstrap's `d-print-block` and `d-inline-block`.
 fn is_shown_on_wide_screens(class: &str) -> bool {
     const WIDTHS: [&str; 5] = ["sm", "md", "lg", "xl", "2xl"];
     const DISPLAYS: [&str; 8] =
@@ -395,7 +403,9 @@ fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Removes elements with the same text and images as a sibling, if a class or `aria-hidden` marks them as
-/// copies for sliders, animations or screen widths.
+/// copies for sliders, animations or screen widths. A copy for a screen width must be next to the original,
+/// and have other classes but no other links. Items and short values may be equal by chance, so most need a
+/// class for widths on the original, too.
 fn remove_copies(dom: &mut Dom, root: NodeId) {
     let copies = dom.outermost_with(root, |id| copy_mark(dom, id));
     let marked: HashSet<NodeId> = copies.iter().map(|&(id, _)| id).collect();
@@ -433,7 +443,7 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element is an item of a list or a cell: others may have the same text.
+/// Whether an element is an item of a list, or a row or cell by its role: others may have the same text.
 fn is_item(dom: &Dom, id: NodeId) -> bool {
     let role = dom.attribute(id, "role");
     dom.tag(id) == Tag::Li || matches!(role, Some("cell" | "gridcell" | "listitem" | "row"))
@@ -462,7 +472,7 @@ fn comparable_content(dom: &Dom, id: NodeId) -> String {
     content
 }
 
-/// Whether two nodes have links, and their links lead to different pages.
+/// Whether both nodes have links, and these lead to different pages or to the same pages in another order.
 fn links_differ(dom: &Dom, id: NodeId, other: NodeId) -> bool {
     let links = |root| {
         let addresses = dom.subtree(root).filter(|&d| dom.tag(d) == Tag::A);
@@ -496,8 +506,8 @@ fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     dom.classes(id).filter_map(copy_mark_of_class).max()
 }
 
-/// The mark that a class gives: `clone` or `duplicate` in any part of it, or a name for what is shown or
-/// hidden at some widths of the screen.
+/// The mark that a class gives: `clone` or `duplicate` in any part of it, or a name for what is hidden, for
+/// screen readers, or shown or hidden at some widths of the screen.
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     if class.contains("clone") || class.contains("duplicate") {
         return Some(CopyMark::Slide);
@@ -516,14 +526,15 @@ const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
 /// Words of class names that show or hide an element.
 const VISIBILITY: [&str; 7] = ["hidden", "hide", "none", "only", "show", "visible", "invisible"];
 
-/// Words of class names for widths of the screen, as in `md:hidden` and `hideOnMobile`, print and scripts.
+/// Words of class names for widths of the screen, as in `md:hidden` and `hideOnMobile`, for print, and for
+/// browsers with JavaScript.
 #[rustfmt::skip]
 const WIDTHS: [&str; 16] = [
     "xs", "sm", "md", "lg", "xl", "xxl", "2xl", "small", "medium", "large", "mobile", "phone", "tablet", "desktop",
     "print", "js",
 ];
 
-/// Whether a class stands for a width. Framer uses names such as `hidden-72rtr7`.
+/// Whether a class has a word for a width, or begins with `hidden-`, as Framer's `hidden-72rtr7` does.
 fn names_width(class: &str) -> bool {
     class.starts_with("hidden-") || has_word(class, &WIDTHS)
 }

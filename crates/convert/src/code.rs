@@ -119,8 +119,10 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Reads the text of a code block without line numbers, prompts, buttons and zero-width characters, and notes
-/// the elements that this leaves out ([`Rule::NotCode`]). Removes the blank lines that highlighters add
-/// around the code; of a plain `<pre><code>`, only one line break at the end.
+/// the elements that this leaves out ([`Rule::NotCode`]). Images become their alternative texts. If CSS
+/// marks lines as added or removed, each line begins with a sign or a space. Removes the blank lines that
+/// highlighters add around the code; of a plain `<pre><code>`, only one line break at the end. Except in a
+/// `<pre>` and in Doxygen's fragments, also trims the first and the last line.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror puts a title and other elements around the code, so read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
@@ -204,13 +206,14 @@ fn diff_sign(dom: &Dom, line: NodeId) -> Option<char> {
     signs.into_iter().find(|&(class, _)| is_marked && has(class)).map(|(_, sign)| sign)
 }
 
-/// Whether code has lines that were added or removed, and does not show this with signs in its text.
+/// Whether code has lines that were added or removed, and does not show this with signs in its text. Looks at
+/// the text of the first such line only.
 fn is_diff(dom: &Dom, root: NodeId) -> bool {
     let marked = |id| Some((id, diff_sign(dom, id)?));
     dom.descendants(root).find_map(marked).is_some_and(|(line, sign)| {
         let text = dom.text_content(line);
         let rest = text.strip_prefix(sign);
-        // In other languages, a sign twice is an operator.
+        // Outside of diffs, two equal signs are an operator, such as `--`.
         let is_operator = rest.is_some_and(|rest| rest.starts_with(sign));
         rest.is_none() || is_operator && declared_language(dom, root) != "diff"
     })
@@ -279,7 +282,8 @@ fn is_only_code(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether a class or an attribute marks the element as a line number, and its text can be one: it is blank,
-/// or has only digits and separators. The mark alone is not enough, because it may also be on code.
+/// or has only digits and separators. The mark alone is not enough, because it may also be on code. Elements
+/// with a class of [`LINES`] contain code.
 fn is_marked_line_number(dom: &Dom, id: NodeId) -> bool {
     let is_named = dom.has_class_in(id, LINE_NUMBERS);
     if !is_named && !dom.has_attribute(id, "data-line-number") || dom.has_class_in(id, LINES) {
@@ -307,7 +311,7 @@ pub(super) fn is_line_number_column(dom: &Dom, id: NodeId) -> bool {
         && is_line_numbers(dom, id)
 }
 
-/// Whether the text of an element consists of numbers.
+/// Whether the text of an element consists of numbers of ASCII digits, at least one.
 fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     let text = dom.text_content(id);
     let text = text.trim();
@@ -343,7 +347,8 @@ const PREFIXES: [&str; 9] = [
 /// The beginnings of classes that end with the name of a language, or with other words.
 const AMBIGUOUS_PREFIXES: [&str; 4] = ["hl-", "source-", "sh_", "type-"];
 
-/// The value of a setting in an attribute such as `brush: java; gutter: false`.
+/// The value of the setting `brush` in an attribute such as `brush: java; gutter: false`, with white space.
+/// Reads the first 200 bytes.
 fn brush(settings: &str) -> Option<&str> {
     clip(settings, 200).split_once("brush:")?.1.split(';').next()
 }
@@ -395,7 +400,7 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
         previous = class;
     }
     found.or_else(|| {
-        // One letter after another class, as in `wide r`, is rather a position.
+        // One letter after another class, as in `wide r`, is rather a position than a language.
         let is_name =
             |&(at, c): &(usize, &str)| is_known_language(c) && (at == 0 || c.len() > 1 || is_highlighter);
         let known = dom.classes(id).enumerate().find(is_name).map(|(_, class)| class);
@@ -403,7 +408,8 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     })
 }
 
-/// Normalizes the name of a language for use after a code fence; `None` for plain text and invalid names.
+/// Normalizes the name of a language for use after a code fence; `None` for plain text, for names with other
+/// characters than `c++` or `c#` may have, and for those of more than 30 bytes.
 fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
     let name = name.strip_prefix("lang-").unwrap_or(&name).to_owned();

@@ -9,8 +9,9 @@ use memchr::memmem;
 const ESCAPE: u8 = 0x1b;
 
 /// The text of an HTML file, and its media type. A file that is not UTF-8, or that declares ISO-2022-JP and
-/// has escape sequences, has the encoding that it declares, or else Windows-1252. Its media type has no
-/// `charset`, so that browsers choose the same encoding. Invalid bytes become U+FFFD.
+/// has escape sequences, has the encoding of its byte order mark, or the one that it declares, or else
+/// Windows-1252. Its media type has no `charset`, so that browsers choose the same encoding. Invalid bytes
+/// become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     // The declaration of a UTF-8 file matters only if its escape sequences may be those of ISO-2022-JP.
     let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);
@@ -104,8 +105,9 @@ fn split_name(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(bytes.iter().position(is_end).unwrap_or(bytes.len()))
 }
 
-/// Removes the next attribute of a tag from the start of `rest`, and returns its name and value. At the end
-/// of the tag, removes its `>` and returns `None`.
+/// Removes the next attribute of a tag from the start of `rest`, and returns its name and value, which may be
+/// missing and then is empty. At the end of the tag, removes its `>` and returns `None`; at the end of the
+/// bytes, only returns `None`.
 fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let start = rest.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'/')?;
     *rest = &rest[start..];

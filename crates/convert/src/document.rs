@@ -33,7 +33,8 @@ pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     first.is_none()
 }
 
-/// Adds a paragraph with a link to an address that is escaped for Markdown.
+/// Adds a paragraph with a link to an address that is escaped for Markdown. Its text is the address without
+/// backslashes.
 pub(super) fn add_link(blocks: &mut Vec<Block>, address: &str) {
     let mut inline = Inline::default();
     inline.add_link(address, &address.replace('\\', ""));

@@ -109,7 +109,7 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
             )
             || c.starts_with("admonitionHeading")
     };
-    // A paragraph before a title is not part of it, so such a title is a heading in the text.
+    // A title after a paragraph is a heading in the text of the admonition.
     let mut start = dom.descendants(id).take(30);
     let title = start.find(|&d| dom.classes(d).any(is_title) || dom.tag(d) == Tag::P && !dom.is_blank(d));
     let title = title.filter(|&title| dom.classes(title).any(is_title));
@@ -270,8 +270,9 @@ const PERMALINK_WORDS: [&str; 11] = [
 ];
 
 /// Whether an element is a permalink: a link to a heading or another place from that place, whose text is
-/// empty, a symbol or a phrase such as "Link to this section". Links in code are none, nor are links with the
-/// whole text of a heading or a term.
+/// empty, a symbol or a phrase such as "Link to this section". An empty link must have a class for
+/// permalinks; with it, an empty link or a symbol may lead to any fragment, also of another page. Links in
+/// code are none, nor are links with the whole text of a heading or a term.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
@@ -302,7 +303,8 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
 }
 
 /// Whether the text of a link is a label of a permalink, alone or before "this", words such as "section", or
-/// the letters of the text `beside` the link. Never without these, because the text is then content.
+/// the letters of the text `beside` the link. False if nothing is beside the link, because its text is then
+/// content.
 fn is_permalink_label(text: &str, beside: &str) -> bool {
     let beside: String = beside.chars().filter(|c| c.is_alphanumeric()).collect();
     let describes = |rest: &str| {
@@ -365,7 +367,7 @@ pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
         let image = dom.find(id, Tag::Img).and_then(|image| dom.first_attribute(image, &["alt"]));
         text = image.unwrap_or_default().to_lowercase();
     }
-    // The name of such a button may say more than its text.
+    // The title or label of a button that copies may say more than its text.
     let is_named = || {
         let name = name();
         text.starts_with("copy ") && name.starts_with(&text) && name.ends_with("clipboard")

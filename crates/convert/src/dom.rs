@@ -49,7 +49,7 @@ macro_rules! tags {
                 match name {
                     $($block_name => Self::$block,)*
                     $($name => Self::$other,)*
-                    // Browsers show these obsolete elements like the others.
+                    // Browsers show these obsolete elements like `<pre>` and `<ul>`.
                     "listing" | "plaintext" | "xmp" => Self::Pre,
                     "dir" => Self::Ul,
                     _ => Self::Other,
@@ -199,8 +199,8 @@ impl Dom {
         self.nodes.len()
     }
 
-    // The compiler does not inline `node`, `element` and `text` by itself. Without it, a conversion takes 1.5
-    // % more instructions.
+    // The compiler does not inline `node`, `element` and `text` by itself. Without the attribute, a
+    // conversion takes 1.5 % more instructions.
     #[inline]
     pub(super) fn node(&self, id: NodeId) -> &Node {
         #[cfg(test)]
@@ -273,8 +273,8 @@ impl Dom {
         self.classes(id).any(|c| classes.contains(&c))
     }
 
-    /// The first word of a property's value in the first [`MAX_CLASSES`] bytes of the `style` attribute,
-    /// without `!important`.
+    /// The first word of a property's value in the first 2000 bytes of the `style` attribute, without
+    /// `!important`. Of several values, this is the first one, although browsers use the last.
     pub(super) fn style(&self, id: NodeId, property: &str) -> Option<&str> {
         let style = clip(self.attribute(id, "style")?, MAX_CLASSES);
         let rules = style.split(';').filter_map(|rule| rule.split_once(':'));
@@ -282,11 +282,12 @@ impl Dom {
         values.next().map(|(_, value)| value.trim().split(['!', ' ']).next().unwrap_or_default())
     }
 
-    /// Whether a style makes an inline element a block.
+    /// Whether the `style` attribute gives the element a `display` that begins and ends a line.
     pub(super) fn is_styled_as_block(&self, id: NodeId) -> bool {
         self.style(id, "display").is_some_and(is_block_display)
     }
 
+    /// Whether the element is one of `<h1>` to `<h6>`. The role `heading` does not count.
     pub(super) fn is_heading(&self, id: NodeId) -> bool {
         self.tag(id).heading_level().is_some()
     }
@@ -536,7 +537,7 @@ pub(super) fn clip(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
-/// Replaces each run of white space with one space and trims the ends.
+/// Replaces each run of white space, which includes no-break spaces, with one space and trims the ends.
 pub(super) fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -545,9 +546,9 @@ pub(super) fn collapse(text: &str) -> String {
 const INVISIBLE: [char; 6] = ['\u{feff}', '\u{2060}', '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}'];
 
 /// Removes byte order marks, word joiners, soft hyphens, zero-width spaces, joiners and non-joiners. Keeps
-/// spaces after letters of scripts without spaces between words, such as Khmer (U+0E00 to U+17FF). Keeps
-/// joiners and non-joiners beside emoji and letters of other scripts than the European ones, to which they
-/// belong. Webflow writes a joiner where its editor has an empty line.
+/// zero-width spaces after letters of scripts without spaces between words, such as Khmer (U+0E00 to U+17FF).
+/// Keeps joiners and non-joiners beside emoji and letters of other scripts than the European ones, to which
+/// they belong. Webflow writes a joiner where its editor has an empty line.
 pub(super) fn remove_invisible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || !text.contains(INVISIBLE) {
         return Cow::Borrowed(text);

@@ -76,6 +76,8 @@ pub(super) fn show_embeds(dom: &mut Dom) {
     }
 }
 
+/// Reads what a script embeds in an element, or a `<script>` beside it. `None` if a `<noscript>` follows the
+/// element, or if its first [`SEARCHED_NODES`] nodes have embedded content, a `<noscript>` or a link.
 fn find_embed(dom: &Dom, id: NodeId) -> Option<Embed> {
     let element = dom.element(id)?;
     if element.attributes.is_empty() || is_embedded(dom.tag(id)) {
@@ -100,8 +102,8 @@ fn find_embed(dom: &Dom, id: NodeId) -> Option<Embed> {
     (!has_fallback && !dom.descendants(id).take(SEARCHED_NODES).any(is_shown)).then_some(found)
 }
 
-/// The page that a script embeds, by the address of the script. Its title is the name of a file, if the
-/// address selects one.
+/// The page that a script of a host in [`PAGE_SCRIPTS`] embeds, by the address of the script; `None` for
+/// other scripts. Its title is the name of a file, if the address selects one.
 fn page_of_script(source: &str) -> Option<Embed> {
     let (scheme, rest) = source.trim().split_once("//")?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -112,8 +114,8 @@ fn page_of_script(source: &str) -> Option<Embed> {
     is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
 }
 
-/// The address of a video on YouTube or Vimeo whose id is in an attribute. Page builders and menus have ids
-/// of their own in `data-id`, also on elements that are named for a player.
+/// The address of a video on YouTube or Vimeo whose id or address is in an attribute. Ignores `data-id` on
+/// items and icons, where page builders and menus have ids of their own, also if a class names a player.
 fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
     let value = dom.first_attribute(id, &VIDEO_IDS)?;
     let provider = dom.first_attribute(id, &["data-plyr-provider", "data-provider", "provider"]);
@@ -140,9 +142,9 @@ fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
     }
 }
 
-/// The address in an attribute of an element that has no text: `src` of a custom element such as
-/// `<amp-video>`, and the address of a `<div>` whose class says that it becomes a player or a widget. An
-/// animation without a title is decoration.
+/// The address in an attribute of an element that has no text and no image, and the name of the element to
+/// add: `src` of a custom element such as `<amp-video>`, `url` of an `<oembed>`, and the address of a link or
+/// a `<div>` that becomes a player or a widget, by its class. An animation without a title is decoration.
 fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     let is_empty = || {
         dom.subtree(id).take(SEARCHED_NODES).all(|d| match dom.tag(d) {
@@ -163,7 +165,7 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     };
     match (dom.tag(id), dom.name(id)) {
         (_, "oembed") => Some(("iframe", address_in(&["url"])?)),
-        // A link without text, which a script replaces by the page.
+        // A script replaces such a link without text with the page.
         (Tag::A, _) => {
             let href = address_in(&["href"]).filter(|_| dom.has_attribute(id, "data-iframely-url"))?;
             Some(("iframe", href))
@@ -201,7 +203,8 @@ fn is_part_of_page(address: &str) -> bool {
         || path.contains("/wp-admin/")
 }
 
-/// The first embedded page or media file in the HTML that an attribute has for a script.
+/// The first embedded page or media file in the HTML of `data-html`, which a script shows. `None` if the HTML
+/// is longer than [`MAX_SETTINGS`].
 fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
     let html =
         dom.attribute(id, "data-html").filter(|html| html.contains('<') && html.len() <= MAX_SETTINGS)?;
@@ -212,9 +215,9 @@ fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
     Some(Embed { element: "iframe", address, title: title.map(str::to_owned) })
 }
 
-/// The address of a video on YouTube or Vimeo in an attribute with JSON, unless it is a background. The
-/// element may have [`SEARCHED_NODES`] nodes and the text of a button: the data of a whole page also names
-/// videos that the page does not show.
+/// The address of a video on YouTube or Vimeo in a `data-` attribute with JSON, unless it is a background.
+/// `None` for links, and for elements with more than [`SEARCHED_NODES`] nodes or more text than a button has:
+/// the data of a whole page also names videos that the page does not show.
 fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
     let attributes = dom.element(id)?.attributes.iter();
     let is_settings = |value: &str| {
@@ -229,7 +232,8 @@ fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
     found.filter(|_| dom.tag(id) != Tag::A && is_player())
 }
 
-/// The first address of a video in a JSON value. The parser limits the depth of JSON.
+/// The first address of a video in a JSON value, except below keys with `background`. The parser limits the
+/// depth of JSON.
 fn find_video(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => is_video_page(text).then(|| text.trim().to_owned()),

@@ -4,7 +4,8 @@ use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-/// The element around a link to a note that contains only this link, or the link itself.
+/// The `<sup>`, `<span>` or `<small>` directly around a link to a note, if it contains only this link and
+/// brackets, or else the link itself.
 pub(super) fn whole_reference(dom: &Dom, link: NodeId) -> NodeId {
     let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
     dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link)).unwrap_or(link)
@@ -20,7 +21,9 @@ pub(super) fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
 /// The attributes of a reference whose value is the id of its note, which a script shows.
 const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footnote-id", "popovertarget"];
 
-/// The id of the note that an attribute of a short reference names.
+/// The id of the note that an attribute of a reference names. `None` unless the text is a [`note_number`],
+/// and the element is raised, is named like a reference ([`is_named_as_note`]) or has the id in a `data-`
+/// attribute.
 pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
     let (attribute, name) = NOTE_IDS.iter().find_map(|&name| Some((name, dom.attribute(id, name)?)))?;
     // Count the nodes first: reading the text of large elements inside each other would take quadratic time.
@@ -70,8 +73,8 @@ impl Ids {
 }
 
 /// The element that a reference links to. Notes from Word and some other programs have no id, but the
-/// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot and
-/// of some plugins have no fragment, but their `onclick` script names the note.
+/// fragment of their link back is the reference's fragment with `ref` inserted; this link is the target then.
+/// References from Wikidot and some plugins have no fragment, but their `onclick` script names the note.
 pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
     let script = || {
         let (call, arguments) = clip(dom.attribute(link, "onclick")?, MAX_NAME).split_once("('")?;
@@ -98,8 +101,8 @@ pub(super) fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
         .then_some(fragment)
 }
 
-/// The number or symbol of a reference, without brackets. `None` unless it is one to four ASCII letters,
-/// digits or symbols such as `†`.
+/// The number or symbol of a reference, without brackets, colons and `^` at its ends. `None` unless the rest
+/// is one to four ASCII letters, digits or symbols such as `†`.
 pub(super) fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     let text = dom.collapsed_text(link);
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
@@ -124,7 +127,8 @@ pub(super) fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
 /// Words that occur in the ids and classes of references and notes.
 const NAMES: [&str; 8] = ["fn", "ftn", "cite_note", "note", "endnote", "sidenote", "bib", "ref"];
 
-/// Whether an element has attributes like those of references and notes.
+/// Whether an attribute of an element, such as its class or `href`, is like those of references and notes: a
+/// word ends with `note`, or a name such as `fn` or `ref` is at the start or after a `-`.
 pub(super) fn is_named_as_note(dom: &Dom, id: NodeId) -> bool {
     let attributes = ["id", "class", "role", "href", "rel", "epub:type", "data-type"];
     attributes.into_iter().filter_map(|name| dom.attribute(id, name)).any(|value| {

@@ -78,8 +78,9 @@ impl Found {
         });
     }
 
-    /// The labels of the notes: the page's own numbers if no two are equal, because the text may name them
-    /// ("see note 3"), otherwise their positions in the order in which they were found.
+    /// The labels of the notes: the page's own numbers if all have only digits and no two are equal, because
+    /// the text may name them ("see note 3"), otherwise their positions in the order in which they were
+    /// found.
     fn labels(&self) -> HashMap<NodeId, String> {
         let own: HashSet<&str> = self.numbers.values().map(String::as_str).collect();
         let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -231,8 +232,8 @@ fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> O
     (numbers.contains(digits) && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
 }
 
-/// Detaches the notes, which must be in document order, with the blocks that continue them and the sections
-/// that are empty without them.
+/// Detaches the notes, which must be in document order, with the blocks that continue them, and returns their
+/// contents. Omits the rules, titles and sections that are left without notes.
 fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
     // Whether blocks after the first paragraph of a note have continued it.
@@ -342,7 +343,8 @@ fn is_popup(dom: &Dom, id: NodeId) -> bool {
         && dom.ancestors(id).skip(1).take(4).any(is_text)
 }
 
-/// The reference of a note in the margin or in a popup: the number or the empty label directly before it.
+/// The reference of a note in the margin or in a popup: the number or the empty label directly before it. A
+/// link with an address is none.
 fn side_reference(dom: &Dom, note: NodeId) -> Option<NodeId> {
     let mut before =
         dom.nodes_before(note).skip_while(|&id| dom.text(id).is_some_and(|text| text.trim().is_empty()));
@@ -355,7 +357,8 @@ fn side_reference(dom: &Dom, note: NodeId) -> Option<NodeId> {
     }
 }
 
-/// Adds the notes of Distill, which stand in the text, and puts an empty element as a reference before each.
+/// Adds the notes of Distill, which are in the text, and puts an empty element as a reference before each.
+/// Ignores blank notes and notes inside others. The notes have no numbers.
 fn add_inline_notes(dom: &mut Dom, root: NodeId, found: &mut Found) {
     for note in dom.outermost(root, |id| dom.name(id) == "d-footnote") {
         if !dom.is_blank(note) && !dom.ancestors(note).any(|a| found.numbers.contains_key(&a)) {
@@ -367,7 +370,8 @@ fn add_inline_notes(dom: &mut Dom, root: NodeId, found: &mut Found) {
     }
 }
 
-/// Removes the copies of notes that pages show in the margin.
+/// Removes the copies of notes that pages show in the margin: with the same letters and digits as a note that
+/// has been found, except for a number at the start.
 fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
     if found.order.is_empty() {
         return;
@@ -503,7 +507,8 @@ const BACK_CLASSES: &[&str] = &[
 const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark"];
 
 /// Removes a note's links back to the text, its number if it is marked up as one, and the brackets and arrows
-/// around these. `leads_back` returns whether the target of a link is a reference.
+/// around these. `leads_back` returns whether the target of a link is a reference. A link to a fragment or a
+/// script whose text is a symbol need not lead to one.
 fn remove_back_links(dom: &mut Dom, note: NodeId, number: &str, leads_back: impl Fn(&Dom, NodeId) -> bool) {
     let is_number = |dom: &Dom, id| {
         let text = dom.collapsed_text(id);
@@ -574,10 +579,10 @@ fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     }
 }
 
-/// Elements with code, of whose text nothing is cut off.
+/// Elements with code, whose text is never shortened.
 const CODE: [Tag; 4] = [Tag::Code, Tag::Kbd, Tag::Pre, Tag::Samp];
 
-/// The bold element around the beginning of a note.
+/// The bold element directly around the first text of a note.
 fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
     let parent = dom.parent(first_text(dom, note)?)?;
     matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)

@@ -43,8 +43,9 @@ impl HtmlTree {
     }
 
     /// Returns the forms with their controls (`input`, `select`, `textarea` and `button`), both in document
-    /// order. A control belongs to the form whose `id` its attribute `form` has, or else to the innermost
-    /// form around it. Leaves out what is in a `<template>`: browsers neither show nor send that.
+    /// order. A control with the attribute `form` belongs to the form with this `id`, and another one to the
+    /// innermost form around it. Leaves out controls that belong to no form, and what is in a `<template>`:
+    /// browsers neither show nor send that.
     pub fn forms(&self) -> Vec<(HtmlElement<'_>, Vec<HtmlElement<'_>>)> {
         let elements = self.0.descendants(DOCUMENT).map(|id| HtmlElement { dom: &self.0, id });
         let is_shown = |element: &HtmlElement| element.ancestors().all(|outer| outer.name() != "template");

@@ -120,14 +120,15 @@ impl Inline {
         inline
     }
 
-    /// Converts plain text to the description of an image.
+    /// Converts plain text to the description of an image, on one line. Escapes `|`, because the image may be
+    /// in a table cell.
     pub(super) fn description(text: &str) -> String {
         let mut inline = Self { is_description: true, is_cell: true, ..Self::default() };
         inline.add_text(text);
         inline.finish_line()
     }
 
-    /// Converts plain text to bold Markdown.
+    /// Converts plain text to bold Markdown on one line; empty if the text is blank.
     pub(super) fn strong(text: &str) -> String {
         let mut inline = Self::default();
         inline.open_emphasis(Emphasis::Strong, false);
@@ -135,6 +136,7 @@ impl Inline {
         inline.finish_line()
     }
 
+    /// Whether a link is open, or this is the description of an image, in which links are ignored, too.
     pub(super) fn is_in_link(&self) -> bool {
         self.is_description || self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }
@@ -177,7 +179,8 @@ impl Inline {
         self.stack.push(open);
     }
 
-    /// Closes the innermost open element. An element without content leaves nothing in the text.
+    /// Closes the innermost open element; there must be one. An element without content leaves nothing in the
+    /// text.
     pub(super) fn close(&mut self) {
         if self.written == self.stack.len() {
             self.write_closing();
@@ -231,6 +234,7 @@ impl Inline {
     }
 
     /// Marks the beginning of emphasis, or continues emphasis of the same kind that ended at this position.
+    /// Emphasis of another kind that ended here is written with tags.
     fn open_emphasis_mark(&mut self, emphasis: Emphasis) {
         let position = self.text.len();
         if let Some(end) =
@@ -302,7 +306,7 @@ impl Inline {
         self.has_space = true;
     }
 
-    /// Adds a space before the next content if the text ends with a word or a link.
+    /// Adds a space before the next content if the text ends with a letter, a digit or `)`, as links do.
     pub(super) fn add_space_after_word(&mut self) {
         self.has_space |= self.last_char().is_some_and(|c| c.is_alphanumeric() || c == ')');
     }
@@ -323,7 +327,8 @@ impl Inline {
         self.text.push('\n');
     }
 
-    /// Separates blocks in inline text: with a line break in a table cell, and with a space elsewhere.
+    /// Separates blocks in inline text: with a line break in a table cell, except after the number of an
+    /// item, and with a space elsewhere.
     pub(super) fn add_block_boundary(&mut self) {
         if !self.is_cell {
             self.has_space = true;
@@ -344,8 +349,8 @@ impl Inline {
         self.has_space = true;
     }
 
-    /// Adds text from the page. Collapses its white space, drops invisible characters and escapes Markdown
-    /// syntax.
+    /// Adds text from the page. Collapses its white space, except no-break spaces, drops invisible characters
+    /// and escapes Markdown syntax.
     pub(super) fn add_text(&mut self, text: &str) {
         let text = remove_invisible(text);
         let mut rest = &*text;
@@ -380,7 +385,8 @@ impl Inline {
         self.raw = raw;
     }
 
-    /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
+    /// Writes `text[start..end]`, which contains no white space but no-break spaces, and escapes its Markdown
+    /// syntax. Replaces no-break spaces after an autolink with spaces.
     fn write_word(&mut self, text: &str, start: usize, end: usize, after: After) {
         // If an element is open, its closing syntax follows, so this text does not end the line.
         let is_end = after == After::End && self.written == 0;
@@ -522,7 +528,7 @@ fn is_punctuation(c: char) -> bool {
 }
 
 /// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter. Drops
-/// empty emphasis.
+/// emphasis that is empty or not closed.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     for i in 0..marks.len() {
         let mark = &marks[i];

@@ -10,7 +10,7 @@ use super::parse::parse;
 pub struct Embedded {
     /// The contents of inline `<script>` elements, except those that are only data.
     pub scripts: BTreeSet<String>,
-    /// The values of event handler attributes such as `onclick`.
+    /// The values of event handlers such as `onclick`: of all attributes whose names begin with `on`.
     pub handlers: BTreeSet<String>,
     /// Whether a `<meta>` element declares a content security policy.
     pub has_policy: bool,
@@ -50,7 +50,8 @@ impl Embedded {
 }
 
 /// Whether content security policies apply to inline scripts of this type: JavaScript, modules, import maps
-/// and speculation rules (HTML §4.12.1). Scripts of other types are data.
+/// and speculation rules (HTML §4.12.1). Scripts of other types are data. Also accepts unknown types that end
+/// with the name of the language.
 fn is_subject_to_policy(kind: Option<&str>) -> bool {
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
     matches!(kind.as_str(), "" | "module" | "importmap" | "speculationrules")

@@ -71,7 +71,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// The description of an image.
+/// The description of an image that [`Parts`] returned, with its escapes.
 pub(super) fn description(image: &str) -> &str {
     &image[2..end_of_description(image).unwrap_or(image.len())]
 }

@@ -3,14 +3,14 @@
 //! articles.
 //!
 //! A conversion goes through these stages. They share the tree (`dom`, `omission_rule`, `select`, `measure`)
-//! and the Markdown (`block`, `inline`, `inline_reader`).
+//! and the Markdown (`markdown_block`, `inline`, `inline_reader`, `autolink`).
 //!
 //! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
 //!    page.
 //! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree
 //!    to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
-//! 4. `footnotes` takes the notes out of the text, with `footnote_references`.
+//! 4. `footnotes` takes the notes out of the text, with `footnote_references` and `note_numbers`.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
 //!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`. `spacing`
 //!    decides where the layout of a page separates words.
@@ -115,8 +115,8 @@ pub struct Converted {
     pub has_title_as_heading: bool,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
-    /// Number of letters and digits in the page's body, without scripts and styles. Not all are counted if
-    /// there are more than [`COUNTED_LETTERS`].
+    /// Number of letters and digits in the page's body, without scripts, styles, templates and `<noscript>`.
+    /// Not all are counted if there are more than [`COUNTED_LETTERS`].
     pub page_letters: usize,
     /// Whether a part is missing because the page exceeded a limit on nodes, depth or output.
     pub is_truncated: bool,
@@ -128,7 +128,7 @@ pub struct Converted {
 }
 
 impl Converted {
-    /// The Markdown with front matter.
+    /// The Markdown with front matter, if there is metadata.
     pub fn document(&self) -> String {
         let front_matter = self.metadata.front_matter(&[]);
         // At the start of a document, `---` would begin front matter.
@@ -145,7 +145,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
 }
 
 /// Escapes text for inline Markdown, also between the brackets of a link, and puts it on one line. Collapses
-/// white space only if the text has a line break or a character to escape.
+/// white space and escapes `|` only if the text has a line break or another character that may be syntax.
 pub fn escape_text(text: &str) -> Cow<'_, str> {
     if text.contains(['\\', '*', '_', '`', '[', ']', '<', '&', '~', '\n']) {
         inline::Inline::description(text).into()
@@ -154,8 +154,8 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Like [`escape_text`], but for text outside of links, in which renderers make links of addresses: does not
-/// escape characters inside an address.
+/// Like [`escape_text`], but for text outside of links, in which renderers make links of addresses. If the
+/// text has an address, does not escape characters inside it, brackets that cannot begin a link, and `|`.
 pub fn escape_sentence(text: &str) -> Cow<'_, str> {
     match escape_text(text) {
         Cow::Owned(_) if text.contains("://") || text.contains("www.") => {

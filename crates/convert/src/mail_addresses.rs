@@ -45,6 +45,8 @@ pub(super) fn show_mail_addresses(dom: &mut Dom) {
     }
 }
 
+/// The change that shows the address that an element hides. `None` if it hides none, or if the address cannot
+/// be decoded.
 fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     dom.element(id)?;
     if let Some(encoded) = dom.attribute(id, "data-cfemail") {
@@ -63,7 +65,7 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
             && (dom.style(id, "direction") == Some("rtl") || dom.attribute(id, "dir") == Some("rtl"))
     };
     let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only))?;
-    // The style does not change the order of letters of scripts that are written from the right.
+    // This style changes only the order of letters of scripts that are written from the left.
     let text = dom.text(only).filter(|text| text.is_ascii() && text.contains('@') && is_backwards())?;
     let text = text.trim().chars().rev().collect();
     Some(Change::Content { text, link: None })
@@ -84,7 +86,8 @@ fn decode_xor(encoded: &str) -> Option<String> {
     as_address(rest.iter().map(|byte| byte ^ key).collect())
 }
 
-/// The address whose two halves are attributes in Base64, as a link with the text of the page.
+/// The address whose two halves are attributes in Base64, with the text that the page gives for it. Without
+/// such a text, or if it is HTML, the address is the text. It is a link unless the page says otherwise.
 fn decode_parts(dom: &Dom, id: NodeId) -> Option<Change> {
     let part = |name| String::from_utf8(decode_base64(dom.attribute(id, name)?)?).ok();
     let address = as_address(format!("{}@{}", part("first")?, part("last")?).into_bytes())?;
@@ -93,13 +96,14 @@ fn decode_parts(dom: &Dom, id: NodeId) -> Option<Change> {
     Some(Change::Content { text: text.unwrap_or(address), link })
 }
 
-/// The decoded bytes as text; `None` unless they are an address with printable characters.
+/// The decoded bytes as text; `None` unless they are UTF-8 with an `@` and without control characters.
 fn as_address(bytes: Vec<u8>) -> Option<String> {
     let is_address = |text: &String| text.contains('@') && !text.contains(|c: char| c.is_control());
     String::from_utf8(bytes).ok().filter(is_address)
 }
 
-/// Decodes Base64 (RFC 4648 §4) with or without padding.
+/// Decodes Base64 (RFC 4648 §4) with or without padding. `None` for other characters, and for more than
+/// [`MAX_ENCODED`] bytes. Drops incomplete bytes at the end.
 fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
     let encoded = encoded.trim().trim_end_matches('=');
     if encoded.len() > MAX_ENCODED {

@@ -15,8 +15,8 @@ use std::collections::HashSet;
 
 /// Removes scripts and styles, and the elements that [`Options::exclude`] or an attribute excludes. Then
 /// returns the element that [`Options::main`] selects, without the hidden elements in it; moves several
-/// selected elements into a new one. `None` if the option selects nothing, in which case hidden elements
-/// stay.
+/// selected elements into a new one. `None` if the option is not set or selects nothing, in which case hidden
+/// elements stay.
 pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId> {
     let body = dom.body();
     clean::remove_invisible(dom, body, options.article);
@@ -117,7 +117,8 @@ fn is_entry(dom: &Dom, id: NodeId) -> bool {
 
 /// Removes what an entry has beside its `content` and is not a part of it: lists of links and sidebars, and
 /// after the content also navigation, footers, elements named for sharing, comments and the like
-/// ([`AFTER_CONTENT`]), and elements with more text in links than outside, each with a heading before it.
+/// ([`AFTER_CONTENT`]), and elements with at least half of their text in links, each with the heading
+/// directly before it.
 fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
     let measures = measure_elements(dom, entry);
     let is_linked = |id: NodeId| measures[id].linked > 0 && measures[id].linked * 2 >= measures[id].text;
@@ -185,8 +186,8 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
     }
 }
 
-/// Whether a link leads to the page before, after or above, to a section of the same page, or to its source:
-/// the path contains `/edit/`, `/blob/` or `/tree/`.
+/// Whether a link leads to the page before, after or above, according to its `rel`, to a section of the same
+/// page, or to its source: the address contains `/edit/`, `/blob/` or `/tree/`.
 pub(super) fn leads_around(dom: &Dom, link: NodeId) -> bool {
     let rel = dom.attribute(link, "rel").unwrap_or_default();
     let href = dom.attribute(link, "href").unwrap_or_default();
@@ -270,8 +271,9 @@ fn linked_steps(dom: &Dom) -> HashSet<String> {
 const MAX_LINKED_STEPS: usize = 20;
 
 /// Whether an element only links to the pages before, after and above, according to the `rel` of its links or
-/// to the `<link>` elements of the page, whose targets are `linked`. Each link may have a short label, such
-/// as "Next:".
+/// to the `<link>` elements of the page, whose targets are `linked`. Links to the start, the index and the
+/// like may be among them, and each link may have a short label, such as "Next:", but there may be no
+/// headings and images.
 fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -> bool {
     let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
     let (mut links, mut labels, mut keys, mut has_step, mut is_marked) = (0, 0, 0, false, false);
@@ -368,8 +370,8 @@ fn links_to_own_places(dom: &Dom, id: NodeId, count: usize) -> bool {
     links >= count
 }
 
-/// The element before a table of contents that is or contains its title, such as "On this page". The title of
-/// a list must be a heading.
+/// The element with the title of a table of contents, such as "On this page": the one before the table, or
+/// else before the nearest of three elements around it. The title of a list must be a heading.
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
     let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
     if matches!(dom.tag(list), Tag::Ul | Tag::Ol) && !dom.subtree(title).any(|id| dom.is_heading(id)) {
@@ -389,7 +391,8 @@ const CONTENTS: &[&str] = &[
     "оглавление", "зміст", "目次", "目录", "目錄", "목차",
 ];
 
-/// Moves `nodes` into a new element in the place of the first one. Returns a single node as it is.
+/// Moves `nodes` into a new element in the place of the first one, and returns that element. A single node is
+/// not moved, and returned itself.
 fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     if let [only] = nodes {
         return *only;
