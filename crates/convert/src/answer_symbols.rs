@@ -43,7 +43,7 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
         let own = LIGATURES.into_iter().find(|(name, _)| *name == text.trim());
         return own.map(|(_, answer)| answer).or_else(|| answer_to(text.trim()));
     }
-    // A drawing may refer to a symbol of a sprite.
+    // An `<svg>` may refer to a symbol of a sprite with `<use>`.
     let uses = || {
         let part = dom.child_elements(id).next().filter(|&part| dom.name(part) == "use")?;
         let target = dom.first_attribute(part, &["href", "xlink:href"])?;

@@ -572,7 +572,7 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     let is_number = || {
         let number = text.trim_start_matches(['(', '[']).strip_suffix([')', ']', '.']);
         let is_short = |number: &str| (1..=4).contains(&number.len());
-        // `1.` and `50` in two elements are one number.
+        // A digit directly after the marker continues a number: `1.` and `50` are 1.50.
         number.is_some_and(|n| is_short(n) && n.bytes().all(|b| b.is_ascii_alphanumeric()))
             && !dom.text(after).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
     };
@@ -587,7 +587,7 @@ fn strike(blocks: &mut [Block]) {
         if text.is_empty() || whole.is_some_and(|text| !text.contains("~~")) {
             return;
         }
-        // Emphasis with this delimiter cannot contain the same delimiter.
+        // Text between `~~` cannot contain `~~`.
         let (start, end) = if text.contains("~~") { ("<del>", "</del>") } else { ("~~", "~~") };
         *text = format!("{start}{text}{end}");
     };

@@ -162,7 +162,7 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the element's own attributes hide it, it is a closed `<dialog>`, it is decoration that screen
-/// readers skip, or it is a text for screen readers in a button. False for `hidden=until-found`.
+/// readers skip, or it is a text for screen readers in a button. `hidden=until-found` does not count.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
@@ -198,8 +198,9 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell. False in buttons
-/// and code, and beside a text for screen readers, which says the same, or another row of stars.
+/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell. False without
+/// symbols, in buttons and code, and beside a text for screen readers, which says the same, or another row of
+/// stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // Rows of stars over each other show a rating by their widths.
@@ -272,7 +273,7 @@ fn is_in_text(dom: &Dom, id: NodeId, symbols: &str) -> bool {
 }
 
 /// The nearest text before or after an inline element, with the spaces between: at most the nearest 100 bytes
-/// of each text. Empty if the next four siblings have none, or none before a block or a `<br>`.
+/// of each text. Blank if the next four siblings have none, or none before a block or a `<br>`.
 fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
     let step = |id: NodeId| if is_after { dom.node(id).next } else { dom.node(id).previous };
     let near = |text: &'_ str| {

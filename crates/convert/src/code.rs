@@ -213,7 +213,7 @@ fn is_diff(dom: &Dom, root: NodeId) -> bool {
     dom.descendants(root).find_map(marked).is_some_and(|(line, sign)| {
         let text = dom.text_content(line);
         let rest = text.strip_prefix(sign);
-        // Outside of diffs, two equal signs are an operator, such as `--`.
+        // Outside of diffs, a doubled sign such as `--` is an operator.
         let is_operator = rest.is_some_and(|rest| rest.starts_with(sign));
         rest.is_none() || is_operator && declared_language(dom, root) != "diff"
     })
@@ -238,7 +238,7 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
         }
         Tag::Span | Tag::Code | Tag::Other => {
             ["data-line", "data-line-number"].iter().any(|name| dom.has_attribute(id, name))
-                // Prism names its tokens, such as `block` in Handlebars and `line` in diffs.
+                // Tokens of Prism may have such classes, too: `block` in Handlebars and `line` in diffs.
                 || dom.has_class_in(id, LINES) && !dom.has_class(id, "token")
                 || dom.is_styled_as_block(id)
         }
@@ -282,8 +282,8 @@ fn is_only_code(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether a class or an attribute marks the element as a line number, and its text can be one: it is blank,
-/// or has only digits and separators. The mark alone is not enough, because it may also be on code. Elements
-/// with a class of [`LINES`] contain code.
+/// or has only digits and separators. The mark alone is not enough, because it may also be on code. False for
+/// elements with a class of [`LINES`], which contain code.
 fn is_marked_line_number(dom: &Dom, id: NodeId) -> bool {
     let is_named = dom.has_class_in(id, LINE_NUMBERS);
     if !is_named && !dom.has_attribute(id, "data-line-number") || dom.has_class_in(id, LINES) {
@@ -311,7 +311,7 @@ pub(super) fn is_line_number_column(dom: &Dom, id: NodeId) -> bool {
         && is_line_numbers(dom, id)
 }
 
-/// Whether the text of an element consists of numbers of ASCII digits, at least one.
+/// Whether the text of an element consists of one or more numbers in ASCII digits.
 fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     let text = dom.text_content(id);
     let text = text.trim();
@@ -347,8 +347,8 @@ const PREFIXES: [&str; 9] = [
 /// The beginnings of classes that end with the name of a language, or with other words.
 const AMBIGUOUS_PREFIXES: [&str; 4] = ["hl-", "source-", "sh_", "type-"];
 
-/// The value of the setting `brush` in an attribute such as `brush: java; gutter: false`, with white space.
-/// Reads the first 200 bytes.
+/// The untrimmed value of `brush` in an attribute such as `brush: java; gutter: false`. Reads the first 200
+/// bytes.
 fn brush(settings: &str) -> Option<&str> {
     clip(settings, 200).split_once("brush:")?.1.split(';').next()
 }
@@ -408,8 +408,8 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     })
 }
 
-/// Normalizes the name of a language for use after a code fence; `None` for plain text, for names with other
-/// characters than `c++` or `c#` may have, and for those of more than 30 bytes.
+/// Normalizes the name of a language for use after a code fence; `None` for plain text, for names with
+/// characters other than letters, digits and `+-#_.`, and for those of more than 30 bytes.
 fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
     let name = name.strip_prefix("lang-").unwrap_or(&name).to_owned();

@@ -46,7 +46,7 @@ struct Embed {
 }
 
 /// Adds an `<iframe>`, `<video>` or `<audio>` for each video or page that a script embeds: as the last child
-/// of the element that names its address, or before the script. Leaves out those beside a `<noscript>`, which
+/// of the element that names its address, or before the script. Leaves out those before a `<noscript>`, which
 /// has the same content, those in elements with embedded content or a link, and the page itself, whose
 /// address widgets have for other purposes. Of elements inside each other, the innermost counts.
 pub(super) fn show_embeds(dom: &mut Dom) {
@@ -76,8 +76,9 @@ pub(super) fn show_embeds(dom: &mut Dom) {
     }
 }
 
-/// Reads what a script embeds in an element, or a `<script>` beside it. `None` if a `<noscript>` follows the
-/// element, or if its first [`SEARCHED_NODES`] nodes have embedded content, a `<noscript>` or a link.
+/// Reads what a script embeds in an element, or a `<script>` beside itself. `None` if this is nothing. Except
+/// for scripts, also `None` if a `<noscript>` follows the element, or if its first [`SEARCHED_NODES`] nodes
+/// have embedded content, a `<noscript>` or a link.
 fn find_embed(dom: &Dom, id: NodeId) -> Option<Embed> {
     let element = dom.element(id)?;
     if element.attributes.is_empty() || is_embedded(dom.tag(id)) {
@@ -143,8 +144,9 @@ fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
 }
 
 /// The address in an attribute of an element that has no text and no image, and the name of the element to
-/// add: `src` of a custom element such as `<amp-video>`, `url` of an `<oembed>`, and the address of a link or
-/// a `<div>` that becomes a player or a widget, by its class. An animation without a title is decoration.
+/// add: `src` of a custom element such as `<amp-video>`, `url` of an `<oembed>`, `href` of a link for
+/// Iframely, and the address of a `<div>` whose class says that it becomes a player or a widget. An animation
+/// without a title is decoration.
 fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     let is_empty = || {
         dom.subtree(id).take(SEARCHED_NODES).all(|d| match dom.tag(d) {
@@ -165,7 +167,7 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     };
     match (dom.tag(id), dom.name(id)) {
         (_, "oembed") => Some(("iframe", address_in(&["url"])?)),
-        // A script replaces such a link without text with the page.
+        // A script of Iframely replaces a link without text with the page.
         (Tag::A, _) => {
             let href = address_in(&["href"]).filter(|_| dom.has_attribute(id, "data-iframely-url"))?;
             Some(("iframe", href))

@@ -11,7 +11,7 @@ pub(super) fn whole_reference(dom: &Dom, link: NodeId) -> NodeId {
     dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link)).unwrap_or(link)
 }
 
-/// Whether the siblings of an element contain only white space and brackets.
+/// Whether the siblings of an element contain no text but white space and brackets.
 pub(super) fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
     let is_bracket = |t: &str| t.chars().all(|c| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')'));
     let is_blank = |id| dom.subtree(id).all(|d| dom.text(d).is_none_or(is_bracket));

@@ -91,7 +91,8 @@ impl Found {
     }
 }
 
-/// Finds the footnotes whose references are links to the notes.
+/// Finds the footnotes whose references are links to the notes: the text of the link is a [`note_number`],
+/// and the note links back to it, or names mark it as a reference. Drops bibliographies.
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     // Caches the note of each target, and what each note contains: many links may have the same target, and
@@ -143,7 +144,7 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
                 && (dom.tag(id) == Tag::Li || class.is_some() && dom.attribute(id, "class") == class)
         };
         let entries: Vec<NodeId> = dom.child_elements(list).filter(is_entry).collect();
-        // The paragraphs of the text may look like the notes below it.
+        // Paragraphs of the text may have the class of the notes below them.
         let is_note = |id: &NodeId| dom.tag(note) == Tag::Li || found.numbers.contains_key(id);
         let first = entries.iter().position(is_note).unwrap_or_default();
         entries.iter().rposition(is_note).is_some_and(|last| last + 1 - first > count)

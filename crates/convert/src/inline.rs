@@ -220,7 +220,7 @@ impl Inline {
             match self.stack[self.written] {
                 Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
                 Open::Link(_) => {
-                    // A delimiter between `!` and the link also prevents an image.
+                    // `![` would begin an image, unless an emphasis delimiter comes between.
                     if self.text.ends_with('!') && !self.is_after_mark() {
                         self.text.insert(self.text.len() - 1, '\\');
                     }

@@ -50,8 +50,8 @@ impl Embedded {
 }
 
 /// Whether content security policies apply to inline scripts of this type: JavaScript, modules, import maps
-/// and speculation rules (HTML §4.12.1). Scripts of other types are data. Also accepts unknown types that end
-/// with the name of the language.
+/// and speculation rules (HTML §4.12.1). Scripts of other types are data. Accepts all types that end with
+/// `javascript` or `ecmascript`.
 fn is_subject_to_policy(kind: Option<&str>) -> bool {
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
     matches!(kind.as_str(), "" | "module" | "importmap" | "speculationrules")

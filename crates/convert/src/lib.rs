@@ -139,7 +139,7 @@ impl Converted {
     }
 }
 
-/// Parses the absolute address of a page. The error says what is wrong with it.
+/// Parses an absolute URL of any scheme. The error says what is wrong with it.
 pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
 }
@@ -155,7 +155,7 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
 }
 
 /// Like [`escape_text`], but for text outside of links, in which renderers make links of addresses. If the
-/// text has an address, does not escape characters inside it, brackets that cannot begin a link, and `|`.
+/// text has an address, does not escape characters inside it, nor brackets that cannot begin a link, nor `|`.
 pub fn escape_sentence(text: &str) -> Cow<'_, str> {
     match escape_text(text) {
         Cow::Owned(_) if text.contains("://") || text.contains("www.") => {
@@ -176,7 +176,8 @@ pub const COUNTED_LETTERS: usize = 1000;
 /// Converts a page in time and memory proportional to its length.
 ///
 /// HTML whose start has no tag such as `<html>` or `<main>` is a fragment, unless [`Options::main`] is set:
-/// all of it is converted, without detection of the main content, title or metadata.
+/// all of it is converted, except for hidden elements and navigation, without detection of the main content,
+/// title or metadata.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());

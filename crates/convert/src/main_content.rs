@@ -43,7 +43,8 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
-/// Returns the element with the main region, into which the page's first-level heading is moved.
+/// Returns the element with the main region, into which the page's first-level heading is moved, unless that
+/// is a name of the site.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
@@ -272,8 +273,8 @@ const MAX_LINKED_STEPS: usize = 20;
 
 /// Whether an element only links to the pages before, after and above, according to the `rel` of its links or
 /// to the `<link>` elements of the page, whose targets are `linked`. Links to the start, the index and the
-/// like may be among them, and each link may have a short label, such as "Next:", but there may be no
-/// headings and images.
+/// like may be among them, and each link may have a short label, such as "Next:". False if there is a
+/// heading or an image.
 fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -> bool {
     let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
     let (mut links, mut labels, mut keys, mut has_step, mut is_marked) = (0, 0, 0, false, false);
@@ -346,7 +347,8 @@ fn is_tab(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "role") == Some("tab") || matches!(toggle, Some("tab" | "pill" | "list"))
 }
 
-/// Whether an element for navigation holds paragraphs of text, as the panels of some page builders do.
+/// Whether an element for navigation holds a paragraph of text, as the panels of some page builders do, and
+/// has less than half of its text in links.
 fn holds_paragraph(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     let measure = measures[id];
     measure.linked * 2 < measure.text
@@ -391,8 +393,8 @@ const CONTENTS: &[&str] = &[
     "оглавление", "зміст", "目次", "目录", "目錄", "목차",
 ];
 
-/// Moves `nodes` into a new element in the place of the first one, and returns that element. A single node is
-/// not moved, and returned itself.
+/// Moves `nodes` into a new element in the place of the first one, and returns that element. Returns a single
+/// node itself, without moving it.
 fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     if let [only] = nodes {
         return *only;
