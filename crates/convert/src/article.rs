@@ -49,9 +49,10 @@ impl Declared {
 /// The schema.org types of pages on which replies are content.
 const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 
-/// Removes hidden elements, navigation and other boilerplate. Returns the element with the declared
-/// description of a product, unless the description is only a summary or not on the page, or else the
-/// element that contains the content. Moves the page's first-level heading into it.
+/// Removes hidden elements, navigation and other boilerplate; elements with most of the text stay, except
+/// `<footer>` and `<nav>`. Returns the element with the declared description of a product, unless the
+/// description is only a summary or not on the page, or else the element that contains the content. Moves the
+/// page's first-level heading into it.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, true);
@@ -127,7 +128,7 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &Measures, is_discussi
     root
 }
 
-/// Whether at least four of the element and its siblings have prose, the tag and the first class of the
+/// Whether at least four children of the element's parent have prose, and the tag and the first class of the
 /// element, as the posts of a thread have.
 fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     let kind = |id: NodeId| (dom.tag(id), dom.classes(id).next());
@@ -135,7 +136,7 @@ fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     siblings.filter(|&other| kind(other) == kind(id) && measures[other].prose > 0).nth(3).is_some()
 }
 
-/// Removes blocks without prose of at least three links with more than three quarters of the block's text.
+/// Removes blocks that have no prose and at least three links, with more than three quarters of their text.
 /// Each block must have less than a quarter of the main content's text, and all of them less than half. Does
 /// nothing if the main content has at most 500 bytes of prose.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
