@@ -499,13 +499,15 @@ impl Converter<'_> {
 
     /// Links a card to the address of the empty link that covers it. If the card has no heading and the empty
     /// link has a label, adds a paragraph with the label as the link. Otherwise, the first heading without a
-    /// link, or else the first such paragraph, becomes the link. Does nothing if the card has a link whose
-    /// address begins with this one, a first-level heading or too many blocks.
+    /// link, or else the first such paragraph, becomes the link. Does nothing if the card has a link to the
+    /// address, a first-level heading or too many blocks.
     pub(super) fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
         let mut has =
             |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();
-        let target = format!("]({address}");
-        let (is_linked, has_heading) = (has(true, &target) || has(false, &target), has(true, ""));
+        // The address of a link ends with the link, or before its title.
+        let targets = [format!("]({address})"), format!("]({address} ")];
+        let is_linked = targets.iter().any(|target| has(true, target) || has(false, target));
+        let has_heading = has(true, "");
         let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
         if is_linked || blocks.len() > MAX_CARD_BLOCKS || blocks.iter().any(is_title) {
             return;

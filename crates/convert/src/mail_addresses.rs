@@ -53,7 +53,8 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
         return decode_xor(encoded).map(Change::Text);
     }
     if dom.tag(id) == Tag::A
-        && let Some((_, encoded)) = dom.attribute(id, "href")?.split_once("/cdn-cgi/l/email-protection#")
+        && let Some(address) = dom.attribute(id, "href")
+        && let Some((_, encoded)) = address.split_once("/cdn-cgi/l/email-protection#")
     {
         return decode_xor(encoded).map(|address| Change::Target(format!("mailto:{address}")));
     }
@@ -165,6 +166,10 @@ mod tests {
             (
                 "<p><b style='unicode-bidi:bidi-override; direction: rtl'>moc.elpmaxe@ofni</b>".to_owned(),
                 "**info@example.com**\n".to_owned(),
+            ),
+            (
+                "<p><a style='unicode-bidi:bidi-override; direction: rtl'>moc.elpmaxe@ofni</a>".to_owned(),
+                "info@example.com\n".to_owned(),
             ),
         ] {
             assert_eq!(markdown(&html), expected, "{html}");

@@ -611,6 +611,7 @@ mod tests {
             ("<article><p>a</p><a href=/x title=b></a></article>", "a\n\n[b](/x)"),
             ("<section><p>a</p><a href=/x></a></section>", "[a](/x)"),
             ("<div><h3>a</h3><a href=/x></a><p><a href=/x>b</a></p></div>", "### a\n\n[b](/x)"),
+            ("<div><h3>a</h3><a href=/x></a><p><a href=/xy>b</a></p></div>", "### [a](/x)\n\n[b](/xy)"),
             ("<div><a href=/x></a><a href=/y></a><h3>a</h3></div>", "### a"),
             (
                 "<div><a href=#x></a><h3>a</h3></div><div><a rel=prev href=/x></a><h3>b</h3></div>",
