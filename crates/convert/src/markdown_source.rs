@@ -5,7 +5,8 @@ use super::dom::{Dom, NodeId, Tag, count_letters};
 /// Custom elements whose text is Markdown.
 const MARKDOWN_ELEMENTS: [&str; 2] = ["md-block", "mark-down"];
 
-/// The scripts that render the Markdown of a whole page or deck, by a part of their address or code.
+/// Which scripts that render the Markdown of a whole page or deck are on the page, judging by their addresses
+/// and code.
 #[derive(Clone, Copy, Default)]
 struct Renderers {
     remark: bool,
@@ -15,7 +16,9 @@ struct Renderers {
 
 /// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
 /// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A
-/// script of its own with no more text than the rest of the page is a copy for tools, and stays hidden.
+/// `<script>` that no element around it renders, with no more text than the rest of the page, is a copy for
+/// tools and stays hidden. With Markdeep, replaces the whole body, or nothing if half of its text is in
+/// elements.
 pub(super) fn show_markdown_source(dom: &mut Dom) {
     let body = dom.body();
     let mut renderers = Renderers::default();
@@ -76,7 +79,8 @@ fn has_marks(text: &str) -> bool {
 }
 
 /// Whether the text of an element is Markdown that a script renders. An attribute that says so may also mean
-/// the origin of HTML, so outside of slides the text needs marks of Markdown.
+/// the origin of HTML, so outside of slides the text needs marks of Markdown. Except in `<script>`,
+/// `<textarea>` and `<xmp>`, it must also have several lines and no elements.
 fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
     let is_marked = |id: NodeId| dom.has_attribute(id, "data-markdown");
     let text =
@@ -97,7 +101,8 @@ fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
     }
 }
 
-/// Adds a code block with Markdown, without a parent. Removes the indentation that all lines share.
+/// Adds a code block with Markdown, without a parent. Removes the indentation that all lines share, and blank
+/// lines at both ends.
 fn code_block(dom: &mut Dom, source: &str) -> NodeId {
     let lines = || source.lines().filter(|line| !line.trim().is_empty());
     let indentation = lines().map(|line| line.len() - line.trim_start_matches([' ', '\t']).len()).min();
@@ -142,7 +147,7 @@ mod tests {
                 "<h1>A</h1><p>b **c**</p>d<script src=markdeep.min.js></script>",
                 "# A\n\nb \\*\\*c\\*\\*\n\nd\n".to_owned(),
             ),
-            // Other fields, templates and short texts.
+            // Other fields and templates stay hidden, and texts on one line or without marks stay text.
             (
                 "<p>a<textarea id=source># A</textarea><script type=text/template># B</script>",
                 "a\n".to_owned(),

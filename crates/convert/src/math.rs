@@ -15,7 +15,7 @@ pub(super) struct Formula {
 }
 
 impl Formula {
-    /// Adds the formula to inline Markdown on one line, unless its TeX is empty.
+    /// Adds the formula to inline Markdown on one line, unless its TeX is empty. Escapes `|` in a table cell.
     pub(super) fn write(&self, out: &mut Inline) {
         let tex = self.tex.replace('\n', " ");
         let tex = if out.is_cell { tex.replace('|', "\\|") } else { tex };
@@ -25,7 +25,8 @@ impl Formula {
     }
 }
 
-/// The formula that an element shows; `None` if it shows no formula or the TeX is unknown.
+/// The formula that an element shows; `None` if it shows no formula, or one whose TeX is missing or cannot be
+/// read. For output of MathJax without TeX, [`Formula::tex`] is empty instead.
 pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     let (tex, is_display) = match dom.tag(id) {
         Tag::Math => {
@@ -40,7 +41,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
             (clean_tex(&dom.text_content(id))?, rest.contains("display"))
         }
         Tag::Table if dom.has_class_in(id, EQUATION_TABLES) => (read_equations(dom, id)?, true),
-        // GitLab puts formulas into code.
+        // Code is a formula only with the attribute with which GitLab marks it.
         Tag::Code | Tag::Pre if !dom.has_attribute(id, "data-math-style") => return None,
         Tag::Span | Tag::Div | Tag::Other | Tag::P | Tag::Code | Tag::Pre => {
             return read_renderer_element(dom, id);
@@ -50,7 +51,8 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex, is_display })
 }
 
-/// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name or classes.
+/// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name, classes or
+/// attributes. The TeX is empty if only a script after the element has it.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     // Markdown renderers such as Comrak mark formulas with this attribute.
     if let Some(style) = dom.attribute(id, "data-math-style") {
@@ -119,7 +121,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
 /// the equals sign and for the number.
 const EQUATION_TABLES: &[&str] = &["ltx_equation", "ltx_equationgroup", "ltx_eqn_table"];
 
-/// The equations in a table of LaTeXML, as one formula; `None` if the table has other text.
+/// The equations in a table of LaTeXML, as one formula; `None` if the table has no equation, or other text,
+/// such as a number without parentheses.
 fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     let mut rows: Vec<String> = Vec::new();
     let (mut is_aligned, mut has_number) = (false, false);
@@ -179,7 +182,8 @@ fn is_tex(text: &str) -> bool {
     text.contains(['\\', '^', '_']) || !text.split_whitespace().any(is_word)
 }
 
-/// Whether an element is the output or the preview of MathJax 2. The script with the TeX follows it.
+/// Whether an element is the output or the preview of MathJax 2, and the script with the TeX follows it: as
+/// the next element, or after one more output.
 fn is_rendered_script(dom: &Dom, id: NodeId) -> bool {
     let is_output =
         |&id: &NodeId| dom.classes(id).any(|class| class.starts_with("MathJax") || class.starts_with("mjx-"));
@@ -258,7 +262,8 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
 /// The environments that are formulas without delimiters.
 const ENVIRONMENTS: [&str; 6] = ["align", "equation", "gather", "multline", "eqnarray", "alignat"];
 
-/// The environment at the start of `text`, of at most 2000 bytes.
+/// The environment at the start of `text`, with its `\begin` and `\end`. `None` if it is longer than 2000
+/// bytes, or not in [`ENVIRONMENTS`].
 fn environment(text: &str) -> Option<&str> {
     let name = clip(text.strip_prefix("\\begin{")?, 20).split_once('}')?.0;
     if !ENVIRONMENTS.contains(&name.trim_end_matches('*')) {
@@ -270,7 +275,7 @@ fn environment(text: &str) -> Option<&str> {
 }
 
 /// The first formula in `text`: where it starts, its TeX of at most 2000 bytes, where it ends, and whether it
-/// is a display formula. A dollar sign after a backslash delimits none.
+/// is a display formula. Skips longer formulas, prices, and dollar signs after a backslash.
 fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {
@@ -442,11 +447,11 @@ mod tests {
             ),
             ("<munder><mo>lim</mo><mi>n</mi></munder><mi>a</mi>", r"\lim_{n}a"),
             ("<mo>lim</mo><mi>a</mi>", r"\lim a"),
-            // Syntax of TeX
+            // Characters that are syntax in TeX are escaped.
             ("<mn>50</mn><mo>%</mo><mi>$</mi><mi>#</mi><mo>&amp;</mo><mi>_</mi>", r"50\%\$\#\&\_"),
             (r"<mo>~</mo><mo>\</mo><mo>^</mo><mi>a_b</mi>", r"\sim \backslash \hat{}\text{a\_b}"),
             ("<mtext>5$ {a} ^&nbsp;</mtext><mi>x</mi>", r"\text{5\$ \{a\} \textasciicircum{} }x"),
-            // Fractions without a line
+            // Fractions without a line are binomial coefficients or stacks.
             ("<mo>(</mo><mfrac linethickness=0pt><mi>n</mi><mi>k</mi></mfrac><mo>)</mo>", r"\binom{n}{k}"),
             ("<mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac>", r"\genfrac{}{}{0pt}{}{n}{k}"),
             (
@@ -454,7 +459,7 @@ mod tests {
                 r"(\genfrac{}{}{0pt}{}{n}{k}x)",
             ),
             ("<mfrac linethickness=2><mi>n</mi><mi>k</mi></mfrac>", r"\frac{n}{k}"),
-            // Braces, also in a row with other operands
+            // Brackets around a table, also in a row with other operands
             (
                 "<mi>f</mi><mo>=</mo><mo>{</mo><mtable><mtr><mtd><mn>1</mn></mtd></mtr><mtr><mtd><mn>0</mn></mtd></mtr></mtable>",
                 r"f = \begin{cases} 1 \\ 0 \end{cases}",
@@ -464,7 +469,7 @@ mod tests {
                 r"A = \begin{bmatrix} 1 \end{bmatrix}x",
             ),
             ("<mo>{</mo><mi>x</mi><mo>}</mo>", r"\{x\}"),
-            // Scripts
+            // Subscripts and superscripts, also of a base that already has one
             ("<msup><msup><mi>x</mi><mn>2</mn></msup><mn>3</mn></msup>", "{x^{2}}^{3}"),
             ("<msub><msub><mi>x</mi><mn>2</mn></msub><mn>3</mn></msub>", "{x_{2}}_{3}"),
             ("<msup><msub><mi>x</mi><mn>2</mn></msub><mn>3</mn></msup>", "x_{2}^{3}"),
@@ -479,7 +484,7 @@ mod tests {
                 r"\{a;b|c|d",
             ),
             ("<msub><mrow><mo>{</mo><mi>_</mi></mrow><mn>2</mn></msub>", r"\{\__{2}"),
-            // One of the choices
+            // `<maction>` shows one of its children.
             ("<maction selection=2><mi>a</mi><mi>b</mi></maction>", "b"),
             ("<maction actiontype=tooltip><mi>a</mi><mtext>b</mtext></maction>", "a"),
             ("<mi mathvariant=double-struck>R</mi><mi mathvariant=normal>d</mi>", r"\mathbb{R}d"),

@@ -2,8 +2,9 @@
 
 use super::dom::{Dom, NodeId, collapse};
 
-/// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The recursion is
-/// bounded, because the parser limits the depth of the tree.
+/// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. Leaves out
+/// annotations, spaces and phantoms; an unknown element is a row of its children. The recursion is bounded,
+/// because the parser limits the depth of the tree.
 pub(super) fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     let name = dom.name(id);
     let (name, parts) = match name.strip_prefix("mjx-") {
@@ -51,7 +52,8 @@ pub(super) fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     }
 }
 
-/// Writes an element without operands.
+/// Writes an element without operands: `<mi>`, `<mn>`, `<mo>`, `<mtext>` or `<ms>`. Empty for invisible
+/// operators.
 fn token(dom: &Dom, id: NodeId, name: &str) -> String {
     let text = leaf_text(dom, id);
     match (name, &*text) {
@@ -78,7 +80,8 @@ fn token(dom: &Dom, id: NodeId, name: &str) -> String {
     }
 }
 
-/// Writes an operand with another one over or under it, which may be an accent.
+/// Writes an operand with another one over or under it: as an accent if that has a command here, otherwise as
+/// a script.
 fn with_accent(is_over: bool, base: &str, other: &str) -> String {
     let command = match (is_over, other.trim()) {
         (true, "¯" | "‾" | "\\_") => "overline",
@@ -123,7 +126,8 @@ fn join_row(parts: &[String]) -> String {
     collapse(&out)
 }
 
-/// The TeX of a matrix or a stack with the brackets around it; `None` for other operands and brackets.
+/// The TeX of a matrix or a stack with the brackets around it; `None` for other operands and brackets, and
+/// for a matrix that contains another one.
 fn enclose(open: &str, body: &str, close: &str) -> Option<String> {
     if let Some(operands) = body.strip_prefix(STACK) {
         let is_binomial = open == "(" && close == ")" && is_pair_of_groups(operands);
@@ -152,8 +156,8 @@ fn push_tex(out: &mut String, tex: &str) {
     out.push_str(tex);
 }
 
-/// Adds a subscript and a superscript, if they are not empty. Puts braces around a base that has such a
-/// script already, because TeX accepts only one of each.
+/// Adds a subscript and a superscript, if they are not empty. Puts braces around a base that is empty or has
+/// such a script already, because TeX accepts only one of each.
 fn add_scripts(base: &str, sub: &str, sup: &str) -> String {
     let base = base.trim();
     let is_taken = |mark, script: &str| !script.is_empty() && has_script(base, mark);
@@ -214,7 +218,8 @@ fn multiscripts(dom: &Dom, parts: &[NodeId]) -> String {
     tex
 }
 
-/// Writes an `<mfenced>` element, which puts brackets around its parts and separators between them.
+/// Writes an `<mfenced>` element, which puts brackets around its parts and separators between them: by
+/// default, parentheses and commas.
 fn fenced(dom: &Dom, id: NodeId, parts: Vec<String>) -> String {
     let fence = |name, default| escape(dom.attribute(id, name).unwrap_or(default).trim());
     let separators = dom.attribute(id, "separators").unwrap_or(",").split_whitespace().collect::<String>();

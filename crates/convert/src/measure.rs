@@ -3,13 +3,13 @@
 use super::dom::{Dom, NodeId, Tag};
 use std::ops::Index;
 
-/// The amount of text in an element, in bytes.
+/// The amount of text in an element, in bytes. Each word counts with one space.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measure {
     pub(super) text: usize,
     /// Text inside links.
     pub(super) linked: usize,
-    /// Text outside links, in paragraphs and other long pieces.
+    /// Text outside links, in text nodes of more than 40 bytes and paragraphs of more than 60.
     pub(super) prose: usize,
 }
 
@@ -20,7 +20,7 @@ impl Measure {
     }
 }
 
-/// The measures of all nodes of a page.
+/// The measures of the nodes that a page had when it was measured. Indexing by a newer node panics.
 pub(super) struct Measures(Vec<Measure>);
 
 impl Index<NodeId> for Measures {

@@ -14,7 +14,8 @@ const LAZY_SOURCES: &[&str] = &[
 ];
 
 /// Resolves an address against `base` and escapes it for Markdown. A fragment, and an address that cannot be
-/// resolved, stay as they are. `None` if the address is empty or `#`, runs a script or embeds data.
+/// resolved, are only escaped. A redirect of Google is replaced by its target. `None` if the address is empty
+/// or `#`, runs a script or embeds data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     // Browsers ignore line breaks and tabs in an address, and control characters around it.
     let link = link.trim_matches(|c: char| c.is_whitespace() || c.is_control());
@@ -33,7 +34,7 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
 }
 
 /// The target of a link that leads through the redirects of Google, as in documents exported from Google
-/// Docs. Readers of those see a notice instead of the target.
+/// Docs: a visitor who follows such a link sees a notice instead of the target. `None` for other links.
 fn redirect_target(link: &str) -> Option<String> {
     let (_, query) = link.split_once("://www.google.com/url?")?;
     let target = |(name, value): (Cow<str>, Cow<str>)| {
@@ -87,7 +88,8 @@ pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
 }
 
 /// The text of a link, if GitHub Flavored Markdown would autolink this text to the same address, and the text
-/// after the link would not become part of it. `None` for a link with a title.
+/// after the link would not become part of it. `None` otherwise, and for a link with a title, with more than
+/// 2000 bytes, or with elements such as emphasis or images.
 pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
     let href = dom.attribute(link, "href")?.trim();
     let is_plain = |id: NodeId| matches!(dom.tag(id), Tag::Text | Tag::Span | Tag::Other | Tag::U);
@@ -119,9 +121,9 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
     is_bare.then_some(text)
 }
 
-/// The text for a link that shows only a symbol without a label: the address of a `mailto:`, `tel:` or `sms:`
-/// link, or else the host of another site. `None` if a text or a link beside it says the same, and for links
-/// that share or edit the page.
+/// The text for a link with a symbol, which the caller has found to have neither text nor label: the address
+/// of a `mailto:`, `tel:` or `sms:` link, or else the host of another site. `None` for other links, for those
+/// that share or edit the page, and if a text or a link beside the link says the same.
 pub(super) fn label_of_symbol_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> Option<String> {
     let is_symbol = |d: NodeId| {
         matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Img) || dom.classes(d).any(|c| c.contains("icon"))
@@ -172,7 +174,7 @@ fn is_bare_email(text: &str) -> bool {
 
 /// The text directly after a node: up to white space, a line break, a block, or the end of emphasis and the
 /// like around the node. At an element other than `<span>`, the text ends with an `a` in place of the
-/// element.
+/// element. Stops after about 2000 bytes.
 fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
@@ -224,7 +226,8 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
 }
 
 /// Adds the link of an area of an image map, with the description of the area as its text. Leaves out an area
-/// without one: it repeats another link, or a tooltip explains what the image shows there.
+/// without a usable address, one like the area before it, and one without a description: that repeats another
+/// link, or has only a tooltip.
 pub(super) fn add_area(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let label = collapse(dom.first_attribute(id, &["alt", "aria-label"]).unwrap_or_default());
     let href = dom.attribute(id, "href");
@@ -264,7 +267,7 @@ pub(super) fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline
 /// Whether the link around an image, or an element near it in the same cell or list item, has the image's
 /// description as its text, or has an image with the same description and an address.
 fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
-    // Other cells may have the same value.
+    // Do not look outside of a cell or an item, because others may have the same value.
     let is_cell = |a: &NodeId| matches!(dom.tag(*a), Tag::Td | Tag::Th | Tag::Li | Tag::Dd);
     let around = || dom.ancestors(id).take(3).take_while(|a| !is_cell(a));
     let links = around().filter(|&a| dom.tag(a) == Tag::A);
@@ -282,8 +285,9 @@ fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
     })
 }
 
-/// The address of an image: from an attribute of lazy-loading scripts, else from `src`, else from `srcset`.
-/// Ignores placeholders; a `src` that may be one comes last.
+/// The address of an image: from an attribute in [`LAZY_SOURCES`], else from `src`, else from `srcset` or the
+/// first `<source>` of its `<picture>`, else from another attribute whose name ends with `src`. Ignores
+/// placeholders; a `src` that may be one comes last.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let mut lazy = LAZY_SOURCES.iter().filter_map(|name| dom.first_attribute(id, &[name]));
@@ -333,7 +337,8 @@ fn is_placeholder_image(source: &str) -> bool {
         || source.ends_with("/spacer.gif")
 }
 
-/// The candidate in a `srcset` with the largest width or density.
+/// The candidate in a `srcset` with the largest width or density, which is 1 if it cannot be read. Ignores
+/// placeholders; `None` if no candidate is left.
 fn largest_candidate(set: &str) -> Option<String> {
     let mut best: Option<(f64, &str)> = None;
     let mut rest = set.trim();
@@ -376,8 +381,9 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
-/// The text that a form control shows and no visitor changes: that of a `readonly` field, or the label of an
-/// `<input>` that is a button. `None` for other controls, and for copies for scripts.
+/// The text that a form control shows and visitors cannot change: that of a `readonly` field, or the label of
+/// an `<input>` that is a button. `None` for other controls, for empty texts, and for fields that are hidden
+/// from screen readers or in `<pre>`, which hold copies for scripts.
 pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
     let is_readonly = dom.has_attribute(id, "readonly");
     let text = match (dom.tag(id), dom.attribute(id, "type").unwrap_or("text")) {
@@ -397,8 +403,8 @@ pub(super) fn is_embedded(tag: Tag) -> bool {
     matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }
 
-/// The address of a video, an audio file or a framed page, which lazy-loading scripts keep in another
-/// attribute than `src`. Ignores placeholders.
+/// The address of a video, an audio file, a framed page or an object: from its `src`, an attribute of
+/// lazy-loading scripts or `data`, else from the first `<source>` in it. Ignores placeholders.
 pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
     let names = ["src", "data-src", "data-lazy-src", "data-litespeed-src", "data"];
     let is_address = |source: &&str| !is_placeholder_image(source);
@@ -409,8 +415,8 @@ pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
     })
 }
 
-/// Adds a link to a video, an audio file or a framed page. Adds nothing and returns `false` if the address is
-/// missing or harmful.
+/// Adds a link to a video, an audio file, a framed page or an object; for a player of YouTube, to the page of
+/// its video. Adds nothing and returns `false` if the address is missing or harmful.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) -> bool {
     let Some(address) = embedded_source(dom, id).and_then(|s| resolve_link(base, s)) else {
         return false;

@@ -8,12 +8,12 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
-/// The metadata that a page declares about itself.
+/// The metadata that a page declares about itself. Addresses are escaped for Markdown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     pub title: Option<String>,
     pub description: Option<String>,
-    /// The canonical address of the page.
+    /// The canonical address of the page, or else the one in Open Graph.
     pub url: Option<String>,
     /// The address in `<link rel="canonical">`, if there is one.
     pub canonical: Option<String>,
@@ -25,17 +25,17 @@ pub struct Metadata {
     /// A BCP 47 language tag.
     pub language: Option<String>,
     pub image: Option<String>,
-    /// Whether the page asks search engines not to list it, or redirects to another page with `<meta>`.
+    /// Whether the page asks search engines not to list it, or has a `<meta>` that redirects, even to itself.
     pub is_unlisted: bool,
 }
 
 /// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
-/// Reads the metadata of a page except its title, and resolves links against `base`. Also returns the address
-/// to which the page redirects with `<meta>`, escaped for Markdown. The author and the dates
+/// Reads the metadata of a page except its title, and resolves links against `base`. The author and the dates
 /// come from JSON-LD if it has them, other values from `<meta>` first. The title depends on the headings of
-/// the main region.
+/// the main region, so the second value has the declared titles to choose from. The third is the address to
+/// which the page redirects with `<meta>`, escaped for Markdown; `None` if that is the page itself.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(
@@ -56,7 +56,7 @@ pub(super) fn read_metadata(
     ];
     let titles = Titles { declared: declared.into_iter().flatten().collect(), site_names };
     let resolve = |link: String| media::resolve_link(base, &link);
-    // Systems add their own name as a second author of these; the others have each author.
+    // Some systems add their own name as a second `author`; other names of `<meta>` list several authors.
     let limit = |name: &str| if matches!(name, "author" | "article:author") { 1 } else { usize::MAX };
     let author = || AUTHOR.iter().find_map(|name| join_names(head.values_of(name).take(limit(name))));
     let metadata = Metadata {
@@ -113,12 +113,13 @@ impl Titles {
         self.declared.pop()
     }
 
-    /// Whether a text is the name of the site.
+    /// Whether a text may be the name of the site, ignoring case and spaces, and separators at its ends.
     pub(super) fn is_site_name(&self, text: &str) -> bool {
         self.site_names.contains(&site_key(text.trim_matches(MARKS)))
     }
 
-    /// Whether a declared title consists of the two headings: that of the content, and the name of the site.
+    /// Whether a declared title consists of `own`, the heading of the content, and `site`, the name of the
+    /// site, in either order.
     pub(super) fn joins(&self, own: &str, site: &str) -> bool {
         let is_joined = |title: &String| {
             title_without(title, site).eq_ignore_ascii_case(own) && !own.eq_ignore_ascii_case(title)
@@ -146,7 +147,8 @@ impl Titles {
 
     /// Chooses the title of the page, whose main region is below `root`: the first declared title, without
     /// the name of the site, that is more than this name. If there is none, the first-level heading or first
-    /// heading in the region, but on the home page, the name of the site takes precedence.
+    /// heading in the region, but on the home page, the name of the site takes precedence. If the page
+    /// declares no title, only a first-level heading counts. `None` if there is neither.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
         let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
@@ -253,7 +255,8 @@ pub fn title_ends(title: &str) -> HashSet<&str> {
 const MIN_TITLES: usize = 3;
 
 /// The name of the site, such as `Python documentation`: what more than half of the pages' titles, and at
-/// least three, begin with, end with or consist of.
+/// least three, begin with, end with or consist of. Pages without a title do not count. `None` if there is no
+/// such name.
 pub fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     let titles: Vec<&str> = titles.flatten().collect();
     let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
@@ -311,7 +314,7 @@ struct Head {
     language: Option<String>,
     /// Whether a `<meta http-equiv="refresh">` redirects to a URL.
     is_redirect: bool,
-    /// That URL. `None` if there is none, or if it cannot be read.
+    /// The first such URL. `None` if there is none, or if it cannot be read.
     redirect: Option<String>,
     /// The texts of the first links to the home page.
     logos: Vec<String>,
@@ -326,8 +329,8 @@ fn refresh_target(content: &str) -> Option<&str> {
 }
 
 impl Head {
-    /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` outside of
-    /// a drawing counts, and the last canonical address.
+    /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` with text
+    /// outside of a drawing counts, and the last canonical link, even if that has no address.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let is = |id, name, value: &str| {
@@ -473,7 +476,8 @@ fn clip_value(value: &str) -> String {
     value
 }
 
-/// Reads a text in JSON-LD, in which WordPress and others write characters such as `&` as in HTML.
+/// Reads a text in JSON-LD: truncates it like [`clip_value`], and decodes the character references that
+/// WordPress and others write for characters such as `&`.
 fn read_text(value: &str) -> String {
     let value = clip_value(value);
     if !value.contains('&') || !value.contains(';') {
@@ -539,8 +543,8 @@ pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Parses JSON that may be in a CDATA section or a comment, as in XHTML. If it is invalid, replaces control
-/// characters in strings with spaces and drops commas at the end of lists and objects.
+/// Parses JSON that may be in a CDATA section or a comment, as in XHTML. If it is invalid, tries
+/// [`repair_json`]; `None` if that does not help.
 fn parse_json(text: &str) -> Option<Value> {
     let text = text.split_once("<![CDATA[").map_or(text, |(_, inner)| inner);
     let text = text.rsplit_once("]]>").map_or(text, |(inner, _)| inner).trim();
@@ -549,6 +553,7 @@ fn parse_json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&repair_json(text)).ok())
 }
 
+/// Replaces control characters in strings with spaces, and drops commas at the end of lists and objects.
 fn repair_json(text: &str) -> String {
     let mut repaired = String::with_capacity(text.len());
     let (mut is_string, mut is_escaped) = (false, false);
@@ -578,8 +583,8 @@ fn author_names(value: &Value, by_id: &HashMap<&str, &Value>) -> Option<String> 
     }))
 }
 
-/// Joins at most 20 names with commas, or with semicolons if one has a comma. Skips repeated names, and
-/// addresses instead of names. `None` if no name is left.
+/// Joins the first 20 names with commas, or with semicolons if one has a comma. Skips empty and repeated
+/// names, and those that begin with `http`, which are addresses. `None` if no name is left.
 fn join_names<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names.take(20).map(read_text) {

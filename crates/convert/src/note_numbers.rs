@@ -4,7 +4,7 @@
 use super::dom::{Dom, NodeId, Tag};
 use std::collections::HashMap;
 
-/// A raised number, and the block that begins with it.
+/// A raised number, and the paragraph, list item or `<div>` that begins with it, if one does.
 pub(super) struct RaisedNumber {
     pub(super) id: NodeId,
     pub(super) number: String,
@@ -49,13 +49,13 @@ pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
     found
 }
 
-/// Units before an exponent, and the number of powers of ten.
+/// Units that may have an exponent, and 10, which has one in powers of ten.
 const BEFORE_EXPONENTS: [&str; 13] =
     ["m", "cm", "mm", "km", "dm", "nm", "µm", "ft", "in", "yd", "mi", "s", "10"];
 
 /// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable. A
-/// slash is that of a fraction if a digit or `<sub>` follows. The exponent 1 is not written after units and
-/// ten.
+/// slash is that of a fraction if a digit, `<sub>`, `<small>` or `<span>` follows. A 1 after a unit or ten is
+/// no exponent, because that would not be written.
 fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     let next = dom.node(raised).next;
     let is_fraction = |next| {
@@ -81,15 +81,15 @@ fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     is_variable || BEFORE_EXPONENTS.contains(&word) && dom.collapsed_text(raised) != "1"
 }
 
-/// Whether a raised number at the beginning of a list item belongs to the name of an isotope, such as ¹⁴C.
-/// The item's own number would be another one than that of the list.
+/// Whether `raised`, the number at the beginning of a note, belongs to the name of an isotope, such as ¹⁴C:
+/// a capital letter follows it, and the note is a list item, which already has a number from its list.
 pub(super) fn is_isotope(dom: &Dom, note: NodeId, raised: NodeId) -> bool {
     let after = dom.node(raised).next.and_then(|next| dom.text(next));
     dom.tag(note) == Tag::Li && after.is_some_and(|text| text.starts_with(char::is_uppercase))
 }
 
-/// The rest of `text` after a leading number and punctuation; `None` if `text` does not begin with these, or
-/// if the number goes on, as in `1.5`.
+/// The rest of `text` after a leading `number` and punctuation; `None` if `text` does not begin with these,
+/// or if the number goes on, as in `1.5`.
 pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     const ENDS: [char; 4] = ['.', ')', ']', ':'];
     let rest = text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(ENDS)?;

@@ -19,7 +19,7 @@ pub enum Rule {
     Navigation,
     /// The element is a link to its own place on the page.
     Permalink,
-    /// The element is a button that copies something, a form control, or a shape in a drawing.
+    /// The element is a button that copies something, a form control, a symbol, or a shape in a drawing.
     Control,
     /// The element is a form of the site. The Markdown describes instead how a program sends the form.
     Form,

@@ -212,7 +212,7 @@ impl Letters {
     ///
     /// A text that does not directly follow the one before must have at least `min_length` bytes, or the next
     /// text must directly follow it. With `as_words`, it must also begin a word and, unless the next text
-    /// follows it, end one.
+    /// follows it, end one. Only its first 40 occurrences that start within [`WINDOW`] bytes are checked.
     fn subtract<T: Copy>(
         &self,
         letters: &str,

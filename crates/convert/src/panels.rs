@@ -87,6 +87,7 @@ impl Panels {
     }
 
     /// Whether the element is a tab panel, the panel of an accordion, or another one that a control can open.
+    /// An element with the role of a dialog is none.
     pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
         match dom.attribute(id, "role").unwrap_or_default() {
             "tabpanel" => return true,
@@ -136,7 +137,8 @@ fn is_plain_block(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element is a block that follows a control, as in a list of questions: an element with
-/// `aria-expanded`, or a button, unless it sends a form or the block is a menu.
+/// `aria-expanded`, or a button or clickable heading. After a button that copies something, or if the block
+/// is a menu or belongs to a form, only `aria-expanded` counts.
 pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
@@ -156,7 +158,7 @@ pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a hidden element is a closed panel, judging by its place: an answer to a term or a question, the
 /// text of a heading that has no other, an item beside items that are shown, or the rest of a text before a
-/// link that opens it. Forms, dialogs, menus, templates and parts of these are not panels.
+/// link that opens it. Forms, dialogs, menus, footers, templates and parts of these are not panels.
 pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
     let is_enclosed = |a: NodeId| {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
@@ -215,7 +217,8 @@ fn is_answer(dom: &Dom, id: NodeId) -> bool {
         || dom.tag(id).is_block() && dom.ancestors(id).take(2).any(is_accepted)
 }
 
-/// Whether the place of a hidden block is that of a panel.
+/// Whether the place of a hidden block is that of a panel: beside a shown one, or after a short title that is
+/// a question, a heading or a link for a script, or where a class names panels. After a form, it is not.
 fn is_panel(dom: &Dom, id: NodeId) -> bool {
     if is_beside_shown(dom, id) {
         return true;
@@ -251,8 +254,8 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether an element is an item beside one that is shown, a row beside one with no more cells, a slide or
 /// tab beside one with its classes, or a card or a price beside one with its first class and as many others:
-/// one with more classes is another state of the card. A price beside a number must be one, and amounts must
-/// not be zero.
+/// one with more classes is another state of the card. A `<span>` must have digits if the shown one has some,
+/// and not only zeros. A row with a currency must not have only zeros either.
 fn is_beside_shown(dom: &Dom, id: NodeId) -> bool {
     let is_item = matches!(dom.tag(id), Tag::Li | Tag::Tr);
     let is_slide = dom.classes(id).take(8).any(|class| contains_any(class, &SLIDES));
@@ -293,7 +296,8 @@ fn is_alike(dom: &Dom, id: NodeId, other: NodeId) -> bool {
     dom.classes(id).take(8).all(|class| dom.classes(other).take(16).any(|c| c == class))
 }
 
-/// Whether an element is the rest of a text: it continues a text, and a link or button that opens it follows.
+/// Whether an element is the rest of a text: it has at least three words and continues a text, and a link or
+/// button that opens it follows.
 fn is_rest_of_text(dom: &Dom, id: NodeId) -> bool {
     let is_block = dom.tag(id).is_block();
     if !(dom.tag(id) == Tag::Span || is_block && is_text_block(dom, id)) {
@@ -311,7 +315,8 @@ fn is_rest_of_text(dom: &Dom, id: NodeId) -> bool {
     continues && is_opener && dom.text_content(id).split_whitespace().nth(2).is_some()
 }
 
-/// Whether an element is a link without an address. A script handles clicks on it.
+/// Whether an element is a link without an address, or with one such as `#` or `javascript:…`: a script
+/// handles clicks on it.
 fn is_script_link(dom: &Dom, id: NodeId) -> bool {
     let is_script = |href: &str| {
         matches!(href.trim(), "" | "#" | "#!" | "#0") || href.trim_start().starts_with("javascript:")
@@ -319,7 +324,8 @@ fn is_script_link(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::A && dom.attribute(id, "href").is_none_or(is_script)
 }
 
-/// The text of an element of at most 50 nodes, trimmed; `None` if it is empty or longer than [`MAX_TITLE`].
+/// The trimmed text of an element; `None` if it is empty or longer than [`MAX_TITLE`], or if the element has
+/// more than 50 nodes.
 fn short_text(dom: &Dom, id: NodeId) -> Option<String> {
     let mut text = String::new();
     for (count, node) in dom.subtree(id).enumerate() {

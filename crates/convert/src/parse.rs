@@ -34,7 +34,7 @@ const MAX_ATTRIBUTES: usize = 200;
 const PIECE: usize = 64 * 1024;
 
 /// Parses a document. Never fails, because HTML defines a tree for every input. Sets [`Dom::is_truncated`] if
-/// parts beyond the limits are missing.
+/// parts beyond the limits on depth and nodes are missing, but not for dropped attributes.
 pub(super) fn parse(html: &str) -> Dom {
     let html = limit_attributes(html);
     let sink = Sink { dom: RefCell::new(Dom::new()), last_element: Cell::new(DOCUMENT) };
@@ -79,7 +79,8 @@ impl Limiter {
         self.builder.sink.dom.borrow().node_count()
     }
 
-    /// Sets `current` to the parent of the element that an end tag closes.
+    /// Sets `current` to the parent of the element that an end tag closes. Does nothing if no element of that
+    /// name is open.
     fn follow_end_tag(&self, name: &LocalName) {
         let dom = self.builder.sink.dom.borrow();
         let is_named = |&id: &NodeId| dom.element(id).is_some_and(|e| e.name.local == *name);
@@ -134,12 +135,13 @@ impl TokenSink for Limiter {
 /// Builds the tree for html5ever.
 struct Sink {
     dom: RefCell<Dom>,
-    /// The most recently inserted element.
+    /// The most recently inserted node that is not text.
     last_element: Cell<NodeId>,
 }
 
 impl Sink {
-    /// Returns the id of a child. Creates a node for a child that is text.
+    /// Returns the id of a child that is about to be inserted. Creates a node for text, and records other
+    /// children in `last_element`.
     fn child_id(&self, child: NodeOrText<NodeId>) -> NodeId {
         match child {
             NodeOrText::AppendNode(id) => {
@@ -288,7 +290,7 @@ pub(super) fn detach_deep_nodes(dom: &mut Dom) {
     }
 }
 
-/// Removes attributes beyond [`MAX_ATTRIBUTES`] in one tag. Copies the page only if a tag has too many.
+/// Removes the attributes beyond [`MAX_ATTRIBUTES`] of each tag. Copies the page only if a tag has too many.
 fn limit_attributes(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let mut out = String::new();

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use url::Url;
 
 /// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
-/// [`super::blocks`] adds the methods for blocks.
+/// [`super::block_conversion`] adds the methods for blocks.
 pub(super) struct Converter<'a> {
     pub(super) dom: &'a Dom,
     /// The base URL for relative links.
@@ -32,7 +32,8 @@ pub(super) struct Converter<'a> {
     has_blocks: Vec<bool>,
 }
 
-/// The value of `data-frontdesk`, by which the forms' script recognizes a form; `None` for other elements.
+/// The value of `data-frontdesk`, by which the forms' script recognizes a form; `None` for other forms and
+/// other elements.
 fn form_name(dom: &Dom, id: NodeId) -> Option<&str> {
     (dom.tag(id) == Tag::Form).then(|| dom.attribute(id, "data-frontdesk")).flatten()
 }
@@ -48,7 +49,7 @@ pub(super) struct Mode {
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
     pub(super) is_exact: bool,
-    /// Whether to leave out the buttons of a page, except those in headings and paragraphs.
+    /// Whether to leave out links that show only a symbol, and buttons outside of headings and paragraphs.
     pub(super) is_article: bool,
     /// Whether a script on the page renders TeX in text as formulas.
     pub(super) has_math: bool,
@@ -59,8 +60,8 @@ const TOOL_LABELS: [&str; 6] =
     ["edit this page", "view source", "share on", "share via", "share this", "share with"];
 
 impl<'a> Converter<'a> {
-    /// Finds the tabs below `root`, and the elements that contain blocks, also in the footnotes. Notes the
-    /// tabs that label a panel as left out.
+    /// Finds the tabs below `root`, and the elements there and in the footnotes that contain blocks. Records
+    /// each tab that labels a panel as left out.
     pub(super) fn new(
         dom: &'a Dom,
         root: NodeId,
@@ -100,7 +101,8 @@ impl<'a> Converter<'a> {
         media::resolve_link(self.base.as_ref(), self.dom.attribute(id, attribute)?)
     }
 
-    /// Converts the content of a table cell to one line of inline Markdown.
+    /// Converts the content of a table cell to one line of inline Markdown. Line breaks become `<br>`. A cell
+    /// without text shows the label, or else the check mark or cross, of a symbol in it.
     pub(super) fn cell_line(&self, id: NodeId) -> String {
         let mut inline = Inline::for_cell();
         self.write_inline_children(id, &mut inline);
@@ -171,9 +173,10 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes an element without text that means something: a check mark or a cross at the start of an item,
-    /// an image by its role or in AMP, or a checkbox in a cell. Leaves out the names of symbols in fonts.
-    /// Returns `false` for other elements.
+    /// Writes an element whose meaning is not in its text: a check mark or a cross at the start of an item,
+    /// an image by its role or in AMP, a checkbox in a cell, a disabled one elsewhere, or a control with a
+    /// fixed text. Leaves out the names of symbols in fonts, and in articles buttons. Returns `false` for
+    /// other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
         // A disabled checkbox shows a state. In a list, the checkbox belongs to the item.
@@ -411,7 +414,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The first part of a `<switch>` in a drawing that is for all languages or for that of the page.
+    /// The first part of a `<switch>` in a drawing that is for all languages or for that of the page; `None`
+    /// if all parts are for other languages.
     fn shown_part(&self, switch: NodeId) -> Option<NodeId> {
         let dom = self.dom;
         let page = dom.ancestors(switch).find_map(|a| dom.attribute(a, "lang")).unwrap_or_default();
@@ -428,7 +432,8 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a link. Writes only its content if the address is missing or unusable, or if the link is in a
-    /// heading and leads to the same page. Writes only its text if that is autolinked.
+    /// heading and leads to the same page. Writes only its text if that is autolinked. Outside of headings, a
+    /// link without content is a link with a symbol ([`Self::write_labeled_link`]).
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
@@ -536,7 +541,7 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::FootnoteMark);
             return format!("[{label}]");
         }
-        // A cross in a summary closes it.
+        // A cross in a summary is a button that closes it, so only a check mark is an answer.
         if let Some(answer) = answer_of(dom, id).filter(|answer| *answer == "✓" && dom.is_blank(id)) {
             return format!(" {answer} ");
         }
@@ -623,8 +628,9 @@ fn is_block_element(dom: &Dom, id: NodeId) -> bool {
         || component_title(dom, id).is_some()
 }
 
-/// The title that a web component shows above its content, from an attribute. `None` if a child takes its
-/// place, and for other components: their labels and titles may be tooltips, or repeat what they show.
+/// The title that a web component such as an accordion shows above its content, from an attribute. `None` if
+/// a child takes its place or there is no content, and for components of other kinds: their labels and titles
+/// may be tooltips, or repeat what they show.
 pub(super) fn component_title(dom: &Dom, id: NodeId) -> Option<&str> {
     const TITLES: [&str; 7] = ["summary", "heading", "header-text", "header", "label", "title-text", "title"];
     if dom.tag(id) != Tag::Other || !dom.name(id).contains('-') {
@@ -637,7 +643,7 @@ pub(super) fn component_title(dom: &Dom, id: NodeId) -> Option<&str> {
     (!dom.child_elements(id).any(is_slot)).then_some(title)
 }
 
-/// Whether an element is a web component that is a link.
+/// Whether an element is a web component that is a link, judging by its name and its `href`.
 fn is_link_component(dom: &Dom, id: NodeId) -> bool {
     let is_link = |name: &str| name.contains('-') && (name.contains("button") || name.contains("link"));
     dom.tag(id) == Tag::Other && dom.has_attribute(id, "href") && is_link(dom.name(id))

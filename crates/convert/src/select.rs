@@ -19,8 +19,8 @@ use std::fmt;
 pub struct Selector(SelectorList<Css>);
 
 impl Selector {
-    /// Parses a list of selectors, for example `main, .content > article`. Fails for pseudo-elements, and for
-    /// pseudo-classes such as `:hover` that depend on how a page is displayed.
+    /// Parses a list of selectors, for example `main, .content > article`. Fails if its syntax is invalid,
+    /// for pseudo-elements, and for pseudo-classes such as `:hover` that depend on how a page is displayed.
     pub fn parse(css: &str) -> Result<Self, String> {
         let mut parser = Parser::new(css);
         SelectorList::parse(&Rules, &mut parser, ParseRelative::No).map(Self).map_err(|_| {

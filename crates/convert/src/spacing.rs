@@ -17,7 +17,8 @@ fn is_container(dom: &Dom, id: NodeId) -> bool {
     displays(dom, id).any(|display| CONTAINERS.contains(&display))
 }
 
-/// The displays that the style and the classes of an element name, such as `flex` for `md:flex` and `d-flex`.
+/// The `display` in the style of an element, and all of its classes, without prefixes: `md:flex` and `d-flex`
+/// become `flex`.
 fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
     let classes = dom.classes(id).map(|class| {
         let class = class.rsplit(':').next().unwrap_or_default();
@@ -216,7 +217,7 @@ fn is_custom(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the classes of two adjacent elements say that they are separate, in a paragraph, a heading or
 /// another element with prose: both are marks of one kind, or they have different classes, and one of them is
-/// a mark or has several words.
+/// a mark or has several words. In the latter case, the second must begin with a capital or a digit.
 fn are_named_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let (class, other) = (dom.attribute(id, "class"), dom.attribute(before, "class"));
     if class.is_none() || other.is_none() {
@@ -237,8 +238,9 @@ fn is_mark(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(ends)
 }
 
-/// Whether two adjacent elements of different kinds in a layout are two words: a number and a word of at
-/// least three letters, or a word and one that begins with a capital.
+/// Whether two adjacent elements of different kinds in a layout are two words: a number and a word that has
+/// at least three letters or begins with a capital, or a word and one that begins with a capital or is a
+/// `<time>` that begins with a digit.
 fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let is_text = |node: Option<NodeId>| {
         node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())
@@ -263,20 +265,20 @@ fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> boo
     }
 }
 
-/// The beginning of the text of an element, which shows whether it is a word.
+/// The text of the first 20 nodes of an element, which shows whether it is a word.
 fn short_text(dom: &Dom, id: NodeId) -> String {
     dom.first_text(id, 20)
 }
 
-/// Whether letters or digits meet where two nodes are adjacent. Never for Chinese and Japanese, which have no
-/// spaces between words.
+/// Whether letters or digits meet where two nodes are adjacent. Not if both are Chinese or Japanese, which
+/// have no spaces between words.
 fn joins_words(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_spaceless = |c: char| ('\u{2e80}'..='\u{9fff}').contains(&c);
     let (Some(end), Some(start)) = (edge(dom, before, false), edge(dom, id, true)) else { return false };
     end.is_alphanumeric() && start.is_alphanumeric() && !(is_spaceless(end) && is_spaceless(start))
 }
 
-/// The first or last character of a node; `None` if its first or last inner node is not a text.
+/// The first or last character of a node; `None` if its first or last inner node is not a text, or is empty.
 fn edge(dom: &Dom, id: NodeId, is_start: bool) -> Option<char> {
     let inner = |&id: &NodeId| if is_start { dom.node(id).first } else { dom.node(id).last };
     let text = dom.text(std::iter::successors(Some(id), inner).last()?)?;
@@ -291,6 +293,7 @@ pub(super) fn shown_text(dom: &Dom, id: NodeId) -> String {
     collapse(&text)
 }
 
+/// Appends the text below `parent` as [`shown_text`] describes it, but without collapsing white space.
 fn push_shown_text(dom: &Dom, parent: NodeId, out: &mut String) {
     for id in dom.children(parent) {
         let is_block = dom.tag(id) == Tag::Br || dom.tag(id).is_block() || is_laid_out_as_block(dom, id);

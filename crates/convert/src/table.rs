@@ -8,10 +8,10 @@ use super::omission_rule::Rule;
 /// rows.
 const MAX_SPAN: usize = 50;
 
-/// Maximum number of columns in a table. Wider tables are truncated.
+/// Number of columns after which a table is truncated. A `colspan` that begins before may exceed it.
 const MAX_COLUMNS: usize = 200;
 
-/// Spans may add [`FILLED_PER_CELL`] empty cells per cell of a table, plus [`FILLED_PER_TABLE`].
+/// Spans across rows may add [`FILLED_PER_CELL`] empty cells per cell of a table, plus [`FILLED_PER_TABLE`].
 const FILLED_PER_CELL: usize = 8;
 const FILLED_PER_TABLE: usize = 1000;
 
@@ -21,7 +21,7 @@ const MAX_MARKER: usize = 8;
 /// Maximum number of letters and digits in a cell that names the value beside it.
 const MAX_NAME: usize = 30;
 
-/// Maximum number of letters and digits in a cell that need not be a block of text.
+/// Maximum number of letters and digits in a cell that counts as a value, rather than as a block of text.
 const MAX_VALUE: usize = 100;
 
 /// The purpose of a `<table>`, with the elements to convert.
@@ -36,8 +36,8 @@ pub(super) enum Table {
     Data { captions: Vec<NodeId>, rows: Vec<NodeId> },
 }
 
-/// Determines the purpose of a table. Notes the numbers of callouts, which Markdown writes itself, as left
-/// out.
+/// Determines the purpose of a table. Records the numbers of callouts as left out, because Markdown numbers
+/// them itself.
 pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
     let mut rows = collect_rows(dom, id);
     if dom.parent(id).is_some_and(|p| dom.has_class(p, "colist"))
@@ -114,8 +114,8 @@ enum Part {
     HeaderCell,
 }
 
-/// The meaning in a table of an element other than `<table>` and its parts: by its `role`, even if that is
-/// none of a table; without a `role`, by its style.
+/// The meaning in a table of an element other than `<table>` and its parts, by its `role`; by its style only
+/// without a `role`. `None` if neither belongs to a table.
 fn part_of(dom: &Dom, id: NodeId) -> Option<Part> {
     if let Some(role) = dom.attribute(id, "role") {
         return match role {
@@ -145,8 +145,9 @@ pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]
     (filled.next().is_none() && is_marker(dom, marker) && !is_marker(dom, text)).then_some([marker, text])
 }
 
-/// Whether the text of a cell is a marker, of at most six letters and digits: a sign, or a number, a letter
-/// or a Roman numeral with a bracket or a dot.
+/// Whether the text of a cell is a marker of at most [`MAX_MARKER`] bytes: a sign, or a number, a letter or a
+/// Roman numeral of `i`, `v` and `x` with a bracket or a dot. A cell with code, an image or a formula is
+/// none.
 fn is_marker(dom: &Dom, cell: NodeId) -> bool {
     let mut text = String::new();
     for part in dom.descendants(cell) {
@@ -202,7 +203,8 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
     parts.concat()
 }
 
-/// Whether a table lays out blocks instead of listing data.
+/// Whether a table lays out blocks instead of listing data: by its role, its single column, or the blocks in
+/// its cells. If it has header cells and several columns, only a table inside one of at most two rows counts.
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;
@@ -224,7 +226,7 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
         return rows.len() <= 2 && holds(|tag| tag == Tag::Table);
     }
     holds(|t| matches!(t, Tag::Table | Tag::Pre))
-        || holds(is_titled) && !has_only_titles_and_values(dom, rows)
+        || holds(is_heading_or_quote) && !has_only_titles_and_values(dom, rows)
         || rows.len() <= 2 && holds(|t| matches!(t, Tag::Ul | Tag::Ol | Tag::Hr))
         || widths.len() == 1 && !has_caption(dom, id) && is_row_of_blocks(dom, rows)
 }
@@ -233,7 +235,7 @@ fn has_caption(dom: &Dom, table: NodeId) -> bool {
     dom.child_elements(table).any(|c| dom.tag(c) == Tag::Caption)
 }
 
-fn is_titled(tag: Tag) -> bool {
+fn is_heading_or_quote(tag: Tag) -> bool {
     tag == Tag::Blockquote || tag.heading_level().is_some()
 }
 
@@ -299,14 +301,16 @@ fn is_header_cell(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Th || dom.tag(id) != Tag::Td && part_of(dom, id) == Some(Part::HeaderCell)
 }
 
-/// The number in `colspan`, `rowspan` or the ARIA attribute of that name.
+/// The number in `colspan`, `rowspan` or else the ARIA attribute of that name. `None` if there is none, or if
+/// the value is no number.
 fn span(dom: &Dom, cell: NodeId, name: &str) -> Option<usize> {
     let aria = if name == "colspan" { "aria-colspan" } else { "aria-rowspan" };
     dom.attribute(cell, name).or_else(|| dom.attribute(cell, aria))?.trim().parse().ok()
 }
 
 /// Converts rows to a Markdown table, with `convert` for each cell. Fills the rest of each span with empty
-/// cells, drops the cells beyond [`MAX_COLUMNS`], and drops empty rows. `None` if all cells are empty.
+/// cells, within the limits on spans. Drops the cells beyond [`MAX_COLUMNS`], rows without text, and columns
+/// that only a wide span has. `None` if all cells are empty.
 pub(super) fn fill_grid(
     dom: &Dom,
     rows: &[NodeId],
@@ -433,7 +437,7 @@ mod tests {
                 "[a](/a)  \n[b](/b)\n\n**c**\n\nd\n",
             ),
             (&format!("<td>a<td>{long}"), &format!("a\n\n{}\n", long.trim())),
-            // Data.
+            // These rows are data, not layout.
             ("<td>a<td>9 m<td>4 t", "| a | 9 m | 4 t |\n| --- | --- | --- |\n"),
             ("<td><p>a<td><p>9 m", "| a | 9 m |\n| --- | --- |\n"),
             ("<td>1<td>2", "| 1 | 2 |\n| --- | --- |\n"),

@@ -40,7 +40,8 @@ pub(super) fn show_final_numbers(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// The number in an attribute of an element that it shows in the end, if it is a counter.
+/// The number in a `data-` attribute that the element shows in the end if it is a counter. `None` if there is
+/// none, and for links, buttons and table cells.
 fn final_number(dom: &Dom, id: NodeId) -> Option<&str> {
     if matches!(dom.tag(id), Tag::A | Tag::Button | Tag::Td | Tag::Th) {
         return None;
@@ -103,7 +104,7 @@ fn has_word(dom: &Dom, id: NodeId, words: &[&str]) -> bool {
 }
 
 /// Writes the date of each `<time>` without content, and of custom elements such as `<relative-time>`, whose
-/// text a script writes in the reader's language.
+/// text a script writes in the reader's language. Skips dates that [`written_date`] does not know.
 pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
     let is_date = |name: &str| name == "time" || name.ends_with("-time") || name.ends_with("-date");
     let empty = dom.descendants(root).filter(|&id| {
@@ -122,7 +123,8 @@ pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
 }
 
 /// A date and time of the form `2024-02-12T06:20:00.000Z`, as `2024-02-12 06:20 UTC`. Without a time, and
-/// with midnight in UTC, only the date. `None` for other forms.
+/// with midnight in UTC, only the date. Keeps an offset such as `+02:00`, and drops one of another form.
+/// `None` if the text does not begin with a date.
 fn written_date(datetime: &str) -> Option<String> {
     let is_like = |text: &str, form: &str| {
         text.len() == form.len()
@@ -145,7 +147,7 @@ fn written_date(datetime: &str) -> Option<String> {
     })
 }
 
-/// Whether a text is a number of at most 30 characters.
+/// Whether a text is a number of at most 30 bytes: digits, dots and commas, after an optional minus sign.
 fn is_number(text: &str) -> bool {
     text.len() <= 30
         && text.contains(|c: char| c.is_ascii_digit())
@@ -246,7 +248,7 @@ mod tests {
                 "<div class=pie-chart data-pie-value=75><b class=chart-value></b><h3>a</h3></div>",
                 "**75**\n\n### a\n",
             ),
-            // Numbers of something else.
+            // These numbers are not those of a counter.
             ("<div data-slide-to=2></div><p data-to=9></p>b", "b\n"),
             (
                 "<p><b data-count-speed=20>0</b> <b data-max=9>0</b> <b data-count=5>0 of 9</b>",

@@ -14,7 +14,8 @@ const MAX_LEVEL: usize = 9;
 pub(super) struct FlatItem {
     /// The level of the item, from 1 to [`MAX_LEVEL`].
     level: usize,
-    /// The number of the item; `None` if its marker is a bullet.
+    /// The number of the item, or for an item of an HTML list, the first number of that list; `None` if its
+    /// marker is a bullet.
     number: Option<u32>,
     /// The element that shows the marker, if it is not the browser that does so.
     marker: Option<NodeId>,
@@ -56,6 +57,8 @@ impl Converter<'_> {
         self.append_level(&mut items.into_iter().peekable(), 1, out);
     }
 
+    /// Appends the items up to one of a lower level than `level` as lists; deeper ones as lists in the item
+    /// before them.
     fn append_level(
         &self,
         items: &mut Peekable<impl Iterator<Item = FlatItem>>,
@@ -134,8 +137,8 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     Some(items)
 }
 
-/// Whether two adjacent lists have one item each, and the second one continues the first: they have the same
-/// classes, and if they are ordered, the second one begins with the next number.
+/// Whether two adjacent lists, in either order, have one item each, and one continues the other: they have
+/// the same classes, and if they are ordered, successive numbers.
 fn is_part_of_same_list(dom: &Dom, a: NodeId, b: NodeId) -> bool {
     let is_single = |list| dom.child_elements(list).nth(1).is_none() && dom.find(list, Tag::Li).is_some();
     let class = dom.attribute(a, "class").filter(|class| !class.is_empty());
@@ -218,7 +221,7 @@ mod tests {
                 "3. a\n   - b\n4. c\n\n<!-- -->\n\n1. d\n",
             ),
             ("<ul class=n><li>a</ul><ul class=n><li>b</ul><ul class=m><li>c</ul>", "- a\n- b\n\n* c\n"),
-            // Other lists.
+            // These lists stay separate.
             ("<ul class=n><li>a<li>b</ul><ul class=n><li>c</ul>", "- a\n- b\n\n* c\n"),
             ("<ul><li>a</ul><ul><li>b</ul>", "- a\n\n* b\n"),
             ("<ul class=n><li>a</ul><p>x</p><ul class=n><li>b</ul>", "- a\n\nx\n\n- b\n"),

@@ -171,7 +171,7 @@ impl MarkdownWriter {
     }
 
     /// Writes a list with the marker `-`, or `*` if `alternates`, or with numbers. Larger numbers than the
-    /// nine digits of CommonMark are written as 999999999.
+    /// nine digits of CommonMark are written as 999999999. Leaves out the items beyond the limit.
     fn write_list(&mut self, list: &List, alternates: bool) {
         for (i, item) in list.items.iter().enumerate() {
             if self.out.len() > self.limit {
@@ -198,7 +198,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes a table, whose first row is the header. Adds empty cells to short rows.
+    /// Writes a table, whose first row is the header. Adds empty cells to short rows. Leaves out the rows
+    /// beyond the limit.
     fn write_table(&mut self, table: &MarkdownTable) {
         for (i, row) in table.rows.iter().enumerate() {
             self.start_line();
@@ -261,7 +262,8 @@ fn escape_heading_end(text: &str) -> String {
     text.to_owned()
 }
 
-/// Appends a line of a paragraph. Escapes a beginning that would start another block.
+/// Appends a line of a paragraph. Escapes a beginning that would start another block, define a link, or turn
+/// the line before it into a heading or a table.
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
