@@ -228,8 +228,8 @@ impl Form {
         id
     }
 
-    /// Reads a stored definition. `None` if another version of the program has written it in a format that
-    /// this one does not know.
+    /// Reads a stored definition. `None` if the text is none, or if another version of the program has
+    /// written it in a format that this one does not know.
     pub fn from_stored(json: &str) -> Option<&'static Form> {
         serde_json::from_str(json).ok().map(Form::interned)
     }
@@ -280,7 +280,8 @@ fn built_in(name: &str, text: &str) -> &'static Form {
     }
 }
 
-/// The forms of a site, in a fixed order: the built-in ones, then the operator's by name.
+/// The forms of a site: the built-in ones, then the operator's by name, if the caller of [`FormSet::new`]
+/// gives them in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormSet {
     forms: Vec<&'static Form>,

@@ -64,6 +64,7 @@ impl PostedForm {
         PostedForm { has_file, ..Self::decode_pairs(form, &pairs, None) }
     }
 
+    /// Decodes names and values in the first encoding that fits, as [`Self::decode_declared`] describes.
     fn decode_pairs(form: &'static Form, pairs: &Pairs<'_>, charset: Option<&[u8]>) -> PostedForm {
         let named = pairs.iter().rfind(|(name, _)| **name == *b"_charset_");
         let label = named.map_or(charset.unwrap_or_default(), |(_, label)| label);
@@ -81,7 +82,7 @@ impl PostedForm {
     }
 
     /// Decodes names and values in an encoding. The result is not readable if a name, or the value of a field
-    /// or of the honeypot, is invalid in it.
+    /// or of the honeypot, is invalid in it. The source of the lead is always UTF-8, or counts as empty.
     fn decode_as(form: &'static Form, pairs: &Pairs<'_>, encoding: &'static Encoding) -> PostedForm {
         let (values, extras, lead) = Default::default();
         let mut posted = PostedForm { form, values, extras, lead, is_readable: true, has_file: false };
@@ -125,7 +126,8 @@ impl PostedForm {
         self.values.iter().map(|(_, value)| value.len()).sum()
     }
 
-    /// Checks the fields. The rejection names all fields with problems.
+    /// Checks the fields. Fails if the body is not readable, else if fields have problems, which the
+    /// rejection all names, or else if there is a file.
     pub fn parse(&self) -> Result<ParsedForm, Rejection> {
         if !self.is_readable {
             return Err(Rejection::FormNotUtf8);
@@ -137,7 +139,7 @@ impl PostedForm {
         Ok(ParsedForm { entry, extras: self.extras, lead: self.lead.clone() })
     }
 
-    /// The fields with problems, if any.
+    /// The fields with problems; none if the body is not readable, because they are then not checked.
     pub fn invalid_fields(&self) -> Vec<InvalidField> {
         match self.parse() {
             Err(Rejection::Fields(fields)) => fields,

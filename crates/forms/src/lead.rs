@@ -155,8 +155,8 @@ fn normal_form(index: usize, value: &str) -> Option<String> {
 }
 
 /// The path, or the origin and the path, without query and fragment. Letters outside of ASCII are decoded.
-/// `None` for other schemes than HTTP, for URLs with credentials, and for what a browser would not read as a
-/// path of the same site.
+/// `None` for other schemes than HTTP, for URLs with credentials or without a path, and for what a browser
+/// would not read as a path of the same site.
 fn normal_page(value: &str) -> Option<String> {
     let page = value.split(['?', '#']).next().unwrap_or_default();
     let origin_and_path = page.strip_prefix("https://").or_else(|| page.strip_prefix("http://"));
@@ -183,7 +183,7 @@ fn decode_letters(page: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| page.to_owned())
 }
 
-/// The host name of a URL or of itself, in lower case and without the port. `None` if it is an IP
+/// The host name in `value`, a URL or a host, in lower case and without the port. `None` if it is an IP
 /// address, because addresses are not stored, or has characters other than those of DNS names, to which
 /// browsers convert international names.
 fn normal_host(value: &str) -> Option<String> {

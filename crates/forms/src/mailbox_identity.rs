@@ -144,7 +144,8 @@ impl Provider {
     }
 
     /// The provider of a domain in lower case. With subdomain addressing, also the name in the domain, and
-    /// the provider's domain after it.
+    /// the provider's domain after it. `None` for other domains, also for those below a provider's domain
+    /// without such addressing.
     fn of(domain: &str) -> Option<(&'static Provider, Option<(&str, &str)>)> {
         let find = |name: &str| KNOWN.by_domain.get(name).map(|n| &KNOWN.all[*n]);
         if let Some(provider) = find(domain) {

@@ -47,8 +47,8 @@ pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// The parts of a body, in their order. Skips text before the first delimiter, and parts without a name. The
-/// last part may end without a delimiter. Lines may end without a carriage return.
+/// The parts of a body, in their order. Skips text before the first delimiter and after the closing one, and
+/// parts without a name. The last part may end without a delimiter. Lines may end without a carriage return.
 pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
     let delimiter = [b"--", boundary].concat();
     let finder = memmem::Finder::new(&delimiter);
@@ -76,7 +76,7 @@ pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
 }
 
 /// Reads the text between two delimiters: the rest of the line, headers, an empty line and the value. `None`
-/// if it has no name.
+/// if it has no name, or no empty line.
 fn read_part(text: &[u8]) -> Option<Part<'_>> {
     let mut rest = &text[memchr::memchr(b'\n', text)? + 1..];
     let mut part = None;

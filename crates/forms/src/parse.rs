@@ -1,7 +1,8 @@
 //! Parses a form's request body into a valid [`Entry`], or reports all invalid fields in one sentence.
 //!
 //! The parser deserializes the body directly into the form's fields, without building a tree of JSON values.
-//! It skips unknown members, uses the last of several members with the same name, and does not trim values.
+//! It skips unknown members, and uses the last of several members with the same name. It trims texts only
+//! where their kind has a normal form, or where they come from the control of a page.
 //!
 //! Error messages never quote the visitor's input, so neither responses nor log lines contain it.
 
@@ -155,8 +156,8 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     Ok(ParsedForm { entry, extras, lead })
 }
 
-/// Checks the fields of an HTML form, whose values are all texts. Only the names of [`FieldKind::Choices`]
-/// may occur several times in `values`.
+/// Checks the fields of an HTML form, whose values are all texts. Several values of a [`FieldKind::Choices`]
+/// become its list; of several for another field, the last one counts.
 pub(super) fn parse_texts(
     form: &'static Form,
     values: &[(&'static Field, String)],
@@ -488,7 +489,8 @@ fn list_options(field: &Field) -> String {
     join_with_and(&options)
 }
 
-/// Lists the required fields: " with `name`, `email` and `message`"; empty if there are none.
+/// Lists the required fields of the first shape: " with `name`, `email` and `message`"; empty if there are
+/// none.
 fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
     let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();

@@ -113,7 +113,7 @@ fn read_extension(text: &str) -> Option<&str> {
     is_extension.then_some(digits)
 }
 
-/// The text after a mark, which may be written in upper case.
+/// The text after a mark, which may be written in upper case; `None` if the text does not begin with it.
 fn strip_mark<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     let end = text.char_indices().nth(mark.chars().count()).map_or(text.len(), |(at, _)| at);
     let (start, rest) = text.split_at(end);

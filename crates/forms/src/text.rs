@@ -91,7 +91,8 @@ pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     &text[..end]
 }
 
-/// The text, cut to `limit` characters with `…` as the last character if it is longer.
+/// The text, cut to `limit` characters with `…` as the last character if it is longer. Never shorter than the
+/// `…` itself.
 pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit || text.chars().nth(limit).is_none() {
         return text.into();
@@ -336,7 +337,7 @@ mod tests {
         {
             assert_eq!(visible(text), text);
         }
-        // Tags could hide a message.
+        // Tag characters that make no flag could hide a message.
         for text in [
             tags("gbsct"),
             format!("🏴{}", tags("gbsct")),

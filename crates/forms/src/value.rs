@@ -187,8 +187,9 @@ pub(crate) fn is_filled_in(field: &Field, text: &str) -> bool {
     !(text.chars().all(is_blank) || field.kind == FieldKind::Url && is_scheme(text))
 }
 
-/// Checks a value that is written as text, such as one in a definition, as a value of the field. `None` if
-/// the field is optional and the text is blank, or says no to a consent (`off`, `false`, `no` or `0`).
+/// Checks a value that is written as text, such as one in a definition, as a value of the field; for
+/// [`FieldKind::Choices`], a list of one option. `None` if the field is optional and the text is blank, or
+/// says no to a consent (`off`, `false`, `no` or `0`).
 pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
     match field.kind {
         FieldKind::Number | FieldKind::Consent | FieldKind::Choices if text.chars().all(is_blank) => {
@@ -334,9 +335,9 @@ pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
     is_written_so && text.parse::<Date>().is_ok() && text >= first && (last.is_empty() || text <= last)
 }
 
-/// The normal form of a web address (URL Standard): `https://` is added where the scheme is missing, names are
-/// in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, or has a
-/// user's name or a password. Drops blank and invisible characters at both ends, which people copy with
+/// The normal form of a web address (URL Standard): `https://` is added where the scheme is missing, names
+/// are in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, or
+/// has a user's name or a password. Drops blank and invisible characters at both ends, which people copy with
 /// addresses.
 pub fn web_address(text: &str) -> Option<String> {
     let text = text.trim_matches(|c| is_blank(c) && !c.is_control());

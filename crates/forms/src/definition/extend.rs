@@ -90,7 +90,7 @@ impl Reader<'_> {
     }
 
     /// Replaces the texts of the built-in field `field` in both shapes. Records a fault for each key that
-    /// would change the field otherwise.
+    /// would change the field otherwise, and for an example or a default that the field does not accept.
     fn replace_words(&mut self, table: &DeTable<'_>, field: &Field, form: &mut Form) {
         let same_kind = FieldKind::ALL.iter().any(|(name, kind)| {
             *kind == field.kind && table.get("type").is_none_or(|it| it.get_ref().as_str() == Some(name))

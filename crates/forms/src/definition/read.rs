@@ -80,7 +80,7 @@ pub struct FormFile {
     pub settings: Settings,
 }
 
-/// Each key of a file, with its value as TOML and its line.
+/// Each key of a file that is in [`SETTINGS`], with its value as TOML and its line.
 pub type Settings = Vec<(String, String, usize)>;
 
 impl FormFile {
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the first [`MAX_FIELDS`] tables of the list `key`. Records faults, and leaves out tables without
-    /// a name or a valid type. Empty if the key is missing.
+    /// a name or a valid type. Empty if the key is missing or has another value.
     fn fields(&mut self, table: &Table<'_>, key: &str) -> Vec<Field> {
         let Some(list) = table.get(key) else { return Vec::new() };
         let DeValue::Array(items) = list.get_ref() else {
@@ -281,7 +281,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one field. `None`, after recording a fault, if the name is missing or the type is missing or
-    /// unknown. Records other faults, and returns the field nevertheless.
+    /// unknown. Records other faults, and returns the field nevertheless. Does not check `example` and
+    /// `default` after an earlier fault anywhere in the file.
     pub(super) fn field(&mut self, table: &Table<'_>, place: Range<usize>) -> Option<Field> {
         self.check_keys(table, &FIELD_KEYS);
         let Some(name) = self.text(table, "name") else {
@@ -334,7 +335,8 @@ impl<'a> Reader<'a> {
         Some(field)
     }
 
-    /// Reports a value of the key `key` that the field would not accept. An empty value counts as missing.
+    /// Records a fault if the field does not accept `value`, which the key `key` states for it. An empty
+    /// value counts as missing.
     pub(super) fn check_stated(&mut self, table: &Table<'_>, field: &Field, key: &str, value: &str) {
         if !value.is_empty() && !is_accepted(field, value) {
             let message =
@@ -419,7 +421,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Sets the limits of the field from `max`, `min` and `step`, whose meaning depends on its kind. Records
-    /// faults; the default replaces a number that is out of range.
+    /// faults; the default replaces a number that is out of range. A `step`, or a limit with decimal places,
+    /// permits decimal places.
     fn limits(&mut self, table: &Table<'_>, field: &mut Field) {
         use FieldKind::{Choices, Date, Email, Multiline, Number};
         match field.kind {
@@ -595,7 +598,8 @@ fn example(field: &Field) -> Option<String> {
     examples(field).into_iter().find(|value| is_accepted(field, value))
 }
 
-/// Values that fields of this kind accept, the most helpful first and short ones last.
+/// Values that fields of this kind accept, the most helpful first and short ones last. The limits of this
+/// field may exclude some.
 fn examples(field: &Field) -> Vec<String> {
     let [least, most] = field.bounds;
     let texts: &[&str] = match field.kind {
