@@ -17,8 +17,8 @@ struct Renderers {
 /// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
 /// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A
 /// `<script>` that no element around it renders, with no more text than the rest of the page, is a copy for
-/// tools and stays hidden. With Markdeep, replaces the whole body, or nothing if half of its text is in
-/// elements.
+/// tools and stays hidden. With Markdeep, replaces the whole body, or nothing if at least half of its
+/// text is in elements.
 pub(super) fn show_markdown_source(dom: &mut Dom) {
     let body = dom.body();
     let mut renderers = Renderers::default();
@@ -34,7 +34,7 @@ pub(super) fn show_markdown_source(dom: &mut Dom) {
     let own: usize = dom.children(body).filter_map(|id| dom.text(id)).map(count_letters).sum();
     if renderers.markdeep {
         let source: String = dom.walk(body, is_code).filter_map(|id| dom.text(id)).collect();
-        // Pages in HTML use the same script for diagrams only.
+        // A page with most of its text in elements is HTML, and uses Markdeep only for diagrams.
         if own * 2 <= count_letters(&source) {
             return;
         }
@@ -58,7 +58,8 @@ pub(super) fn show_markdown_source(dom: &mut Dom) {
     }
 }
 
-/// Whether a part of the address of a script is the name or the package of remark, rather than a longer word.
+/// Whether a part of a script's path is the file or the package of remark, such as `remark.min.js`, rather
+/// than one whose name is a longer word.
 fn is_remark(part: &str) -> bool {
     part.strip_prefix("remark").is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }

@@ -153,7 +153,7 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     Some(match (&*rows, is_aligned) {
         ([], _) => return None,
         ([row], false) => row.clone(),
-        // Only the environment without `ed` accepts numbers.
+        // `aligned` does not accept numbers of equations, but `align` does.
         (_, _) => {
             let name = if has_number { "align" } else { "aligned" };
             format!("\\begin{{{name}}}\n{}\n\\end{{{name}}}", rows.join(" \\\\\n"))

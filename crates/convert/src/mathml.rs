@@ -62,7 +62,7 @@ fn token(dom: &Dom, id: NodeId, name: &str) -> String {
         ("mo", "=" | "+" | "-" | "<" | ">") => format!(" {text} "),
         ("mo", "lim" | "max" | "min" | "sup" | "inf" | "det" | "gcd") => format!("\\{text}"),
         ("mtext" | "ms", _) => {
-            // MathML keeps no-break spaces at the ends of a text.
+            // Keep no-break spaces at the ends of a text, because MathML shows them.
             let own = dom.text_content(id).trim_ascii().replace('\u{a0}', " ");
             if own == " " { "~".to_owned() } else { text_group(if own.is_empty() { &text } else { &own }) }
         }
@@ -146,7 +146,7 @@ fn enclose(open: &str, body: &str, close: &str) -> Option<String> {
 
 /// Appends TeX. Adds a space if a command at the end of `out` would swallow the letter that follows.
 fn push_tex(out: &mut String, tex: &str) {
-    /// Longer than each command of [`tex_symbol`] and [`mathml_to_tex`].
+    /// More bytes than any command that [`tex_symbol`] or [`mathml_to_tex`] writes.
     const MAX_COMMAND: usize = 16;
     let mut before = out.bytes().rev().take(MAX_COMMAND).skip_while(u8::is_ascii_alphabetic);
     let has_letter = out.ends_with(|c: char| c.is_ascii_alphabetic());
@@ -196,7 +196,7 @@ fn has_script(tex: &str, mark: char) -> bool {
     outer_characters(tex).any(|c| previous.replace(c) != Some('\\') && c == mark)
 }
 
-/// Whether TeX consists of two groups.
+/// Whether TeX consists of two groups and nothing else.
 fn is_pair_of_groups(tex: &str) -> bool {
     outer_characters(tex).eq("{}{}".chars())
 }
@@ -223,7 +223,7 @@ fn multiscripts(dom: &Dom, parts: &[NodeId]) -> String {
 fn fenced(dom: &Dom, id: NodeId, parts: Vec<String>) -> String {
     let fence = |name, default| escape(dom.attribute(id, name).unwrap_or(default).trim());
     let separators = dom.attribute(id, "separators").unwrap_or(",").split_whitespace().collect::<String>();
-    // The last separator repeats.
+    // If there are too few separators, the last one repeats.
     let last = separators.chars().next_back();
     let mut separators = separators.chars();
     let mut row = vec![fence("open", "(")];

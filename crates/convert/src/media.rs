@@ -101,7 +101,7 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
         return None;
     }
     let after = text_after(dom, link);
-    // Renderers percent-encode non-ASCII characters of an address, so compare the addresses after that.
+    // Renderers percent-encode non-ASCII characters of an address, so compare the encoded addresses.
     let is_encoded = !text.is_ascii() && {
         let scheme = if text.starts_with("www.") { "http://" } else { "" };
         let own = Url::parse(&format!("{scheme}{text}"));
@@ -329,7 +329,8 @@ fn is_image_address(value: &str) -> bool {
     value.contains(['/', '.']) && !value.starts_with('{') && !is_placeholder_image(value)
 }
 
-/// Whether an image's address is that of a placeholder: a `data:` URL, or a file such as `blank.gif`.
+/// Whether an image's address is that of a placeholder: a `data:` or `about:` URL, or a file such as
+/// `blank.gif`.
 fn is_placeholder_image(source: &str) -> bool {
     source.starts_with("data:")
         || source.starts_with("about:")
@@ -382,8 +383,8 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// The text that a form control shows and visitors cannot change: that of a `readonly` field, or the label of
-/// an `<input>` that is a button. `None` for other controls, for empty texts, and for fields that are hidden
-/// from screen readers or in `<pre>`, which hold copies for scripts.
+/// an `<input>` that is a button. `None` for other controls, for empty texts, and for controls that are
+/// hidden from screen readers or in `<pre>`, which hold copies for scripts.
 pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
     let is_readonly = dom.has_attribute(id, "readonly");
     let text = match (dom.tag(id), dom.attribute(id, "type").unwrap_or("text")) {
@@ -593,7 +594,8 @@ mod tests {
             ("<p>a<input type=image src=/b.png alt='Book now'>", "a Book now\n"),
             ("<p>a<textarea>b</textarea><input value=c><input type=hidden readonly value=d>", "a\n"),
             ("<p>a<textarea readonly aria-hidden=true>b</textarea>", "a\n"),
-            // Symbols in headings, links for sharing or editing, copy buttons, and links over a whole card.
+            // No label is shown in headings, for sharing, editing or copying, and for links over a whole
+            // card.
             ("<h2>a<a href=/x aria-label='Link'><svg></svg></a></h2>", "## a\n"),
             (
                 "<p>a <a href=/edit/x title=Edit><svg></svg></a><a href=/x title='Share on X'><svg></svg></a>",

@@ -227,7 +227,7 @@ fn is_ideographic(c: char) -> bool {
 const MARKS: [char; 13] = [' ', '|', '｜', '-', '–', '—', '·', ':', '»', '«', '›', '‹', '•'];
 
 /// The title without the name of the site at its end or its beginning, and without the separator between
-/// them. Returns a title as it is if it has no such name.
+/// them. Returns the title as it is if it has no such name, or none with a separator beside it.
 pub fn title_without<'a>(title: &'a str, site_name: &str) -> &'a str {
     let rests = [title.strip_suffix(site_name), title.strip_prefix(site_name)];
     let cut = |rest: Option<&'a str>| {

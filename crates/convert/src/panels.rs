@@ -99,7 +99,7 @@ impl Panels {
         name.is_some_and(|name| self.controlled.contains(name))
             || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
                 && is_text_block(dom, id)
-                // Hidden parts of a form say what happens after it is sent.
+                // Hidden parts of a form are not content: they say what happens after it is sent.
                 && !dom.is_in(id, &[Tag::Form])
             || dom.has_class(id, "callout-content")
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))

@@ -195,7 +195,7 @@ impl<'a> Converter<'a> {
             out.add_text(answer);
             out.add_space();
         } else if is_ligature {
-            // The font shows a symbol instead of this text.
+            // Write nothing: the font shows a symbol instead of this text.
         } else if self.is_image(id) {
             media::add_description(dom, id, &self.image_label(id), out);
             dom.skip(id, Rule::Control);
@@ -432,8 +432,8 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a link. Writes only its content if the address is missing or unusable, or if the link is in a
-    /// heading and leads to the same page. Writes only its text if that is autolinked. Outside of headings, a
-    /// link without content is a link with a symbol ([`Self::write_labeled_link`]).
+    /// heading and leads to the same page. Writes only its text if that is autolinked. Outside of headings,
+    /// [`Self::write_labeled_link`] writes a link without content.
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
@@ -614,7 +614,7 @@ fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The name of an element that stays an HTML tag in Markdown.
+/// The tag name of an element that Markdown writes as an HTML tag; `None` for other elements.
 fn html_tag(tag: Tag) -> Option<&'static str> {
     let tags = [(Tag::Kbd, "kbd"), (Tag::Sub, "sub"), (Tag::Sup, "sup"), (Tag::Mark, "mark")];
     tags.into_iter().find_map(|(other, name)| (other == tag).then_some(name))

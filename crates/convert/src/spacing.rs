@@ -2,7 +2,7 @@
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, collapse, is_block_display};
 
-/// The displays of boxes whose children are laid out one by one.
+/// The values of `display` for boxes whose children are laid out one by one.
 const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
 
 /// Whether a style or a utility class of Tailwind or Bootstrap makes an inline element a block, at any width
@@ -46,7 +46,7 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
         return edge(dom, before, false).is_some_and(|end| end.is_alphanumeric() || end == ')');
     }
     if dom.text(id).is_some() {
-        // A single letter may be the initial of the text.
+        // A single letter before a text may be its decorated initial.
         let is_initial = || dom.text_content(before).trim().chars().nth(1).is_none();
         return dom.element(before).is_some()
             && (is_container(dom, parent) || is_lead(dom, before, id))
@@ -245,7 +245,7 @@ fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> boo
     let is_text = |node: Option<NodeId>| {
         node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())
     };
-    // Text beside them says that the parent is prose.
+    // Text beside the two elements means that their parent contains prose.
     let in_prose = || {
         is_text(dom.node(before).previous)
             || is_text(dom.node(id).next)
@@ -259,7 +259,7 @@ fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> boo
     let letters = |id| short_text(dom, id).chars().take_while(|c| c.is_alphabetic()).count();
     match (end.is_ascii_digit(), start.is_uppercase()) {
         (true, is_upper) => is_upper || letters(id) > 2,
-        // A single letter is a part of a name such as iPhone.
+        // A single letter before a capital is a part of a name, such as the `i` of iPhone.
         (false, true) => !end.is_uppercase() && short_text(dom, before).chars().nth(1).is_some(),
         (false, false) => start.is_ascii_digit() && dom.tag(id) == Tag::Time,
     }

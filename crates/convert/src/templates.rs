@@ -23,13 +23,13 @@ pub(super) fn show_templates(dom: &mut Dom) {
             has_slots = true;
         }
     }
-    // Replace the slots with their content, which is a child of the list or table around the slot.
+    // Replace the slots with their content, which must be a direct child of the list or table around it.
     let slots = dom.descendants(DOCUMENT).filter(|&id| has_slots && dom.tag(id) == Tag::Slot);
     for slot in slots.collect::<Vec<NodeId>>() {
         dom.move_children_before(slot, slot);
         dom.detach(slot);
     }
-    // A moved node is as deep as its old and its new place together.
+    // Moving makes nodes deeper, up to the sum of the depths of their old and new places.
     if !templates.is_empty() {
         detach_deep_nodes(dom);
     }
@@ -192,7 +192,7 @@ mod tests {
             <!--$--><p>more</p><!--/$--><!--/$--><p>end</main><div hidden id=S:0><p>a</p><template id=P:1></template></div>\
             <script>$RC(\"B:0\",\"S:0\")</script><div hidden id=S:1><p>b</div><script>$RS(\"S:1\",\"P:1\")</script>";
         assert_eq!(markdown(page), "# t\n\na\n\nb\n\nend\n");
-        // Without the call, the place and the part stay as they are.
+        // Without a call of React's function, the template and the hidden part stay as they are.
         let page = page.replace("$RC", "no");
         assert_eq!(markdown(&page), "# t\n\nLoading\n\nmore\n\nend\n");
     }

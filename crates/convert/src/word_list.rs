@@ -17,7 +17,7 @@ pub(super) struct FlatItem {
     /// The number of the item, or for an item of an HTML list, the first number of that list; `None` if its
     /// marker is a bullet.
     number: Option<u32>,
-    /// The element that shows the marker, if it is not the browser that does so.
+    /// The element that shows the marker; `None` if the browser shows it.
     marker: Option<NodeId>,
     /// Whether a list begins with the item, even if it follows another item.
     begins_list: bool,
@@ -58,7 +58,7 @@ impl Converter<'_> {
     }
 
     /// Appends the items up to one of a lower level than `level` as lists; deeper ones as lists in the item
-    /// before them.
+    /// before them, if there is one.
     fn append_level(
         &self,
         items: &mut Peekable<impl Iterator<Item = FlatItem>>,

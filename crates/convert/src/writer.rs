@@ -137,7 +137,7 @@ impl MarkdownWriter {
         self.out.push_str(marker);
         self.has_marker = true;
         self.write_nested(prefix, blocks, is_tight);
-        // No block was written after the marker, so end its line.
+        // If no block was written after the marker, end its line.
         if std::mem::take(&mut self.has_marker) {
             self.end_line();
         }

@@ -201,7 +201,7 @@ impl Form {
         self.field(name.strip_suffix("[]").unwrap_or(name))
     }
 
-    /// Whether the form, and its alternative if there is one, has an e-mail address.
+    /// Whether the form, and its alternative if there is one, has a field for an e-mail address.
     pub fn has_address(&self) -> bool {
         let has = |fields: &Vec<Field>| fields.iter().any(|field| field.kind == FieldKind::Email);
         has(&self.fields) && self.alternative.as_ref().is_none_or(has)

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(posted.value("company"), "");
     }
 
-    /// Checks the entries that bodies make; `None` if they are refused.
+    /// Checks which entry is read from each body; `None` for a body that is rejected.
     fn check(rows: &[(&str, Option<serde_json::Value>)]) {
         let text = "title = \"T\"\n\
              [[field]]\nname = \"seats\"\ntype = \"number\"\nmax = 2000\nlabel = \"S\"\n\

@@ -278,10 +278,10 @@ mod tests {
             ("xn--mller-kva.example", &["mail.XN--mller-kva.example"]),
             ("[192.0.2.1]", &["[192.0.2.1]"]),
             ("example.ne.jp", &["example.ne.jp", "a.example.ne.jp"]),
-            // Not every label below a country is a registry.
+            // Below a country, a label that is not in `REGISTRY_LABELS` belongs to one registrant.
             ("shop.de", &["a.shop.de", "b.a.shop.de"]),
             ("[ipv6:2001:db8::1]", &["[IPv6:2001:db8::1]"]),
-            // Not the provider's own domain.
+            // Names below a provider's domain are not exempt as the domain itself is.
             ("gmail.com", &["x.gmail.com", "a.b.gmail.com"]),
             ("github.io", &["ada.github.io"]),
         ] {

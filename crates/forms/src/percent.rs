@@ -21,7 +21,8 @@ impl Encoded<'_> {
     }
 }
 
-/// The names and values in a body or a query, in their order.
+/// The names and values in a body or a query, in their order. Skips empty pairs; without `=`, the value is
+/// empty.
 pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> {
     text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());

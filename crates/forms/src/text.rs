@@ -91,8 +91,8 @@ pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     &text[..end]
 }
 
-/// The text, cut to `limit` characters with `…` as the last character if it is longer. Never shorter than the
-/// `…` itself.
+/// The text, cut to `limit` characters with `…` as the last character if it is longer. With a `limit` of 0,
+/// a longer text becomes `…` alone.
 pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit || text.chars().nth(limit).is_none() {
         return text.into();
@@ -110,7 +110,7 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 pub fn fold(text: &str) -> String {
     let mut folded_text = String::with_capacity(text.len());
     let mut rest = text;
-    // ASCII characters have no diacritics, so a run of them only needs lowercasing.
+    // ASCII characters have no diacritics, so a run of them needs only `fold_ascii`.
     while let Some(at) = rest.find(|c: char| !c.is_ascii()) {
         let (ascii, other) = rest.split_at(at);
         folded_text.extend(ascii.chars().map(fold_ascii));

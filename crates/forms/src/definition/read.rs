@@ -422,7 +422,7 @@ impl<'a> Reader<'a> {
 
     /// Sets the limits of the field from `max`, `min` and `step`, whose meaning depends on its kind. Records
     /// faults; the default replaces a number that is out of range. A `step`, or a limit with decimal places,
-    /// permits decimal places.
+    /// permits them in numbers.
     fn limits(&mut self, table: &Table<'_>, field: &mut Field) {
         use FieldKind::{Choices, Date, Email, Multiline, Number};
         match field.kind {
