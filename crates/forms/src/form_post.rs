@@ -126,8 +126,8 @@ impl PostedForm {
         self.values.iter().map(|(_, value)| value.len()).sum()
     }
 
-    /// Checks the fields. Fails if the body is not readable, else if fields have problems, which the
-    /// rejection all names, or else if there is a file.
+    /// Checks the fields. Fails if the body is not readable, or else with all fields that have problems, or
+    /// else if there is a file.
     pub fn parse(&self) -> Result<ParsedForm, Rejection> {
         if !self.is_readable {
             return Err(Rejection::FormNotUtf8);
