@@ -10,7 +10,8 @@ use frontdesk_publish::Exclusion;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PathRegistry {
     /// Maps each decoded path to its owner: the name of a source file, or a description of an owner without a
-    /// file. `None` means a generated resource, which a file in `static/` may replace.
+    /// file. `None` means a generated resource or an endpoint: a file in `static/` or of a build may take its
+    /// path.
     pub owners: HashMap<String, Option<String>>,
     /// Valid link targets without an owner. Any owner may claim them.
     secondary: HashSet<String>,
@@ -21,13 +22,14 @@ pub(super) struct PathRegistry {
 }
 
 impl PathRegistry {
-    /// Registers the path of a generated resource or an endpoint.
+    /// Registers the path of a generated resource or an endpoint. Replaces an owner, so call this before
+    /// owners claim their paths.
     pub fn reserve(&mut self, path: &str) {
         self.owners.insert(path.to_owned(), None);
     }
 
     /// Registers the path of a file from `static/`, or of a file or page of a build. Unlike [`Self::claim`],
-    /// it may replace a generated resource.
+    /// it may take the path of a generated resource or an endpoint.
     pub fn claim_static(&mut self, path: &str, place: &str, faults: &mut Vec<Fault>) {
         if self.owners.get(path) == Some(&None) {
             self.owners.remove(path);
@@ -69,7 +71,8 @@ impl PathRegistry {
         self.gone.insert(path.to_owned());
     }
 
-    /// The owner of a path. `None` for generated resources, secondary paths and paths that are not in use.
+    /// The owner of a path, if a file or page has claimed it. `None` for generated resources, endpoints,
+    /// secondary paths and paths that are not in use.
     pub fn owner(&self, path: &str) -> Option<&str> {
         self.owners.get(path)?.as_deref()
     }
@@ -86,7 +89,8 @@ impl PathRegistry {
         self.exclusions.iter().find(|known| known.covers(&target.path, name))
     }
 
-    /// Whether a path has an owner or is a secondary path, in any normalization form of Unicode.
+    /// Whether a path, as it is written or in the other normalization form of Unicode, is registered: by an
+    /// owner, for a generated resource or an endpoint, or as a secondary path.
     pub fn has_path(&self, path: &str) -> bool {
         let is_known = |path: &str| self.owners.contains_key(path) || self.secondary.contains(path);
         is_known(path) || path::other_form(path).is_some_and(|form| is_known(&form))

@@ -8,8 +8,9 @@ use minijinja::{Environment, Error, ErrorKind};
 
 use frontdesk_forms::text::escape_html;
 
-/// Adds the filters for words: `words.or_write|fill(mail=…)` and `words|plural("posts", n)`. `fill` escapes
-/// the word and its values, except values that are HTML already. `plural` fails if the word does not exist.
+/// Adds the filters for words: `words.or_write|fill(mail=…)` and `words|plural("posts", n)`. `fill` returns
+/// HTML: it escapes the word and its values, except values that are HTML already. `plural` returns plain
+/// text, in which only `{n}` is filled in, and fails if the word does not exist.
 pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter("fill", |text: String, values: Kwargs| -> Result<Value, Error> {
         let mut given = BTreeMap::new();
@@ -42,7 +43,8 @@ pub(super) fn plural_name(name: &str, singular: &str, number: &str) -> String {
     format!("{name}_{}", if is_singular { "one" } else { "other" })
 }
 
-/// Replaces each placeholder `{name}` for which `value` has a value. Leaves other braces unchanged.
+/// Replaces each placeholder `{name}` for which `value` has a value. Leaves other braces unchanged, also
+/// those in values.
 pub(super) fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<Cow<'a, str>>) -> String {
     let mut filled = String::with_capacity(text.len() + 32);
     let mut rest = text;
@@ -61,8 +63,8 @@ pub(super) fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<Cow<'a, str>>)
     filled + rest
 }
 
-/// The name of the placeholder at the beginning of `text`: lower-case letters and `_` in braces. `None` if
-/// there is none.
+/// The name of the placeholder at the beginning of `text`: lower-case ASCII letters and `_` in braces. `None`
+/// if there is none.
 fn placeholder(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');

@@ -22,8 +22,9 @@ const STYLE: &str = "/_frontdesk/style.css";
 
 const TEMPLATE: &str = include_str!("plain_page.html");
 
-/// The page that answers a form without JavaScript if no page of the site contains the form. `None` if the
-/// template does not show all of the form's fields.
+/// Builds the page that answers a form without JavaScript, for a form that no page of the site contains. Its
+/// title is that of the site, or else that of the form. `None` if the template does not show all of the
+/// form's fields. Fails if the template does.
 pub(super) fn plain_form_page(
     form: &PageForm,
     language: &Language,
@@ -46,9 +47,9 @@ pub(super) fn plain_form_page(
     ))
 }
 
-/// Inserts the stylesheet, and the thank-you page unless the site has its own, if forms work without
-/// JavaScript. The page is in the site's default language if `language` is `None`. Leaves out the thank-you
-/// page if its template fails.
+/// Inserts the stylesheet and the thank-you page if forms work without JavaScript. Replaces nothing: there is
+/// no thank-you page if its path or that of its Markdown is in use, nor if its template fails. The page is
+/// unlisted, and in the site's default language if `language` is `None`.
 pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, options: &PagesOptions) {
     if !options.html_posts {
         return;
@@ -76,8 +77,9 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     }
 }
 
-/// Renders the template of plain pages. `page` has the values of one page; `forms` are the forms that it
-/// shows.
+/// Renders the template of plain pages, with the partials of the built-in theme instead of the site's. `page`
+/// has the values of one page, which shows the first form of `forms`, if there is one, with the markers for
+/// answers.
 fn render(
     page: minijinja::Value,
     language: &Language,

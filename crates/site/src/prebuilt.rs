@@ -55,13 +55,13 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::{media_type, media_type_of};
 use frontdesk_publish::{FileChanged, Publication, find_template_syntax, is_fingerprinted};
 
-/// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
-/// for the empty path.
+/// Whether `folder` is a build: it contains a file `index.html`, and [`find_source`] finds nothing in it.
+/// `false` for the empty path.
 pub fn is_build(folder: &Path) -> bool {
     has_home_page(folder) && find_source(folder).is_none()
 }
 
-/// Whether `folder` contains a file `index.html`, as every build does. `false` for the empty path.
+/// Whether `folder` contains a file `index.html`, as nearly every build does. `false` for the empty path.
 pub fn has_home_page(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file()
 }
@@ -243,7 +243,8 @@ impl BuildCache {
 
     /// Converts the pages in parallel: first each on its own, then again without what many pages share.
     /// Reports incomplete conversions, panics, and a selector in `convert.main` that matches nothing on any
-    /// page. A page whose conversion panics gets the result of [`Conversion::unconverted`].
+    /// page. A page whose first conversion panics gets the result of [`Conversion::unconverted`]. A panic of
+    /// the second conversion is not reported; see [`PageConverter::convert_again`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -332,7 +333,8 @@ impl BuildCache {
     }
 }
 
-/// Warns if the build is served at the root, but was made for another base path.
+/// Warns if the build is served at the root, but was made for another base path, judging by the links in its
+/// `index.html`.
 fn report_base_path(files: &[BuildFile], mount: &str, faults: &mut Vec<Fault>) {
     let home = files.iter().find(|file| file.name == "index.html" && mount == "/");
     let Some((home, _)) = home.map(|home| decode_html(&home.blob.bytes)) else { return };
@@ -346,7 +348,8 @@ fn report_base_path(files: &[BuildFile], mount: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The 404 page, in English, for a build that has none, with the headers of the rules for `/404.html`.
+/// The 404 page, in English, for a build that has none, with the headers of the rules for `/404.html` except
+/// `Content-Type`.
 pub(super) fn plain_not_found_page(rules: &RuleList<HeaderRule>) -> Page {
     let text = "There is nothing at this address.";
     let html = format!(
@@ -386,11 +389,11 @@ fn depends_on(page: &Facts, name: &str) -> bool {
         .is_some_and(|title| title == name || page.has_title_as_heading && title_ends(title).contains(&name))
 }
 
-/// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
-/// The first of `twins` is the main path of the Markdown, and `original` the URL of the canonical page, if
-/// that is another one. A 404 page has no `Link` of its own. A 404 page, a page without a title other than
-/// the home page, one with an `original`, and one that its metadata or headers exclude from indexes have no
-/// summary.
+/// Composes both representations of a page. `written` is the build's own Markdown file for the page, which
+/// replaces the converted Markdown. The first of `twins` is the main path of the Markdown, and `original` the
+/// URL of the canonical page, if that is another one. A 404 page has no `Link` of its own. These pages have
+/// no summary: 404 pages, the page for the status 500, pages without a title other than the home page, those
+/// with an `original`, and those that their metadata or headers exclude from indexes.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Conversion,
@@ -416,7 +419,7 @@ fn compose_page(
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
     metadata.is_unlisted |= original.is_some();
-    // The page that a server sends with the status 500.
+    // Do not list the page that a server sends with the status 500.
     metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
     if not_found_folder(source.name()).is_some() {
         html.link = None;
@@ -506,8 +509,9 @@ fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
 }
 
 impl Prebuilt {
-    /// Adds a file at its path below the mount, with `headers` and those of the rules. Caches may keep the
-    /// file for a year if its name contains a fingerprint.
+    /// Adds a file at its path below the mount, with `headers`, those of the rules, and that of
+    /// [`cors_header`] unless a rule removes it. Caches may keep the file for a year if its name contains a
+    /// fingerprint.
     fn add_file(
         &mut self,
         file: &BuildFile,
@@ -524,8 +528,8 @@ impl Prebuilt {
 
     /// The paths of each page's Markdown, and the paths that redirect to it. The first page that claims an
     /// additional path gets it; paths of files, pages and generated resources are taken. The path of a
-    /// Markdown file in the build comes first. A page without any path for its Markdown gets its own path
-    /// with `.html.md`.
+    /// Markdown file in the build comes first, even if another page has it, too. A page without any path for
+    /// its Markdown gets its own path with `.html.md`, even if that is taken.
     fn assign_names(&self, pages: &[HtmlPage<'_>], reserved: &[&str]) -> Vec<(Vec<String>, Vec<String>)> {
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
         let mut claimed: HashSet<String> = HashSet::new();
@@ -580,7 +584,8 @@ impl Prebuilt {
         faults.push(Fault::warning(place, Some(syntax.line), message).hint(hint));
     }
 
-    /// Removes the build's 404 page for a folder, because the site has its own.
+    /// Removes the build's 404 page for a folder, because the site has its own. The page of a folder other
+    /// than the root stays at its own path.
     pub fn remove_not_found(&mut self, folder: &str) {
         self.not_found.retain(|(known, _)| known != folder);
     }

@@ -10,8 +10,8 @@ const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
 /// The hashes of blocks of links that nearly all pages of a language share, see [`Facts::link_blocks`]. Pages
-/// that state no language count as one language. Pages without links that have no title or are not listed,
-/// such as redirects, do not count.
+/// that state no language count as one language. Pages without blocks of links that have no title or are not
+/// listed, such as redirects, do not count.
 pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Facts>) -> HashSet<u64> {
     let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
     let is_bare = |page: &&Facts| {

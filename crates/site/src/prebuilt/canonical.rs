@@ -10,13 +10,15 @@ use super::html_pages::HtmlPage;
 use super::urls::not_found_folder;
 use crate::path;
 
-/// For each page, the URL of the page that it names as canonical; `None` if that is the page itself.
+/// For each page, the URL of the page that it names as canonical; `None` if it names itself or none, or if
+/// the URL is ignored.
 ///
 /// The path decides which page of the build is meant, without regard to the host, because a build is also
 /// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has
 /// a canonical URL, a host that is neither in that one nor the configured one is another site. Ignores a URL
-/// that leads to no page, to an unlisted one, or to one that names a third page, and one that at least half
-/// of the pages name, which is a mistake in a template.
+/// that leads to no page, to an unlisted one, to a 404 page, or to one that names a third page. Also ignores
+/// a page that at least half of the pages name, which is a mistake in a template; all pages of other sites
+/// count as one.
 pub(super) fn find_originals(
     pages: &[HtmlPage<'_>],
     converted: &[Conversion],
@@ -27,7 +29,7 @@ pub(super) fn find_originals(
     let own_host = home.and_then(|home| host(&declared(home)?.parse().ok()?));
     let positions: HashMap<&str, usize> =
         pages.iter().enumerate().map(|(at, page)| (key(&page.path), at)).collect();
-    // The position of the named page, or the number of pages for a page of another site.
+    // The position of the page that page `at` names, or `pages.len()` if that is a page of another site.
     let target = |at: usize| {
         let url: Uri = declared(at)?.parse().ok()?;
         let is_own_host =
@@ -61,7 +63,8 @@ fn host(url: &Uri) -> Option<String> {
     Some(host.strip_prefix("www.").unwrap_or(&host).to_owned())
 }
 
-/// A path without what differs between the ways to write the address of a page.
+/// A path without `/index.html` or `.html` at its end, and without trailing slashes: the same for all ways to
+/// write the address of a page.
 fn key(path: &str) -> &str {
     let stem = path.strip_suffix("/index.html").or_else(|| path.strip_suffix(".html"));
     stem.unwrap_or(path).trim_end_matches('/')

@@ -135,8 +135,8 @@ impl Conversion {
     }
 }
 
-/// The first problem of a page's Markdown: text of the page is missing, or there is hardly any. Pages that
-/// forbid indexing are only checked for missing text.
+/// The first problem of a page's Markdown: it was truncated, text of the page is missing from it, or there is
+/// hardly any text. Pages that forbid indexing may have hardly any text.
 fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
     let problem =
         |message: &str, hint: &str| Some(Problem { message: message.to_owned(), hint: hint.to_owned() });

@@ -74,7 +74,7 @@ impl<'a> PageConverter<'a> {
 
     /// The conversion of a page without the parts in `shared`, with its Markdown. If that panics, returns the
     /// conversion with these parts: `alone`, or a new one if the Markdown of `alone` was dropped. If that
-    /// panics too, returns [`Conversion::unconverted`].
+    /// panics too, returns [`Conversion::unconverted`]. Drops the panics.
     pub fn convert_again(
         &self,
         page: &HtmlPage<'_>,

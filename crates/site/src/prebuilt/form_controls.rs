@@ -32,8 +32,8 @@ struct Control {
     values: Vec<String>,
 }
 
-/// Reads the forms of a page. Leaves out the controls of the theme's script, whose names begin with `desk_`,
-/// and buttons that send no value.
+/// Reads the forms of a page. Leaves out forms without `data-frontdesk`, and the controls for which
+/// `read_control` returns `None`.
 pub(super) fn read_forms(html: &str) -> Vec<ShownForm> {
     let Ok(options) = Selector::parse("option:not([disabled])") else { return Vec::new() };
     let tree = HtmlTree::parse(html);
@@ -45,6 +45,9 @@ pub(super) fn read_forms(html: &str) -> Vec<ShownForm> {
     forms.collect()
 }
 
+/// Reads a control. `None` if it has no name, if it belongs to the theme's script, whose names begin with
+/// `desk_`, if it is a button that sends no value, or if browsers fill it in (`_charset_`). `options` selects
+/// the options of a menu.
 fn read_control(control: HtmlElement<'_>, options: &Selector) -> Option<Control> {
     let name = control.attribute("name").filter(|name| !name.is_empty() && !name.starts_with("desk_"))?;
     let kind = match control.name() {
@@ -68,7 +71,8 @@ fn read_control(control: HtmlElement<'_>, options: &Selector) -> Option<Control>
 }
 
 /// Finds the controls that do not fit the definitions. `shown` are the pages, and the forms on each. A fault
-/// that several pages have is reported for the first one.
+/// that several pages have is reported for the first one, with their number. Skips forms that are not
+/// defined.
 pub(super) fn find_faults<'a>(
     shown: impl Iterator<Item = (&'a HtmlPage<'a>, &'a [ShownForm])>,
     forms: &[PageForm],
@@ -103,7 +107,8 @@ enum Mismatch {
 }
 
 impl ShownForm {
-    /// The first [`MAX_FAULTS`] mismatches. A form without controls has none: a script adds them.
+    /// The first [`MAX_FAULTS`] mismatches. A form without controls has none: a script adds them. No field is
+    /// missing if the form has all required fields of the alternative.
     fn mismatches(&self, form: &Form) -> Vec<Mismatch> {
         let has = |field: &Field| {
             self.controls
@@ -127,12 +132,14 @@ impl ShownForm {
 }
 
 impl Control {
+    /// The reason why the control does not fit the field of its name; `None` if it fits. Hidden controls and
+    /// buttons may have a name that no field has, and, except for a choice or a hidden field, any value that
+    /// does not give a consent.
     fn mismatch(&self, form: &Form) -> Option<Mismatch> {
         let name = self.name.clone();
         let is_hidden = matches!(&*self.kind, "hidden" | "submit");
         let Some(field) = form.posted_field(&name) else {
-            // Visitors write nothing into a hidden control, such as a token of the generator, and into
-            // buttons.
+            // Visitors enter nothing into a button or a hidden control, such as a token of the generator.
             return (!is_hidden).then_some(Mismatch::Unknown(name));
         };
         // A hidden control whose value says yes would give the consent of every visitor.
@@ -140,7 +147,7 @@ impl Control {
         if field.kind == FieldKind::Consent && self.kind != "checkbox" && (!is_hidden || is_given()) {
             return Some(Mismatch::NoBox(name));
         }
-        // Before a box, a hidden control often has the value of the box that is not ticked.
+        // Generators often write a hidden control before a check box, with the value of an unticked box.
         let is_set = !is_hidden || matches!(field.kind, FieldKind::Hidden | FieldKind::Choice);
         let refused = self.values.iter().find(|value| field.value_of_control(value).is_none());
         refused.filter(|_| is_set).map(|value| Mismatch::Refused { name, value: value.clone() })
@@ -148,7 +155,7 @@ impl Control {
 }
 
 impl Mismatch {
-    /// A warning about the first of a number of pages that have this mismatch.
+    /// A warning about this mismatch. `page` is the first page that has it, and `pages` the number of pages.
     fn fault(&self, form: &'static Form, page: &HtmlPage<'_>, pages: usize) -> Fault {
         let also = match pages {
             ..=1 => String::new(),
@@ -199,7 +206,9 @@ impl Mismatch {
     }
 }
 
-/// The first line of a page that has an attribute with this value, quoted or not.
+/// The line of the first attribute with this value, in double quotes, or else in single quotes, or else
+/// without quotes, where the text may also be the beginning of a longer value. `None` if there is none, for
+/// example because spaces surround the `=`.
 fn find_line(html: &str, attribute: &str, value: &str) -> Option<usize> {
     let forms = ["\"", "'", ""].map(|quote| format!("{attribute}={quote}{value}{quote}"));
     let at = forms.iter().find_map(|text| html.find(text))?;

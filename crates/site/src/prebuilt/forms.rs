@@ -14,7 +14,8 @@ pub(super) fn texts(forms: &[PageForm]) -> FormTexts {
     forms.iter().map(|form| (form.definition.name.to_owned(), form.markdown.clone())).collect()
 }
 
-/// Adds the Markdown of the page's forms that are outside of the main region.
+/// Adds the Markdown of the page's forms that the page's Markdown lacks, such as those outside of the main
+/// region, at its end.
 pub(super) fn with_all_forms(mut converted: Converted, forms: &[(String, String)]) -> Converted {
     for (_, markdown) in forms.iter().filter(|(name, _)| converted.forms.contains(name)) {
         if !converted.markdown.contains(markdown.trim()) {
@@ -24,8 +25,8 @@ pub(super) fn with_all_forms(mut converted: Converted, forms: &[(String, String)
     converted
 }
 
-/// The site's forms that pages show. `shown` are the files of the pages, and the names that each uses. Warns
-/// of names that no form has, except for those of forms whose files have faults.
+/// The names of the site's forms that pages show, each once. `shown` are the files of the pages, and the
+/// names that each uses. Warns of names that no form has, except for those of forms whose files have faults.
 pub(super) fn find_forms<'a>(
     shown: impl Iterator<Item = (&'a str, &'a [String])>,
     forms: &[PageForm],

@@ -59,7 +59,9 @@ pub(super) fn restrict_content_type(file: &mut File, permitted: &[&str]) {
 }
 
 /// Makes the site serve rewritten paths with the headers of the rules for these paths, instead of those for
-/// the path of the page or file. The rules of `redirects` are not yet part of the site.
+/// the path of the page or file. Prepares the headers only for one example path of each rule; another path
+/// gets the ones that fit it best, see [`RewriteHeaders::find`]. `redirects` need not be part of the site
+/// yet, but the entries to which they lead must be.
 pub(super) fn apply_to_rewrites(site: &mut Site, redirects: &[RedirectRule], rules: &RuleList<HeaderRule>) {
     let rewrites = redirects.iter().filter(|rule| rule.status == StatusCode::OK).cloned();
     let rewrites = RuleList::new(rewrites.collect::<Vec<RedirectRule>>());
@@ -81,7 +83,7 @@ pub(super) fn apply_to_rewrites(site: &mut Site, redirects: &[RedirectRule], rul
     site.rewrite_headers = headers;
 }
 
-/// A copy of the entry at `target` with the headers of the rules for `path`.
+/// A copy of the entry at `target` with the headers of the rules for `path` instead of those for `target`.
 fn variant(entry: &SiteEntry, target: &str, rules: &RuleList<HeaderRule>, path: &str) -> SiteEntry {
     let replaced = headers_for(rules, target);
     let wanted = headers_for(rules, path);

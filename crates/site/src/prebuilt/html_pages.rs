@@ -82,8 +82,8 @@ fn fragment_policy(html: &str) -> String {
     content_security_policy(&code.unwrap_or_default())
 }
 
-/// Whether an HTML file is a page of its own: its folder is served with it (`index.html`, `404.html`), or it
-/// has a title, redirects, or is a complete document with a first-level heading. Doxygen writes documents
+/// Whether an HTML file is a page of its own: its name is `index.html` or `404.html`, or it has a title that
+/// is not empty, redirects, or is a complete document with a first-level heading. Doxygen writes documents
 /// with neither title nor heading for the results of its search.
 fn is_page(name: &str, html: &str) -> bool {
     let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();

@@ -7,6 +7,7 @@ use crate::path;
 
 /// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, as is `x/index.htm` unless
 /// `names` has the former. `x.html` is at `/x`, or at `/x.html` if the build's own links keep the extension.
+/// Other extensions, such as `.htm` and `.HTML`, always stay.
 pub(super) fn page_path(mount: &str, name: &str, names: &HashSet<&str>, keeps_extension: bool) -> String {
     let is_only = || !names.contains(&*format!("{name}l"));
     let folder =
@@ -41,8 +42,9 @@ pub(super) fn redirect_names(page: &str, name: &str) -> Vec<String> {
 }
 
 /// The folder for whose missing paths this file is the 404 page: `404.html` in any folder, or
-/// `404/index.html` at the root, whose folder is empty, or in the folder of a language. `None` for other
-/// files, such as the page about the status in a reference, `errors/404/index.html`.
+/// `404/index.html` at the root, whose folder is empty, or in a folder of the root whose name may be a
+/// language tag: two characters, alone or before `-` or `_`, and at most ten in all. `None` for other files,
+/// such as the page about the status in a reference, `errors/404/index.html`.
 pub(super) fn not_found_folder(name: &str) -> Option<&str> {
     match name {
         "404.html" | "404/index.html" => Some(""),
@@ -54,11 +56,11 @@ pub(super) fn not_found_folder(name: &str) -> Option<&str> {
     }
 }
 
-/// Maximum length of the name of a folder that is a language, such as `zh-Hant-TW`.
+/// Maximum length of the name of a folder that counts as a language, such as `zh-Hant-TW`, in bytes.
 const MAX_LANGUAGE: usize = 10;
 
 /// Whether any link on a page has a path that ends with `.html` and leads to one of the files in `names`.
-/// Links to `index.html` do not count.
+/// Absolute URLs, and links that end with `index.html`, do not count.
 pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
     let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
     links.map(|(_, value)| &html[value]).any(|link| {
@@ -75,8 +77,9 @@ pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>,
     })
 }
 
-/// The first segment of most root-relative links on the home page, if no file of the build is in that folder,
-/// but the linked files are in the build without it: the build was made for another base path.
+/// The base path for which the build was made, if that is not the root: the first segment of more than half
+/// of the root-relative links on the home page, if no file of the build is in a folder of this name, but the
+/// files to which these links lead are in the build without it.
 pub(super) fn find_missing_base<'a>(home: &'a str, names: &HashSet<&str>) -> Option<&'a str> {
     let is_link = |name: &str| ["href", "src"].iter().any(|link| link.eq_ignore_ascii_case(name));
     let links = attributes(home).filter(|(name, _)| is_link(name)).filter_map(|(_, value)| {
