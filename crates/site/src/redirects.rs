@@ -32,9 +32,10 @@ pub(super) struct CompiledRedirects {
     pub targets: Vec<(LinkTarget, Option<usize>)>,
 }
 
-/// Compiles redirects, the most specific ones first. Claims the paths of those without placeholders. Reports
-/// and leaves out redirects that are invalid or circular, or whose path is in use. Leaves out targets with
-/// placeholders, and those that one of the rules redirects.
+/// Compiles redirects: those without placeholders come first, and longer paths before shorter ones. Claims
+/// the paths of those without placeholders. Reports and leaves out redirects that are invalid or circular,
+/// or whose path is in use. The `targets` of the result lack those on other sites, those with placeholders
+/// or an invalid path, and those that one of the rules redirects.
 pub(super) fn compile(
     redirects: &[RedirectOption],
     names: &mut PathRegistry,
@@ -107,7 +108,8 @@ pub(super) fn compile(
     compiled
 }
 
-/// The path and fragment of a target on this site; `None` for a URL and for an invalid path.
+/// The path and fragment of a target on this site, without its query; `None` for a URL and for an invalid
+/// path.
 fn local_target(to: &str) -> Option<LinkTarget> {
     let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
     let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;

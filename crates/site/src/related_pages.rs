@@ -30,7 +30,7 @@ pub(super) struct ListItem {
 /// The links and lists of other pages that a page's template may show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RelatedPages {
-    /// The path from the home page to this page. The last entry is this page.
+    /// The pages from the home page to this page, which is the last entry. Empty on the home page.
     pub breadcrumbs: Vec<NavLink>,
     /// The next older post.
     pub previous: Option<NavLink>,
@@ -38,7 +38,7 @@ pub(super) struct RelatedPages {
     pub next: Option<NavLink>,
     /// The posts that the page lists.
     pub listing: Vec<ListItem>,
-    /// Links to the other pages of a list that is divided into pages, such as the blog.
+    /// Links to the pages of a list that is divided into pages, such as the blog.
     pub pagination: Option<Pagination>,
     /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,
@@ -57,7 +57,7 @@ pub(super) struct PageIndex<'a> {
     posts: Vec<Vec<&'a Document>>,
     /// The index of each post in its language's `posts`, by path.
     post_index: HashMap<&'a str, usize>,
-    /// How long it takes to read each post, by path.
+    /// The minutes that it takes to read each listed post, by path.
     reading_minutes: HashMap<&'a str, usize>,
     /// The listed posts with each tag, by language and tag, newest first.
     posts_by_tag: HashMap<(usize, &'a str), Vec<&'a Document>>,
@@ -65,7 +65,7 @@ pub(super) struct PageIndex<'a> {
 }
 
 impl<'a> PageIndex<'a> {
-    /// Indexes the documents with a URL, and computes the reading times of posts from their bodies.
+    /// Indexes the documents with a URL, and computes the reading times of listed posts from their bodies.
     pub fn new(structure: &'a Structure, shared: &'a SiteContext, bodies: &Bodies) -> Self {
         let (documents, languages) = (structure.documents(), &structure.inputs.languages);
         let posts = (0..languages.len()).map(|index| listed_posts_newest_first(documents, index));
@@ -115,7 +115,8 @@ impl<'a> PageIndex<'a> {
     }
 
     /// The posts that a page lists, in its language: a page of all posts or of those with a tag, or the three
-    /// newest on the home page. Empty for other pages.
+    /// newest on the home page. If the list is divided into pages, only the part on this one. Empty for other
+    /// pages.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let all = &self.posts[document.language];
         let posts: &[&Document] = match &document.kind {
@@ -133,7 +134,8 @@ impl<'a> PageIndex<'a> {
         posts[shown].iter().map(|post| self.list_item(post)).collect()
     }
 
-    /// The entry of a post in a list, with its date written in the post's language.
+    /// The entry of a post in a list, with its date written in the post's language. Leaves out tags that no
+    /// listed post has.
     fn list_item(&self, document: &Document) -> ListItem {
         let matter = &document.front_matter;
         let tags = matter.tags.iter().filter_map(|name| self.shared.find_tag(name, document.language));
@@ -152,7 +154,7 @@ impl<'a> PageIndex<'a> {
     }
 
     /// The pages above a document, beginning with the home page of its language, and the document itself.
-    /// Empty for the home page and for pages without a URL.
+    /// Skips folders without a page. Empty for the home page and for pages without a URL.
     fn breadcrumbs(&self, document: &Document) -> Vec<NavLink> {
         if matches!(document.kind, PageKind::Home | PageKind::NotFound) {
             return Vec::new();
@@ -169,7 +171,8 @@ impl<'a> PageIndex<'a> {
         above.map(|page| NavLink::new(&title(page), page)).collect()
     }
 
-    /// Lists the home page and the pages of the main navigation as Markdown, for the 404 page.
+    /// Lists the home page, if there is one, and the pages of the main navigation as Markdown, for the 404
+    /// page. Does not escape titles and descriptions.
     fn main_pages(&self, document: &Document) -> String {
         let base = &self.shared.data.options.base_url;
         let LanguageData { language, home, .. } = self.shared.language(document);

@@ -29,8 +29,8 @@ pub use forms::page_forms;
 pub use options::ResourceOptions;
 pub(super) use robots::check_robots_txt;
 
-/// Links to the resources, for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
-/// Without forms there is no service to describe.
+/// Links to the resources, for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727). Without forms,
+/// there is no link to `/openapi.json`.
 pub fn home_links(set: &FormSet) -> Vec<String> {
     let links = [
         "</.well-known/api-catalog>; rel=\"api-catalog\"",
@@ -87,14 +87,15 @@ fn build_feed(site: &Site, language: usize) -> String {
     feed::build_rss(&site.pages, &site.base_url, language, &site.languages[language])
 }
 
-/// The paths of resources and of the endpoints of all forms in `set`, which pages must not use.
+/// The paths of resources and of the endpoints of all forms in `set`, which pages must not use. Lacks the
+/// resources of other languages, and those that depend on the pages, such as `/sitemap-2.xml`.
 pub fn reserved_paths(set: &FormSet) -> Vec<&'static str> {
     let endpoints = set.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
-/// The resources of the last load, which the next load reuses if their inputs are the same: the files with
-/// their paths, except `llms-full.txt`, which changes with every listed page.
+/// The resources of the last load, which the next load reuses if their inputs are the same. `llms-full.txt`
+/// has its own inputs, because it changes with every listed page.
 #[derive(Debug, Default)]
 pub struct ResourceCache {
     resources: Memo<Inputs, Arc<Resources>>,
@@ -156,7 +157,7 @@ impl ResourceCache {
     }
 }
 
-/// The operator's `SKILL.md`, if there is one.
+/// The operator's `SKILL.md`, if there is one. Call this before the generated one is inserted.
 fn written_skill(site: &Site) -> Option<&File> {
     match site.get(skill::SKILL_PATH) {
         Some(SiteEntry::File(file, _)) => Some(file),

@@ -28,8 +28,9 @@ impl<E> RewriteHeaders<E> {
         Self { rules, targets: HashMap::default() }
     }
 
-    /// Adds the variant of the entry at `target` with the headers of `path`, unless there is one. `entry`
-    /// creates the entry with the headers of a path.
+    /// Adds the variant of the entry at `target` with the headers of `path`, unless there is one. The first
+    /// call for a `target` also adds the variant with its own headers. `entry` creates the entry with the
+    /// headers of a path.
     pub fn add(&mut self, target: &str, path: &str, entry: impl Fn(&str) -> E) {
         let variants = self.targets.entry(target.into()).or_insert_with(|| {
             let own = headers_for(&self.rules, target);
@@ -42,7 +43,7 @@ impl<E> RewriteHeaders<E> {
     }
 
     /// The variant of the entry at `target` for a request for `path`. If none has exactly the headers of that
-    /// path, the variant with the most of them that has no others.
+    /// path, the variant with the most of them that has no others. `None` if each has others.
     pub fn find(&self, target: &str, path: &str) -> Option<&E> {
         let variants = self.targets.get(target)?;
         let wanted = headers_for(&self.rules, path);
@@ -59,7 +60,8 @@ impl<E> RewriteHeaders<E> {
         self.targets.values_mut().flatten().map(|(_, entry)| entry)
     }
 
-    /// The variants of both that have the same target and headers.
+    /// Pairs each variant with the one of `earlier` that has the same target and headers. Skips those without
+    /// one.
     pub fn pairs_with<'a>(&'a mut self, earlier: &'a Self) -> impl Iterator<Item = (&'a mut E, &'a E)> {
         let all = self
             .targets

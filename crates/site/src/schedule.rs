@@ -25,8 +25,9 @@ pub struct ScheduledPage {
     pub expires: bool,
 }
 
-/// Why a page is not published at `now`, with the times at which it is published and taken down; `None` if it
-/// is published. If `now` is `None`, no time is in the future.
+/// Why a page is not published at `now`; `None` if it is published. A draft is a draft at any time, and an
+/// expired page is expired even if `publish_at` is later. If `now` is `None`, no time is in the future, so a
+/// page with `expire_at` is expired.
 pub(super) fn unpublished(
     is_draft: bool,
     publish_at: Option<Timestamp>,
@@ -43,8 +44,9 @@ pub(super) fn unpublished(
     publish_at.filter(is_future).map(Unpublished::Until)
 }
 
-/// Parses the time at which a page is published: a date, or a date with a time. The time zone is UTC unless
-/// the text has an offset, which a space may precede, as in Jekyll. `None` if the text is neither.
+/// Parses the time at which a page is published or taken down: a date, which means its midnight, or a date
+/// with a time. The time zone is UTC unless the text has an offset, which a space may precede, as in Jekyll.
+/// `None` for any other text.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.replace(" UTC", "Z").replace(" +", "+").replace(" -", "-");
     let without_zone = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

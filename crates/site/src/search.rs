@@ -2,7 +2,7 @@
 //!
 //! The index is a JSON array with an entry `[path, title, description, sections, words]` for each page. A
 //! section is `[anchor, heading, text]`; the text before the first heading has an empty anchor and heading.
-//! Each language has its own index. If it would exceed [`max_bytes`], texts are cut: a page keeps the
+//! Each language has its own index. If an index would exceed [`max_bytes`], texts are cut: a page keeps the
 //! beginnings of its sections and, in `words`, the rarest of its other words: those that the fewest pages
 //! contain.
 
@@ -166,8 +166,9 @@ impl SearchCache {
     }
 
     /// Writes the index as JSON, with the most detail that fits into `limit` bytes, compressed. Skips levels
-    /// of detail that are too large by a sample of the pages. If titles alone exceed the limit, drops the
-    /// last half of the pages until the others fit. Keeps the texts of the levels tried for the next load.
+    /// of detail that are too large judging by the length of the texts or a sample of the pages. If titles
+    /// alone exceed the limit, drops the last half of the pages until the others fit. Keeps the entries of
+    /// the levels that it tried for the next load, and discards the others.
     fn write_index(&mut self, documents: &[SearchDocument<'_>], texts: &ReadTexts, limit: usize) -> String {
         let chunks: Vec<Range<usize>> = (0..documents.len())
             .step_by(CHUNK_PAGES)
@@ -238,8 +239,8 @@ impl SearchCache {
         }
     }
 
-    /// The sum of the lengths of these chunks of the index, and the sum of their compressed sizes, which are
-    /// added to `sizes`.
+    /// The sum of the lengths of these chunks of the index, and the sum of their compressed sizes. Takes
+    /// known sizes from the last load, and adds the sizes to `sizes`.
     fn measure(
         &self,
         level: usize,
@@ -284,7 +285,8 @@ impl SearchCache {
 }
 
 /// Moves the unchanged pages of the last load into the order of the documents, with `None` for documents that
-/// are new, have changed or repeat a path. Also returns the pages that are left.
+/// are new, have changed or repeat a path. Also returns the other pages of the last load, whose words no
+/// longer count.
 fn reuse_pages(
     before: Vec<IndexedPage>,
     documents: &[SearchDocument<'_>],

@@ -1,5 +1,6 @@
 //! Sections: folders of pages with a common navigation, for documentation. A page with `section: true` in its
-//! front matter opens a section, which contains the page and all pages below its path.
+//! front matter opens a section, which contains the page and all pages below its path, except those in an
+//! inner section.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +95,7 @@ impl NavSection {
         Self { root: tree, order }
     }
 
-    /// Whether the page at a decoded path belongs to the section, or to a section nested in it.
+    /// Whether a page at this decoded path would belong to the section, or to a section nested in it.
     pub fn contains(&self, path: &str) -> bool {
         path.starts_with(&self.root.path)
     }
@@ -126,7 +127,7 @@ impl NavSection {
 }
 
 impl Node {
-    /// Adds a page at or below this node's path, and nodes for the folders between them.
+    /// Adds a page, whose path must begin with this node's, and nodes for the folders between them.
     fn insert(&mut self, page: &SectionPage) {
         let below = page.path[self.path.len()..].trim_end_matches('/');
         if below.is_empty() {
@@ -145,8 +146,9 @@ impl Node {
         self.children[at].insert(page);
     }
 
-    /// Sorts the descendants: by weight, then by title. Then moves the other pages of each group behind its
-    /// first page, and the other pages without a group behind the first page without one.
+    /// Sorts the descendants: by weight, then by title regardless of case; those without a weight come last.
+    /// Then moves the other pages of each group behind its first page, and the other pages without a group
+    /// behind the first page without one.
     fn sort(&mut self) {
         self.children.sort_by_cached_key(|child| {
             (child.weight.unwrap_or(i64::MAX), child.title.to_lowercase(), child.path.clone())
@@ -167,8 +169,8 @@ impl Node {
         self.children.iter().for_each(|child| child.collect(order));
     }
 
-    /// The node's entry. It has children if the section is shown as a whole, or if the node contains the
-    /// current page.
+    /// The node's entry. It has children if the section is shown as a whole, or if the node is or contains
+    /// the current page. It has no path if the node is a folder without a page.
     fn entry(&self, current: &str, is_whole: bool) -> SectionEntry {
         let is_open = current.starts_with(&self.path);
         SectionEntry {
@@ -228,7 +230,7 @@ fn linked_entry(node: &Node, current: &str, is_whole: bool) -> SectionEntry {
 }
 
 impl Node {
-    /// The path of the first page in this folder.
+    /// The path of this page, or of the first page in this folder.
     fn first_page(&self) -> Option<&str> {
         if self.is_page { Some(&self.path) } else { self.children.iter().find_map(Self::first_page) }
     }

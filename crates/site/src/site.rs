@@ -161,7 +161,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A site with a 404 page and no entries.
+    /// A site with a 404 page and no entries. Its only language is the default one, with English words.
     pub fn new(options: &PagesOptions, not_found: Page) -> Self {
         Self {
             entries: HashMap::default(),
@@ -189,7 +189,7 @@ impl Site {
         }
     }
 
-    /// The entry at a decoded path, or at the same path in another normalization form of Unicode.
+    /// The entry at a decoded path, or else at the same path in the other normalization form of Unicode.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         let find = |path: &str| self.entries.get(path);
         find(path).or_else(|| find(&path::other_form(path)?))
@@ -200,14 +200,14 @@ impl Site {
     }
 
     /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the
-    /// innermost folder which has one.
+    /// innermost folder which has one, or else that of the site.
     pub fn not_found_at(&self, path: &str) -> &Page {
         let mut folders = self.folder_not_found.iter();
         folders.find(|(folder, _)| path::is_in_folder(path, folder)).map_or(&self.not_found, |(_, page)| page)
     }
 
-    /// Sets the page for paths without an entry in a folder; the empty folder stands for all paths. Replaces
-    /// an earlier page for the same folder.
+    /// Sets the page for paths without an entry in a folder; the empty folder stands for the whole site.
+    /// Replaces an earlier page for the same folder.
     pub(super) fn set_not_found(&mut self, folder: &str, page: Page) {
         if folder.is_empty() {
             self.not_found = page;
@@ -226,8 +226,8 @@ impl Site {
     }
 
     /// The page that answers the form named `form` without JavaScript, in the language of the page at a
-    /// decoded path. `None` if there is no such form, or if the site does not accept forms without
-    /// JavaScript.
+    /// decoded path, or else in the first language that has one. `None` if there is no such form, if no page
+    /// shows all of its fields, or if the site does not accept forms without JavaScript.
     pub fn form_page(&self, form: &str, path: &str) -> Option<&FormPage> {
         self.form_pages.find(form, self.language_at(path))
     }
@@ -331,8 +331,9 @@ impl Site {
         rules.filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
     }
 
-    /// The result of the first rule that applies to a decoded path without an entry. Skips a rewrite whose
-    /// target does not exist, a redirect that leads back to the path, and, below `/api/`, rules such as `/*`.
+    /// The result of the first rule with placeholders that applies to a decoded path. Does not check that the
+    /// path has no entry. Skips a rewrite whose target does not exist, a redirect that leads back to the path
+    /// or through too many redirects, and, below `/api/`, rules such as `/*`.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
         let rules = self.rules.candidates_for_request(path);
         let mut found = rules.filter_map(|rule| self.follow_rule(rule, path, None));
@@ -341,7 +342,8 @@ impl Site {
 
     /// The result of the first rule with query parameters that applies to a decoded path and an encoded
     /// query. Unless it is forced, such a rule does not apply to the path of a page or a file. Skips a
-    /// redirect to the request itself.
+    /// rewrite whose target does not exist, a redirect to the request itself, and, below `/api/`, rules such
+    /// as `/*`.
     pub fn find_query_rule(&self, path: &str, query: &str) -> Option<Cow<'_, SiteEntry>> {
         let has_content = || matches!(self.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(..)));
         let rules =
@@ -357,9 +359,9 @@ impl Site {
         })
     }
 
-    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
-    /// rule does not apply, or if the entry does not exist. If the selected entry is a redirect, returns the
-    /// entry to which that leads.
+    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or, for a rewrite, the entry at its target,
+    /// with the headers for `path`. `None` if the rule does not apply, or if the entry does not exist. If the
+    /// entry is a redirect, returns the entry to which that leads.
     fn follow_rule(
         &self,
         rule: &RedirectRule,
@@ -377,7 +379,8 @@ impl Site {
         Some(Cow::Borrowed(self.rewrite_headers.find(&target, path).unwrap_or(entry)))
     }
 
-    /// The decoded path and the entry to which a rewrite to the encoded path `to` leads.
+    /// The decoded path and the entry to which a rewrite to the encoded path `to` leads, without regard to
+    /// its query. Follows one redirect. `None` if there is no entry.
     pub(super) fn rewrite_target(&self, to: &str) -> Option<(String, &SiteEntry)> {
         let find = |path: &str| {
             let path = path::decode(path).ok()?.into_owned();
@@ -396,7 +399,8 @@ impl Site {
     }
 
     /// Total size in bytes of the unencoded bodies of [`Self::files`]. Counts an asset once, although it has
-    /// two names. A file that is served from the disk counts as 0.
+    /// two names. A file that is served from the disk counts as 0, as does `llms-full.txt`, which shares the
+    /// bodies of pages.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
@@ -472,9 +476,10 @@ impl Site {
         }
     }
 
-    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same entries, rules and 404
-    /// pages. Ignores the variants of images and the pages that answer forms. The first call computes the
-    /// fingerprint; later changes to the site do not change it.
+    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same bodies and redirects
+    /// at all paths, and the same rules and 404 pages. Ignores headers, the variants of images, and the pages
+    /// that answer forms or confirm addresses. The first call computes the fingerprint; later changes to the
+    /// site do not change it.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
@@ -502,8 +507,9 @@ impl Site {
         })
     }
 
-    /// Compresses files on all cores, smallest first, until their unencoded bodies add up to `budget` bytes.
-    /// Uses cached strong encodings where available, and otherwise creates quick ones.
+    /// Compresses the files that lack encodings on all cores, smallest first, as long as their unencoded
+    /// bodies add up to at most `budget` bytes. Uses cached strong encodings where available, and otherwise
+    /// creates quick ones.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());

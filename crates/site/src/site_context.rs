@@ -64,11 +64,12 @@ pub(super) struct LanguageData {
 #[derive(Debug)]
 pub(super) struct LanguageValues {
     pub words: Value,
-    /// The words of the forms' script as JSON.
+    /// The words of the forms' script as JSON; `None` if they are the English ones.
     pub form_words: Option<String>,
     pub footer: Value,
     pub tags: Value,
     pub forms: Value,
+    /// The index of each tag in [`LanguageData::tags`], by name.
     tag_index: HashMap<String, usize>,
 }
 
@@ -150,7 +151,7 @@ impl SiteContext {
 }
 
 impl SiteContext {
-    /// Whether the site has a form with this name. It is an error if a page names any other form.
+    /// Whether the site has a form with this name. A page that names another form is reported elsewhere.
     pub fn has_form(&self, name: &str) -> bool {
         self.data.forms.iter().any(|form| form.definition.name == name)
     }
@@ -205,9 +206,9 @@ pub(super) fn navigation_pages(documents: &[Document], language: usize) -> Vec<&
     pages
 }
 
-/// The footer in a language, without the groups of other languages. Links lead to translations, if there are
-/// any. Fills in missing titles: the short title of the linked page, or the link's address if there is no
-/// such page.
+/// The footer in a language, without the groups of other languages. Links whose address is exactly the path
+/// of a page lead to its translation, if there is one. Fills in missing titles: the short title of the linked
+/// page, or the link's address if there is no such page.
 fn footer_in(
     index: usize,
     language: &Language,

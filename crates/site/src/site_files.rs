@@ -195,9 +195,9 @@ pub(super) struct SiteFiles {
 }
 
 impl SiteFiles {
-    /// Reads the changed files that are published, and the templates. Updates the cache, and reports
-    /// unreadable files and a missing folder `pages`. Fails if a file changes meanwhile. `served_path`
-    /// returns the path at which a file is served, by its name.
+    /// Returns the files that are published, and the templates; reads only the changed ones. Updates the
+    /// cache, and reports unreadable files and a missing folder `pages`. Fails if a file changes meanwhile.
+    /// `served_path` returns the path at which a file is served, by its name.
     pub fn read(
         folder: &Path,
         served_path: &dyn Fn(&str) -> String,
@@ -350,9 +350,9 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Reads the changed files in a build that are published, updates the cache, and reports unreadable files.
-/// Fails if a file changes meanwhile. `served_path` returns the path at which a file is served, by its name.
-/// Faults of the listing become warnings.
+/// Returns the files in a build that are published; reads only the changed ones. Updates the cache, and
+/// reports unreadable files. Fails if a file changes meanwhile. `served_path` returns the path at which a
+/// file is served, by its name. Faults of the listing become warnings.
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,
@@ -464,7 +464,7 @@ fn read_file(
     })
 }
 
-/// Whether a request for the path of a file is possible.
+/// Whether a file's name has neither a backslash nor a control character, which requests must not contain.
 fn is_requestable(name: &str) -> bool {
     !name.contains(|c: char| c == '\\' || c.is_control())
 }
@@ -479,7 +479,7 @@ pub(super) fn is_html(name: &str) -> bool {
 /// show. Other files in `pages/` and `posts/`, such as notes and backups, are not published.
 fn is_media_file(name: &str) -> bool {
     match media_type(name).split_once('/') {
-        // Browsers show formats that are registered without a vendor. TypeScript shares its extension with
+        // Browsers show formats whose types have no vendor prefix. TypeScript shares its extension with
         // segments of videos, which need a playlist.
         Some(("image" | "audio" | "video", format)) => {
             format == "x-icon"
@@ -525,7 +525,8 @@ impl Asset {
 }
 
 /// Gives every asset of the site and of the theme a fingerprinted name. A file of the site replaces the
-/// theme's file with the same path. Also returns the assets' URLs, keyed by the names that templates use.
+/// theme's file with the same path. Also returns the assets' URLs, keyed by the names that templates use. Of
+/// assets with the same name, such as `/a.svg` and `/assets/a.svg`, the one whose path sorts last gets it.
 pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,

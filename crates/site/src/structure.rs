@@ -214,8 +214,8 @@ fn link_catalog(
     }
 }
 
-/// Generates the thank-you page of each language, unless its path is in use, if forms work without
-/// JavaScript.
+/// Generates the thank-you page of each language, unlisted and with a link to the home page, if forms work
+/// without JavaScript. Skips a language in which the path of the page or of its Markdown is in use.
 fn add_thanks_pages(
     options: &PagesOptions,
     documents: &mut Vec<Document>,
@@ -241,8 +241,8 @@ fn add_thanks_pages(
     }
 }
 
-/// Sorts the documents in reading order, and reports faults of dates, templates and forms. Replaces a missing
-/// template with the default template for the page's kind.
+/// Sorts the documents in reading order, and reports faults of dates, templates and forms, but not of forms
+/// whose files have faults. Replaces a missing template with the default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -365,7 +365,8 @@ fn report_missing_home_pages(
 }
 
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
-/// `static/` also claims its folder. Ignores an alias that is the page's own path, and repeated ones.
+/// a folder of `static/`, or any name that ends like this, also claims the path without `index.html`. Ignores
+/// an alias that is the page's own path, and repeated ones.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],
@@ -425,9 +426,9 @@ fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Ve
         .for_each(|name| names.add_secondary(name));
 }
 
-/// Returns the 404 page of each language, in the order of `languages`: `pages/404.md` or its translation,
-/// which is removed from `documents`. A language without one, also the default language, gets a generated
-/// page.
+/// Returns the 404 page of each language, in the order of `languages`: the page at `/404/` in the language's
+/// folder, such as `pages/404.md`, which is removed from `documents`. A language without one, also the
+/// default language, gets a generated page.
 fn take_not_found_pages(documents: &mut Vec<Document>, languages: &[Language]) -> Vec<Document> {
     let mut take = |(index, language): (usize, &Language)| {
         let path = format!("{}/404/", language.prefix);

@@ -73,7 +73,7 @@ impl Theme {
         self.files.iter().filter(|(name, _)| is_template(name))
     }
 
-    /// Whether the theme has a template. `name` is the file name without `.html`.
+    /// Whether the theme has a template, valid or not. `name` is the file name without `.html`.
     pub fn has_template(&self, name: &str) -> bool {
         self.files.contains_key(&format!("{name}.html"))
     }
@@ -83,9 +83,9 @@ impl Theme {
         self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect()
     }
 
-    /// Compiles the templates, with the function `asset` and the filters for words. Reports and leaves out
-    /// templates that are invalid or too large. `urls` has the URLs of assets by the names that templates
-    /// use.
+    /// Compiles the templates, with the functions `asset` and `form` and the filters for words. Reports and
+    /// leaves out templates that are invalid or too large. `urls` has the URLs of assets by the names that
+    /// templates use.
     pub fn compile(&self, urls: BTreeMap<String, String>) -> CompiledTheme {
         let mut faults = Vec::new();
         let mut environment = Environment::new();
@@ -140,7 +140,8 @@ fn is_template(name: &str) -> bool {
     name.ends_with(".html")
 }
 
-/// Converts a template engine's error into a fault with the file and line of the innermost template.
+/// Converts a template engine's error into a fault with the line of the innermost template, and its file in
+/// `theme/`, even if the template is built in.
 pub fn template_fault(error: &Error) -> Fault {
     // Use the innermost error: the outer ones name only the lines that include the faulty template.
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());

@@ -85,7 +85,8 @@ impl<'a> Translations<'a> {
         if links.len() > 1 { links } else { Vec::new() }
     }
 
-    /// The path of `page` in another language, not percent-encoded; `None` if there is no translation.
+    /// The path of `page` in the language with this index, not percent-encoded; `None` if there is no
+    /// translation, or if the site has one language.
     pub fn path_in(&self, language: usize, page: &Document) -> Option<&'a str> {
         let found = self.group(page).iter().find(|page| page.language == language)?;
         Some(&found.path)

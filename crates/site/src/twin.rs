@@ -20,7 +20,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let quoted = |value: &String| serde_json::to_string(value).unwrap_or_default();
     let data = &page.shared.data;
     let language = &page.shared.language(document).language;
-    // 404 pages and confirmation pages have this kind, and have neither a date nor a URL.
+    // The kind `NotFound` stands for 404 pages and confirmation pages, which have neither a date nor a URL.
     let has_url = document.kind != PageKind::NotFound;
     let fields = [
         ("title", Some(quoted(&matter.title))),
@@ -144,7 +144,7 @@ fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
 }
 
 /// Converts a link that was resolved for HTML to an absolute link. `page` is the URL of the page that
-/// contains the link. Keeps links to other sites, also those that begin with `//`.
+/// contains the link. Keeps links that begin with neither `/` nor `#`, and those that begin with `//`.
 pub(super) fn make_absolute(href: &str, base: &str, page: &str) -> String {
     match href.as_bytes().first() {
         Some(b'/') if !href.starts_with("//") => format!("{base}{href}"),

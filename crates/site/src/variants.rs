@@ -40,7 +40,7 @@ fn placeholder(image: &LargeImage) -> File {
 }
 
 /// Inserts an entry for each variant, unless its path is in use. The entry serves the original at first. Adds
-/// the images to [`Site::large_images`].
+/// the images to [`Site::large_images`]. Skips assets that do not have a variant of each width.
 pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = (&'a Asset, &'a [Variant])>) {
     for (asset, variants) in assets {
         let decoded = |variant: &Variant| path::decode(&variant.href).map(std::borrow::Cow::into_owned).ok();
@@ -71,9 +71,9 @@ impl Site {
         });
     }
 
-    /// Returns a warning for each large image that cannot be scaled. Scales the images without a cached
-    /// variant, on all cores, and stores nothing. Only the narrowest variant is created, which takes less
-    /// time than all of them and fails for the same images.
+    /// Returns a warning for each large image that cannot be scaled. Scales the images that have no cached
+    /// variant, or only empty ones, on all cores, and stores nothing. Only the narrowest variant is created,
+    /// which takes less time than all of them and fails for the same images.
     pub fn variant_faults(&self, cache: &Encodings) -> Vec<Fault> {
         let check = |image: &LargeImage| {
             let hash = image.original.hash;

@@ -39,7 +39,7 @@ impl Visibility {
             "publish" => draft(withheld(!flag?)),
             "isdraft" | "private" => draft(withheld(flag?)),
             "password" => draft(withheld(!value.is_null() && value != "")),
-            // `draft` is not here: public records of decisions use it.
+            // The value `draft` withholds nothing, because published records of decisions use it.
             "status" | "visibility" => match value.as_str()?.to_ascii_lowercase().as_str() {
                 "private" | "hidden" | "pending" => draft(Some(true)),
                 "unlisted" => unlisted(Some(true)),
@@ -48,7 +48,7 @@ impl Visibility {
             },
             "headless" => unrendered(withheld(flag?)),
             "render" => unrendered(withheld(!flag?)),
-            // In Eleventy, the page then has no path. Other values are paths.
+            // In Eleventy, `permalink: false` means that the page is not written. Other values are paths.
             "permalink" if flag == Some(false) => unrendered(Some(true)),
             "unlisted" => unlisted(Some(flag?)),
             "hidden" => unlisted(withheld(flag?)),
@@ -71,7 +71,7 @@ impl Visibility {
         })
     }
 
-    /// These values, or else the `inherited` ones.
+    /// These values, or else the `inherited` ones. `noindex` is true if either one is.
     pub fn or(self, inherited: Self) -> Self {
         Self {
             draft: self.draft.or(inherited.draft),
@@ -81,7 +81,7 @@ impl Visibility {
         }
     }
 
-    /// Combines two values of the same page. A value that withholds the page takes precedence.
+    /// Combines the values of two keys of the same page. A value that withholds the page takes precedence.
     pub fn stricter(self, other: Self) -> Self {
         let stricter = |a: Option<bool>, b: Option<bool>| if b == Some(true) { b } else { a.or(b) };
         Self {

@@ -100,8 +100,8 @@ impl WordList {
         self.fill("date", &[("day", &day), ("month", name), (MONTH_NUMBER, &month), ("year", &year)])
     }
 
-    /// The words of the forms' script as JSON for a script element. `None` if they are the same
-    /// as in English, because the script contains the English words.
+    /// The words of the forms' script, their language and the word `singular` as JSON for a script element.
+    /// `None` if the words are the same as in English, because the script contains the English words.
     pub(super) fn of_script(&self, english: &Self) -> Option<String> {
         let select = |words: &Self| -> BTreeMap<String, String> {
             let of_script = |(name, text): (&String, &String)| {
@@ -127,7 +127,7 @@ impl WordList {
 
 /// Loads the words of each language from the built-in files, the site's own files in `theme/words/` (named
 /// relative to `theme/`) and the configuration. Reports invalid files and words, overrides without effect,
-/// and languages without words.
+/// languages without words, and own files without some of the words. Invalid overrides apply, too.
 pub(super) fn load(
     languages: &[&str],
     own_files: &[(String, Blob)],
@@ -147,7 +147,7 @@ pub(super) fn load(
     let load = |tag: &&str| {
         let mut words = english.clone();
         if !is_english(tag) && !tag.is_empty() {
-            // The English values would be wrong statements about the language.
+            // The English `language_name` and `og_locale` would be wrong for another language.
             words.texts.insert("language_name".to_owned(), (*tag).to_owned());
             words.texts.insert("og_locale".to_owned(), String::new());
         }
@@ -233,7 +233,7 @@ fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Faul
 }
 
 /// A warning about the words that neither the site's own file for `language` nor a more general source has.
-/// `None` if there is a built-in file for the language.
+/// `None` if no word is missing, or if there is a built-in file for the language or a more general tag.
 fn report_missing(
     language: &str,
     files: &BTreeMap<&str, Vec<WordLine>>,
@@ -261,7 +261,8 @@ fn report_missing(
     )))
 }
 
-/// Parses a file of words. Returns its words, and the faults of other entries with their lines.
+/// Parses a file of words. Returns its words, and the faults of its syntax and of other entries with their
+/// lines. After a fault of the syntax, the words that can still be read are returned.
 fn parse(text: &str) -> (Vec<WordLine>, Vec<(Option<usize>, String)>) {
     let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -280,8 +281,9 @@ fn parse(text: &str) -> (Vec<WordLine>, Vec<(Option<usize>, String)>) {
     (entries, faults)
 }
 
-/// The fault of a word: an unknown name, a text that is too long, a wrong number of months, or a placeholder
-/// that the English word does not have. `place` is the word's file and line.
+/// The first fault of a word: an unknown name, a text that is too long, a wrong number of months, or a
+/// placeholder that the English word does not have; `date` may also have `{month_number}`. `place` is the
+/// word's file and line.
 fn check(name: &str, text: &str, english: &WordList, place: (&str, Option<usize>)) -> Option<Fault> {
     let fault = |message: String| Fault::error(place.0, place.1, message);
     let Some(original) = english.texts.get(name) else {

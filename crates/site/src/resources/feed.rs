@@ -7,7 +7,7 @@ use super::formatting::{has_page, render_xml};
 use crate::{FEED_LENGTH, Language, PageSummary, start_of_day};
 
 /// Builds the RSS feed of the first [`FEED_LENGTH`] posts in a language, in the order of `pages`. `index` is
-/// the language's index.
+/// the language's index. Links to the blog, or to the home page if no page lists the posts.
 pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, language: &Language) -> String {
     let is_post = |page: &&PageSummary| page.is_post && page.language == index;
     let posts: Vec<&PageSummary> = pages.iter().filter(is_post).take(FEED_LENGTH).collect();

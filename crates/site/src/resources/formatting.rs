@@ -6,6 +6,7 @@ use minijinja::{Environment, Value};
 use crate::{PageSummary, escape_sentence, escape_text};
 use frontdesk_forms::text::escape_html;
 
+/// Whether a page with this percent-encoded path is listed.
 pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
 }
@@ -34,13 +35,13 @@ pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> Strin
     ["- [", &title, "](", base_url, path, ")", separator, &description, "\n"].concat()
 }
 
-/// Renders an embedded template. Escapes nothing.
+/// Renders an embedded template. Escapes nothing. Empty if the template fails.
 pub(super) fn render(template: &str, values: Value) -> String {
     // A test renders all templates, so errors do not occur.
     environment().render_str(template, values).unwrap_or_default()
 }
 
-/// Renders an embedded template, and escapes all values for XML.
+/// Renders an embedded template, and escapes all values with [`escape_xml`]. Empty if the template fails.
 pub(super) fn render_xml(template: &str, values: Value) -> String {
     let mut environment = environment();
     environment.set_formatter(|output, _, value| Ok(output.write_str(&escape_xml(&value.to_string()))?));

@@ -55,7 +55,7 @@ fn cell(text: &str) -> String {
     escape_text(text).replace('|', "\\|")
 }
 
-/// The JSON values that a field accepts.
+/// Describes the JSON values that a field accepts, for the table of fields.
 fn constraint(field: &Field) -> String {
     let written = |kind: &str| format!("{kind}, at most {} characters", field.max_chars);
     let [least, most] = field.bounds;

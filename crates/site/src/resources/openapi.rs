@@ -20,8 +20,8 @@ struct Components {
     headers: Map<String, Value>,
 }
 
-/// Builds the description. The headers of rate limits, and links to pages of the site, appear only if they
-/// exist.
+/// Builds `openapi.json`. It has the headers of rate limits only if there are quotas, and links to the pages
+/// `/contact/` and `/developers/` only if these are listed.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();

@@ -42,7 +42,8 @@ pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> Strin
     text
 }
 
-/// A warning if content signals are configured, but the operator's own `robots.txt` states none.
+/// A warning if content signals are configured, but the site's `robots.txt`, which may be the operator's own,
+/// states none.
 pub fn check_robots_txt(site: &Site, signals: ContentSignals) -> Option<Fault> {
     let usage = Some(signals.content_usage()).filter(|usage| !usage.is_empty())?;
     let SiteEntry::File(file, _) = site.get("/robots.txt")? else { return None };

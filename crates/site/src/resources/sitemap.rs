@@ -42,7 +42,7 @@ pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> St
 }
 
 /// Formats a sitemap as XML. `pages` is one of the lists that [`divide`] returns. Each page with translations
-/// links to all of them and, as `x-default`, to the one in the default language.
+/// links to itself, to all of them and, as `x-default`, to the one in the default language, if there is one.
 pub(super) fn to_xml(pages: &[PageSummary], languages: &[Language], base_url: &str) -> String {
     let has_translations = pages.iter().any(|page| !page.translations.is_empty());
     let root = if has_translations { format!("urlset xmlns:xhtml=\"{XHTML}\"") } else { "urlset".to_owned() };
@@ -78,8 +78,8 @@ fn list_as_xml(
     text + &format!("</{}>\n", root.split(' ').next().unwrap_or(root))
 }
 
-/// The sitemap in Markdown, which links to the Markdown of each page. Divides pages, posts and generated
-/// lists into sections. Leaves out empty sections.
+/// The sitemap in Markdown, which links to the Markdown of each page in any language. Its headings are in
+/// `language`. Divides pages, posts and generated lists into sections. Leaves out empty sections.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_url: &str) -> String {
     let words = &language.words;
     let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.name)]));

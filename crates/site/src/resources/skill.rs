@@ -51,7 +51,8 @@ pub(super) fn build_skill(guide: &str, options: &PagesOptions) -> String {
     format!("---\nname: {NAME}\ndescription: {description}\n---\n\n{guide}")
 }
 
-/// Builds the index of skills. `skill` is the content of the served `SKILL.md`.
+/// Builds the index of skills. `skill` is the content of the served `SKILL.md`. The description is that of
+/// the generated skill, even if the operator has replaced it.
 pub(super) fn build_index(skill: &[u8], options: &PagesOptions) -> String {
     let digest = digest(&SHA256, skill);
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -7,7 +7,7 @@ use super::formatting::has_page;
 use crate::{PageSummary, PagesOptions};
 
 /// Builds `security.txt`. It expires 180 days after the site was loaded; RFC 9116 §2.5.5 recommends less than
-/// a year. Links to the page `/security/` if there is one.
+/// a year. Links to the page `/security/` if that is listed.
 pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contact: &str) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;
@@ -28,7 +28,7 @@ pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contac
 }
 
 /// Builds the API catalog: a link set (RFC 9264) with the forms, their description and their documentation.
-/// Without forms, it has no description of an API. Links to the page `/developers/` if there is one.
+/// Without forms, it has no description of an API. Links to the page `/developers/` if that is listed.
 pub(super) fn api_catalog(pages: &[PageSummary], options: &PagesOptions) -> String {
     let at = |path: &str| format!("{}{path}", options.base_url);
     let mut documents = vec![json!({ "href": at("/agents.md"), "type": "text/markdown" })];

@@ -38,7 +38,8 @@ pub(super) fn introduction(options: &PagesOptions) -> String {
     }
 }
 
-/// Whether the site has exactly the two forms that every site has unless its configuration says otherwise.
+/// Whether the site has exactly the two forms that every site has unless its configuration says otherwise,
+/// judging by their names and order.
 pub(super) fn has_default_forms(set: &FormSet) -> bool {
     set.iter().map(|form| form.name).eq(FormSet::built_in().iter().map(|form| form.name))
 }
@@ -58,7 +59,8 @@ pub(super) fn list(items: &[String], conjunction: &str) -> String {
     }
 }
 
-/// A sentence that says that forms need no credentials, and that they are rate limited if quotas are set.
+/// A sentence that says that the forms need no credentials, and that they are rate limited if quotas are set.
+/// `forms` is their number.
 pub(super) fn access(forms: usize, resources: &ResourceOptions) -> String {
     let (needs, are) = match forms {
         1 => ("It needs no credentials", "it is"),

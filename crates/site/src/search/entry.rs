@@ -54,7 +54,8 @@ impl Detail {
 
 /// Writes the entry of a page as JSON. `words` has the page's words, those on the fewest pages first; `None`
 /// if the text is not cut. In a cut text, the sections and the other words share the length equally. Titles,
-/// headings and descriptions are always cut to their maximum lengths.
+/// headings and descriptions are always cut to their maximum lengths. Leaves out sections whose heading and
+/// text are both empty.
 pub(super) fn write_entry(
     document: &SearchDocument<'_>,
     page: &PageText,
@@ -89,8 +90,8 @@ fn to_json(entry: &impl serde::Serialize) -> String {
     serde_json::to_string(entry).unwrap_or_default()
 }
 
-/// The beginning of `text` with at most `length` bytes. Ends after a word, or after a character if there is
-/// no space in its second half.
+/// The beginning of `text` with at most `length` bytes. If that cuts the text, it ends before a space, or
+/// after any character if there is no space in its second half.
 fn cut(text: &str, length: usize) -> &str {
     let part = &text[..text.floor_char_boundary(length)];
     if part.len() == text.len() {
