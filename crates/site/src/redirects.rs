@@ -120,7 +120,7 @@ fn local_target(to: &str) -> Option<LinkTarget> {
     })
 }
 
-/// Maximum length of a path to follow. Longer paths do not fit into a request's header.
+/// Maximum length of a path to follow, in bytes. Longer paths do not fit into a request's header.
 const MAX_PATH_BYTES: usize = 16 * 1024;
 
 /// Whether a redirect from the decoded path `from` to `to` leads back to that path, through more than

@@ -21,7 +21,7 @@ pub struct ScheduledPage {
     pub at: Timestamp,
     /// The page's source file, relative to the site's folder.
     pub file: String,
-    /// Whether the page is taken down.
+    /// Whether the page is taken down at that time, instead of published.
     pub expires: bool,
 }
 

@@ -25,7 +25,7 @@ use frontdesk_negotiate::Encoding;
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::parallel::in_parallel;
 
-/// Sites with fewer pages than this have no search, unless `site.search` is set.
+/// Sites with fewer pages than this have no search, unless `site.search` is `true`.
 pub(super) const MIN_PAGES: usize = 10;
 
 /// Maximum size of the compressed index of a site with up to 500 pages, in bytes.
@@ -309,7 +309,8 @@ fn reuse_pages(
     (pages, gone)
 }
 
-/// Whether more than half of a site's pages contain a word. The index leaves out such words of long pages.
+/// Whether a word that `frequency` pages contain is on more than half of the site's pages. Entries of pages
+/// whose text is cut leave out such words.
 fn is_common(frequency: u32, pages: usize) -> bool {
     frequency as usize * 2 > pages
 }

@@ -75,7 +75,7 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// A permanent redirect that keeps the method (RFC 9110 §15.4.9).
+    /// A permanent redirect that keeps the method (RFC 9110 §15.4.9) and the query.
     pub fn permanent(to: impl Into<String>) -> Self {
         Self { to: to.into(), status: StatusCode::PERMANENT_REDIRECT, keeps_query: true }
     }
@@ -195,6 +195,7 @@ impl Site {
         find(path).or_else(|| find(&path::other_form(path)?))
     }
 
+    /// The HTML of a page behind links that confirm addresses; `None` if the site has no such pages.
     pub fn confirm_page(&self, page: ConfirmPage) -> Option<&File> {
         self.confirm_pages.get(page as usize).map(|page| &*page.html)
     }

@@ -141,10 +141,12 @@ impl SiteContext {
         &self.data.languages[document.language]
     }
 
+    /// The tag with this name in the language with this index; `None` if no listed post has it.
     pub fn find_tag(&self, name: &str, language: usize) -> Option<&Tag> {
         self.languages[language].tag_index.get(name).map(|at| &self.data.languages[language].tags[*at])
     }
 
+    /// The absolute URL of a decoded path.
     pub fn absolute_url(&self, path: &str) -> String {
         format!("{}{}", self.data.options.base_url, encode(path))
     }

@@ -196,7 +196,7 @@ fn serialize(original: Hash, width: u32, variant: &[u8]) -> Vec<u8> {
     build_cache_file(&[MAGIC, original.as_bytes(), &width.to_le_bytes()], variant)
 }
 
-/// Parses the output of [`serialize`]. `None` if the file is damaged or belongs to another image.
+/// Parses the output of [`serialize`]. `None` if the file is damaged or belongs to another image or width.
 fn parse(file: &Bytes, original: Hash, width: u32) -> Option<Bytes> {
     parse_cache_file(file, &[MAGIC, original.as_bytes(), &width.to_le_bytes()])
 }

@@ -16,8 +16,8 @@ pub struct Visibility {
 }
 
 impl Visibility {
-    /// Reads all keys of the front matter. If keys contradict each other, the one that withholds the page
-    /// takes precedence.
+    /// Reads all keys of the front matter, as [`Self::of_key`] does. If keys contradict each other, the one
+    /// that withholds the page takes precedence.
     pub fn read(table: &Map<String, Value>) -> Self {
         let values = table.iter().filter_map(|(key, value)| Self::of_key(key, value));
         values.fold(Self::default(), Self::stricter)
@@ -81,7 +81,8 @@ impl Visibility {
         }
     }
 
-    /// Combines the values of two keys of the same page. A value that withholds the page takes precedence.
+    /// Combines values of equal rank, such as those of two keys of a page. A value that withholds the page
+    /// takes precedence.
     pub fn stricter(self, other: Self) -> Self {
         let stricter = |a: Option<bool>, b: Option<bool>| if b == Some(true) { b } else { a.or(b) };
         Self {

@@ -75,7 +75,8 @@ impl WordList {
         self.texts.get(name).map(String::as_str)
     }
 
-    /// The word with values in place of its placeholders. Placeholders without a value stay.
+    /// The word, which must exist, with values in place of its placeholders. Placeholders without a value
+    /// stay.
     pub fn fill(&self, name: &str, values: &[(&str, &str)]) -> String {
         let value = |wanted: &str| values.iter().find(|(name, _)| *name == wanted);
         fill(self.get(name), |name| value(name).map(|(_, value)| (*value).into()))
@@ -92,7 +93,7 @@ impl WordList {
         self.fill(&plural_name(name, self.get("singular"), &number), &[&[("n", &*number)], values].concat())
     }
 
-    /// A date for readers, such as `20 November 2026`.
+    /// A date for readers, such as `20 November 2026`, in the form of the word `date`.
     pub fn date(&self, date: Date) -> String {
         let month = usize::try_from(date.month()).unwrap_or_default();
         let name = self.get("months").split(',').nth(month - 1).unwrap_or_default().trim();

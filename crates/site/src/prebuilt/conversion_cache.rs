@@ -78,7 +78,7 @@ impl ConversionCache {
 
     /// Stores the new conversions of the last load on all cores, and removes all that the load does not use.
     /// If `stop` is set, stops early and removes nothing. Of several failures in a row, only the first is
-    /// returned, so that the log has one warning.
+    /// returned, so that the log has one warning; the others return `Ok`.
     pub fn store(&self, stop: &AtomicBool) -> io::Result<()> {
         let result = self.try_to_store(stop);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,8 @@ impl ConversionCache {
     }
 }
 
-/// The bytes of a cache file: the length of the Markdown, the Markdown, and the facts as JSON.
+/// The bytes of a cache file: the length of the Markdown, the Markdown, and the facts as JSON. Fails if the
+/// length does not fit into 32 bits.
 pub(super) fn serialize(inputs: &Hash, Conversion { facts, markdown }: &Conversion) -> io::Result<Vec<u8>> {
     let length = match markdown {
         Some(text) => u32::try_from(text.len()).map_err(io::Error::other)?,

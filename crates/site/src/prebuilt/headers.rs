@@ -24,7 +24,8 @@ pub(super) fn html_headers(policy: &str) -> Vec<(HeaderName, HeaderValue)> {
 }
 
 /// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
-/// precedence, but their `Link` is appended to that of the file.
+/// precedence, but their `Link` is appended to that of the file. If a rule's `Link` is not ASCII, the file
+/// loses its own as well.
 pub(super) fn with_headers(
     mut file: File,
     mut headers: Vec<(HeaderName, HeaderValue)>,
@@ -45,7 +46,7 @@ pub(super) fn with_headers(
     file
 }
 
-/// The media types that a `Content-Type` can give to a page.
+/// The media types that a rule's `Content-Type` may give to a page.
 pub(super) const HTML_TYPES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
 /// Removes a `Content-Type` that is not among `permitted`: rules for the HTML also apply to the Markdown at

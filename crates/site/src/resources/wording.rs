@@ -29,7 +29,7 @@ pub(super) fn website(options: &PagesOptions) -> String {
     }
 }
 
-/// A sentence that names the site's title and operator, as far as the configuration does.
+/// A sentence that names the site's title and its operator, if they are configured.
 pub(super) fn introduction(options: &PagesOptions) -> String {
     match (options.title.trim(), options.operator.name.trim()) {
         ("", "") => "This is a guide to this website.".to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn titles(set: &FormSet) -> String {
     list(&titles, " and ")
 }
 
-/// Joins the items with commas, and the last two with the conjunction.
+/// Joins the items with commas, and the last two with the conjunction, which includes its spaces.
 pub(super) fn list(items: &[String], conjunction: &str) -> String {
     match items {
         [] => String::new(),
