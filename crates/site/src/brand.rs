@@ -81,9 +81,9 @@ type FontResult = Result<Result<FontMetrics, &'static str>, Panic>;
 pub(super) type FontFacts = Memo<Hash, Arc<FontResult>>;
 
 /// Resolves the brand's files among `assets`, and appends the brand's CSS to the stylesheet, whose URL
-/// changes with its content. `urls` maps the names that templates use to the assets' URLs. Reports missing
-/// files, files of the wrong format, unreadable fonts and colors of low contrast. The brand lacks files with
-/// faults, except a font that cannot be read.
+/// changes with its content and is updated in `urls`, which maps the names that templates use to the assets'
+/// URLs. Reports missing files, files of the wrong format, unreadable fonts and colors of low contrast. The
+/// brand lacks files with faults, but keeps the URL of an unreadable font unless its parser panicked.
 pub(super) fn apply_brand(
     options: &BrandOptions,
     assets: &mut [Asset],
@@ -181,7 +181,7 @@ fn append_css(css: &str, assets: &mut [Asset], urls: &mut BTreeMap<String, Strin
     urls.insert("style.css".to_owned(), sheet.fingerprinted.clone());
 }
 
-/// The accent on a light and on a dark background. One that is not configured is derived from the other one;
+/// The accents on a light and on a dark background. If only one is configured, the other is derived from it;
 /// `None` if neither is configured.
 fn accents(options: &BrandOptions) -> Option<[Color; 2]> {
     let light = options.accent.as_ref().map(|accent| accent.value);
@@ -205,7 +205,7 @@ fn accent_css(options: &BrandOptions) -> String {
 }
 
 /// Warnings about configured colors whose contrast with the built-in theme's backgrounds, or with text on the
-/// color, is less than [`MIN_CONTRAST`].
+/// color, is less than [`MIN_CONTRAST`]: one for each color, about the lower contrast.
 fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     let mut faults = Vec::new();
     let checks =

@@ -61,7 +61,8 @@ const DRAWING_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
                               font-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Inserts the files from `static/`, and every asset under its fingerprinted and its plain path. The latter
-/// does not replace a file from `static/`. `x/index.html` is also served at `/x/`, to which `/x` redirects.
+/// does not replace a file from `static/`. `x/index.html` is also served at `/x/`, to which `/x` redirects,
+/// but a file `index.html` at the top is not served at `/`.
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
     let file = |path: &str, cache, blob: &Blob| {
         let media_type = media_type_of(path.trim_start_matches('/'), &blob.bytes);
@@ -94,8 +95,8 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
 }
 
 /// Inserts redirects from pages' former paths, unless a path is in use. A former path with a trailing slash
-/// also redirects without the slash. A relative one also redirects from the root, as in Zola, if no other
-/// page has that path.
+/// also redirects without the slash. A relative one also redirects from the root, as in Zola, unless that
+/// path is in use. If several pages have the same former path, the first one is the target.
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
     let mut insert = |document: &Document, alias: &str| {
         for name in [alias.trim_end_matches('/'), alias] {
@@ -127,6 +128,7 @@ fn new_site(options: &PagesOptions, mut pages: Vec<Page>, languages: &[Language]
     site
 }
 
+/// The path of each translation, with the index of its language. Leaves out languages that the site lacks.
 fn translation_paths(links: &[LanguageLink], languages: &[Language]) -> Vec<(usize, String)> {
     let index = |link: &LanguageLink| languages.iter().position(|language| language.tag == link.language);
     links.iter().filter_map(|link| Some((index(link)?, link.path.clone()))).collect()

@@ -82,7 +82,7 @@ impl ConfirmPage {
 }
 
 /// The documents of the confirmation pages, in the order of [`ConfirmPage::ALL`] and in the site's default
-/// language. Like the 404 page, they have no URL.
+/// language. Like the 404 page, they have no URL: their paths only identify them.
 pub(super) fn confirm_documents(languages: &[Language]) -> Vec<Document> {
     let Some(language) = languages.first() else { return Vec::new() };
     let document = |page: ConfirmPage| {

@@ -120,8 +120,8 @@ impl Document {
         Fault::warning(self.place(), self.line(key), message)
     }
 
-    /// The path of an alias. As in Hugo, one that does not begin with a slash is relative to the page's
-    /// folder.
+    /// The path of an alias. As in Hugo, one that does not begin with a slash is relative to the folder that
+    /// contains the page: for `/blog/post/`, to `/blog/`.
     pub fn alias_path(&self, alias: &str) -> String {
         path::resolve_relative(self.path.trim_end_matches('/'), alias)
     }
@@ -131,8 +131,8 @@ impl Document {
     pub fn template_name(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
-            // A generated page without a URL, such as those behind links that confirm addresses, may have a
-            // template.
+            // A generated page without a URL may have its own template, as the pages that confirmation links
+            // open do.
             (Some(template), PageKind::NotFound) if self.file.is_empty() => template,
             (_, kind) => kind.name(),
         }
@@ -167,7 +167,7 @@ pub(super) type ParsedSources = MemoMap<(Hash, Date, Arc<[String]>), ByPointer<P
 /// The result of parsing a source's front matter.
 #[derive(Debug, PartialEq)]
 pub(super) struct ParsedMatter {
-    /// The page; `None` if the front matter is invalid.
+    /// The page; `None` if the front matter is invalid. A page in an unknown language is present.
     document: Option<Document>,
     /// The faults of the front matter.
     faults: Vec<Fault>,
@@ -183,8 +183,8 @@ impl ParsedMatter {
     }
 }
 
-/// A source that the site includes: a published one or, in a preview, also a draft or a scheduled one. A
-/// reload keeps the pointer if the parsed front matter is equal.
+/// A source that the site includes: a published one or, in a preview, also a draft, a scheduled or an expired
+/// one. A reload keeps the pointer if the parsed front matter is equal.
 #[derive(Debug, PartialEq)]
 struct SourcePage {
     matter: ByPointer<ParsedMatter>,
@@ -200,7 +200,8 @@ struct SourcePage {
 pub(super) struct SourcePages {
     included: Vec<SourcePage>,
     /// The folders, such as `posts/secret/`, whose `index.md` or `_index.md` is left out and which contain no
-    /// included page. Their other files are not published either.
+    /// included page, and likewise folders `_drafts`. Their other files are not published either. Never
+    /// `pages/` or `posts/`.
     pub left_out_folders: Vec<String>,
     /// The pages that are published or taken down later, ordered by that time.
     pub scheduled: Vec<ScheduledPage>,
@@ -214,7 +215,7 @@ pub(super) struct SourcePages {
 }
 
 impl SourcePages {
-    /// Records why a page is not published, or when it will be taken down.
+    /// Records why a page is not published, or when a published one will be taken down.
     fn note_schedule(&mut self, file: &str, unpublished: Option<Unpublished>, expire_at: Option<Timestamp>) {
         let file = file.to_owned();
         match (unpublished, expire_at) {
@@ -228,7 +229,7 @@ impl SourcePages {
         }
     }
 
-    /// The documents of the included sources.
+    /// The documents of the included sources, with the visibility that they inherit from folders.
     pub fn documents(&self) -> impl Iterator<Item = Document> {
         self.included.iter().filter_map(|page| {
             let mut document = page.matter.0.document.clone()?;
@@ -310,13 +311,13 @@ pub(super) fn read_documents(
     Ok(pages)
 }
 
-/// The name of a Markdown file without its ending.
+/// The name of a Markdown file, with its folders, without `.md` or `.markdown`. Keeps other endings.
 fn stem(file: &str) -> &str {
     file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown")).unwrap_or(file)
 }
 
-/// Splits `about.de` into the name and the index of the language, as in Hugo. The language is `None` if the
-/// name does not end with one of several languages.
+/// Splits `about.de` into the name and the index of the language, as in Hugo. If the site has only one
+/// language, or the name does not end with a language's tag in any case, returns the whole name and `None`.
 fn split_language<'a>(stem: &'a str, languages: &[&str]) -> (&'a str, Option<usize>) {
     let split = stem.rsplit_once('.').filter(|_| languages.len() > 1);
     let index = |tag| languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
@@ -324,8 +325,8 @@ fn split_language<'a>(stem: &'a str, languages: &[&str]) -> (&'a str, Option<usi
     split.unwrap_or((stem, None))
 }
 
-/// The folder (`posts/a/`) of an index file (`posts/a/index.md`), and the language at the end of the file's
-/// name (`posts/a/index.de.md`). `None` for other files.
+/// The folder (`posts/a/`) of an index file (`posts/a/index.md` or `_index.md`), and the language at the end
+/// of the file's name (`posts/a/index.de.md`). `None` for other files.
 fn folder_of_index<'a>(file: &'a str, languages: &[&str]) -> Option<(&'a str, Option<usize>)> {
     let (stem, language) = split_language(stem(file), languages);
     let folder = stem.strip_suffix("/index").or_else(|| stem.strip_suffix("/_index"))?;
@@ -337,8 +338,8 @@ fn drafts_folder(file: &str) -> Option<&str> {
     folders_above(file).find(|folder| folder.ends_with("/_drafts/"))
 }
 
-/// The values that the front matter of index files has for the pages in their folders, by folder and the
-/// language at the end of the file's name.
+/// The values in `cascade` of index files, for the pages in their folders: by folder and by the language at
+/// the end of the file's name. If two files have the same key, the value that withholds pages wins.
 fn folder_visibility<'a>(
     read: &'a [ByPointer<ParsedMatter>],
     languages: &[&str],
@@ -362,7 +363,9 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Reads the front matter of a source, and derives the path, kind and language of the page. Reports an
-/// unknown language, a path that requests cannot have, and a missing description. Does not parse the body.
+/// unknown `lang`, which does not replace the language of the file, a path that requests cannot have, and a
+/// missing description. `updated` is by default the page's date, or else that of the file's last change. Does
+/// not parse the body.
 fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMatter {
     let file = &source.file;
     panics::inject("front-matter", file);
@@ -432,8 +435,9 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 }
 
 /// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
-/// matter. A date at the beginning of a post's name is left out of the path, and sets the post's `date` if it
-/// has none. A file `index` or `_index` has the path of its folder.
+/// matter. A date at the beginning of a post's name, with the next character, is left out of the path, and
+/// sets the post's `date` if it has none. A file `index` or `_index` has the path of its folder, whose last
+/// segment `slug` replaces. `path` replaces the whole path, also the language's folder.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);

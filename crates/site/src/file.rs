@@ -53,19 +53,19 @@ impl Blob {
         Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }
 
-    /// Stores the bytes on disk if `spill` is active, and otherwise on the heap.
+    /// Stores the bytes on disk if `spill` is active, and otherwise, or if that fails, on the heap.
     pub fn in_spill(bytes: impl Into<Vec<u8>>, spill: &PageSpill) -> Self {
         let bytes = bytes.into();
         Self { hash: blake3::hash(&bytes), bytes: spill.store(bytes), disk: None }
     }
 
-    /// The first `length` hexadecimal digits of the hash. `length` is at most 64.
+    /// The first `length` hexadecimal digits of the hash. Panics if `length` is more than 64.
     pub fn fingerprint(&self, length: usize) -> String {
         self.hash.to_hex()[..length].to_owned()
     }
 }
 
-/// The first `length` hexadecimal digits of the hash of `bytes`. `length` is at most 64.
+/// The first `length` hexadecimal digits of the hash of `bytes`. `length` must be at most 64.
 pub fn fingerprint(bytes: &[u8], length: usize) -> String {
     blake3::hash(bytes).to_hex()[..length].to_owned()
 }
@@ -134,7 +134,7 @@ impl EncodedBody {
     }
 
     /// The cached bytes in `slot`, created by `make` on first use. The server stores serialized response
-    /// headers here, so that they live exactly as long as the body. `slot` is less than [`CACHE_SLOTS`].
+    /// headers here, so that they live exactly as long as the body. `slot` must be less than [`CACHE_SLOTS`].
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
     }
@@ -178,8 +178,8 @@ const MIN_COMPRESSED: usize = 200;
 /// collisions.
 const ETAG_DIGITS: usize = 22;
 
-/// The header of a file by its path: pages of other origins may read the public documents in
-/// `/.well-known/`, as NIP-05, Matrix, SEP-1 and others require.
+/// The header that permits pages of other origins to read a file in `/.well-known/`, as NIP-05, Matrix,
+/// SEP-1 and others require. `None` for other paths.
 pub(super) fn cors_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
     let header = || (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     path.starts_with("/.well-known/").then(header)
@@ -212,8 +212,8 @@ impl File {
     /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
     /// take a large part of a reload. Stored encodings are found by this hash: change its context string if
-    /// the parts are joined differently. The bodies are shared, not copied. Leaves out the bodies of files on
-    /// the disk. Returns `last` if it has the same parts.
+    /// the parts are joined differently. The bodies are shared, not copied. Of a file on the disk, only the
+    /// separator is included. Returns `last` if its hash is the same, without comparing its headers.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,
@@ -243,7 +243,7 @@ impl File {
         Arc::new(file)
     }
 
-    /// Whether both files have the same headers and the same body.
+    /// Whether both files have the same headers and the same unencoded body. Ignores prepared encodings.
     pub fn is_like(&self, other: &Self) -> bool {
         let head = |file: &Self| (file.hash, file.media_type, file.cache);
         head(self) == head(other) && self.link == other.link && self.headers == other.headers
@@ -264,22 +264,24 @@ impl File {
         &self.identity
     }
 
+    /// Whether the encoding is prepared and worth sending. Always `true` for identity.
     pub fn has_encoding(&self, encoding: Encoding) -> bool {
         encoding == Encoding::Identity || self.prepared_body(encoding).is_some()
     }
 
-    /// The body in `encoding`, or the unencoded body if it has not been prepared in that encoding.
+    /// The body in `encoding`, or the unencoded body if that encoding is not prepared or not worth sending.
     pub fn body(&self, encoding: Encoding) -> &EncodedBody {
         self.prepared_body(encoding).unwrap_or(&self.identity)
     }
 
+    /// `None` for identity, and for an encoding that is not prepared or not worth sending.
     fn prepared_body(&self, encoding: Encoding) -> Option<&EncodedBody> {
         let slot = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding)?;
         self.encoded[slot].get()?.as_ref()
     }
 
     /// Prepares the missing encodings of a compressible file with `Effort::Quick`, except those that are not
-    /// smaller than the body.
+    /// smaller than the body. Does nothing for other files.
     pub fn compress(&self) {
         self.compress_to(|bytes| bytes.into_boxed_slice().into());
     }
@@ -378,11 +380,11 @@ const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) 
 /// The level of gzip for [`Effort::Quick`].
 const QUICK_GZIP_LEVEL: u32 = 7;
 
-/// The number of bytes by which the output of gzip with [`Effort::Quick`] grows if `bytes` follow `context`,
-/// whose last 32 KiB count.
+/// The approximate number of bytes by which the output of gzip with [`Effort::Quick`] grows if `bytes` follow
+/// `context`, whose last 32 KiB count. If the encoder fails, the length of `bytes`.
 pub(super) fn gzip_size_after(context: &[u8], bytes: &[u8]) -> usize {
     let mut encoder = flate2::Compress::new(flate2::Compression::new(QUICK_GZIP_LEVEL), false);
-    // Incompressible text becomes stored blocks, each with a header of five bytes.
+    // Reserve space for stored blocks, which incompressible text becomes, each with a header of five bytes.
     let mut output = Vec::with_capacity(bytes.len() + bytes.len() / 1_000 + 64);
     let known = if context.is_empty() { Ok(0) } else { encoder.set_dictionary(context) };
     let end = known.and_then(|_| encoder.compress_vec(bytes, &mut output, flate2::FlushCompress::Finish));
@@ -415,11 +417,13 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
     }
 }
 
-/// Files longer than this, in bytes, are served from the disk if their format is compressed already.
+/// Files longer than this, in bytes, are served from the disk if [`is_served_from_disk`] permits it for their
+/// format.
 const MIN_ON_DISK: u64 = 256 << 10;
 
-/// Whether a file of this name and length is served from the disk. Texts and other formats that compress well
-/// are not: their encodings are in memory. `needs_images` says whether the load needs the content of images.
+/// Whether a file of this name and length is served from the disk: if it is longer than [`MIN_ON_DISK`] and
+/// has an extension. Fonts are not, nor are texts and other formats that compress well, except PDF: their
+/// encodings are in memory. Images are not if `needs_images` says that the load needs their content.
 pub(super) fn is_served_from_disk(name: &str, length: u64, needs_images: bool) -> bool {
     // The type of a file without an extension may depend on its content.
     let has_extension = name.rsplit('/').next().is_some_and(|file| file.contains('.'));

@@ -27,7 +27,7 @@ pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -
     (language.words.get("thanks_title"), language.words.get(text))
 }
 
-// A marker is a letter and a field's name between `OPEN` and `CLOSE`, which HTML does not permit.
+// A marker is a letter and a field's name between `OPEN` and `CLOSE`, characters that HTML does not permit.
 const OPEN: char = '\u{fdd0}';
 const CLOSE: char = '\u{fdd1}';
 const MESSAGE: char = 'm';
@@ -101,8 +101,9 @@ enum Piece {
 }
 
 impl FormPage {
-    /// Divides rendered HTML at its markers. `None` if it lacks the marker of the message, or of a field's
-    /// value or error. `labels` are those of the fields, and `index` is that of the language.
+    /// Divides rendered HTML at its markers. `None` if it lacks the marker of the message, of the value of a
+    /// field, or of the error of a field that is not hidden. `labels` are those of the fields, and `index` is
+    /// that of the language.
     pub(super) fn new(
         html: &str,
         form: &PageForm,
@@ -145,7 +146,7 @@ impl FormPage {
         })
     }
 
-    /// The HTML with a message and the visitor's values, or the defaults if the form was not read.
+    /// The HTML with a message and the visitor's values, or the defaults if `posted` is `None`.
     /// [`FormMessage::Invalid`] also shows the errors of fields. The size is limited by that of the page and
     /// the body of the request.
     pub fn render(&self, message: FormMessage<'_>, posted: Option<&PostedForm>) -> String {
@@ -261,14 +262,16 @@ impl FormPage {
         self.word(&plural_name(name, self.words.get("singular"), &n), &[("n", &n)])
     }
 
-    /// A word as escaped HTML, with its placeholders replaced by `values`, which must be HTML.
+    /// A word as escaped HTML, with its placeholders replaced by `values`, which must be HTML. Placeholders
+    /// without a value stay.
     fn word(&self, name: &str, values: &[(&str, &str)]) -> String {
         let value = |wanted: &str| values.iter().find(|(name, _)| *name == wanted);
         fill(&escape_html(self.words.get(name)), |name| value(name).map(|(_, value)| Cow::from(*value)))
     }
 }
 
-/// Whether the option was submitted or, without a request, whether it is the default.
+/// Whether the option was submitted or, if `posted` is `None`, whether it is the default. A consent counts as
+/// submitted if its value ticks it.
 fn is_selected(field: &Field, option: usize, posted: Option<&PostedForm>) -> bool {
     let value = field.options.get(option).copied().unwrap_or("true");
     let Some(posted) = posted else { return !field.default.is_empty() && value == field.default };

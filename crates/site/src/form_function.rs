@@ -5,12 +5,13 @@ use minijinja::{Environment, Error, ErrorKind, State, context};
 
 use crate::fault::did_you_mean;
 
-/// The partial that shows one form, which it finds in the variable `shown`. The theme can have another one
-/// for a form, `partials/form-NAME.html`.
+/// The partial that shows the form in the variable `shown`, unless the theme has a partial for this form:
+/// `partials/form-NAME.html`.
 const PARTIAL: &str = "partials/form.html";
 
 /// Adds the function `form("NAME", FIELD="VALUE")`, which shows a form. The values replace the defaults of
-/// fields. Fails if there is no such form or field. A form whose file has faults is empty.
+/// fields, except in the form that the page answers. The function fails if there is no such form or field. It
+/// shows nothing for a form whose file has faults.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("form", |state: &State<'_, '_>, name: String, values: Kwargs| {
         let failure = |message: String| Error::new(ErrorKind::InvalidOperation, message);
@@ -50,7 +51,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// A copy of the field with `given` as its default. The option with this value is selected.
+/// A copy of the field with `given` as its default. Only the option with this value, if any, is selected.
 fn with_default(field: &Value, given: &str) -> Result<Value, Error> {
     let attribute = if field.get_attr("kind")?.as_str() == Some("choice") { " selected" } else { " checked" };
     let option = |option: Value| {

@@ -17,7 +17,7 @@ use frontdesk_process::panics::{self, Part};
 /// The pages that answer forms without JavaScript: for each form and language, the first page in reading
 /// order that has the form. If no page has the form and shows errors, a plain page in the default language.
 /// Empty unless the options accept forms without JavaScript. Warns if the form on the first page does not
-/// show errors, and tries no other page in that language.
+/// show errors, and reports a page whose template fails. Tries no other page in that language.
 pub(super) fn form_pages(
     structure: &Structure,
     shared: &SiteContext,

@@ -85,7 +85,7 @@ impl<'a> FormView<'a> {
             title => text("title", definition.title, base.map(|base| base.title)),
             send => text("send", definition.submit, base.map(|base| base.submit)),
             description => text("description", definition.description, base.map(|base| base.description)),
-            // The pages of the built-in forms have an introduction of their own.
+            // Built-in forms have no introduction here, because their pages have their own.
             introduction => base.is_none().then(|| text("description", definition.description, None)),
             needs_script => named("needs_script").unwrap_or_else(|| words.get("needs_script")),
             done_title => named("done_title").unwrap_or_else(|| words.get("thanks_title")),

@@ -42,8 +42,8 @@ pub struct FrontMatter {
     pub slug: Option<String>,
     /// Replaces the whole path (Hugo's `url`, Zola's `path`).
     pub path: Option<String>,
-    /// Former paths, decoded, which permanently redirect to the page. Relative to its folder without a slash
-    /// at the beginning.
+    /// Former paths, decoded, which permanently redirect to the page. A path without a slash at the beginning
+    /// is relative to the folder that contains the page.
     pub aliases: Vec<String>,
     pub tags: Vec<String>,
     pub author: Option<String>,
@@ -184,7 +184,8 @@ pub(super) fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str,
     Err(Fault::error(place, Some(1), format!("the front matter is never closed by a line `{opening}`")))
 }
 
-/// Parses YAML. Empty front matter is an empty table. An error states the line in the file.
+/// Parses YAML. Empty front matter is an empty table. Words such as `no` are booleans only below `extra`. An
+/// error states the line in the file.
 fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     if source.trim().is_empty() {
         return Ok(Map::new());
@@ -239,7 +240,7 @@ fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-/// Converts a TOML value to JSON. Dates become strings.
+/// Converts a TOML value to JSON. Dates become strings; `nan` and `inf` become `null`.
 fn toml_to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.into(),
@@ -263,7 +264,8 @@ struct FrontMatterReader<'a> {
 }
 
 impl FrontMatter {
-    /// A sort key: pages with newer dates come first and, on the same day, pages with a time.
+    /// A sort key: pages with newer dates come first and, on the same day, those with later times. Pages
+    /// without a date or a time come last.
     pub fn age(&self) -> (Reverse<Option<Date>>, Reverse<Option<Timestamp>>) {
         (Reverse(self.date), Reverse(self.dated_at))
     }
@@ -280,7 +282,7 @@ impl FrontMatterReader<'_> {
             let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
             self.faults.push(Fault::error(self.place, Some(1), "the front matter has no `title`").hint(hint));
         }
-        // Report invalid values of the documented keys.
+        // Report invalid values of these keys, which `Visibility::read` ignores.
         self.read_flag(&["draft"]);
         self.read_flag(&["unlisted"]);
         let visibility = Visibility::read(&self.table);
@@ -385,7 +387,8 @@ impl FrontMatterReader<'_> {
         })
     }
 
-    /// The parsed value of the first of `names` that is present. Reports a fault if `parse` rejects it.
+    /// The parsed value of the first of `names` that is present. `None` if there is none, or if `parse`
+    /// rejects the value, which is reported.
     fn read_value<T>(
         &mut self,
         names: &[&'static str],
@@ -396,12 +399,15 @@ impl FrontMatterReader<'_> {
         parse(&value).or_else(|| self.report_invalid(name, expected))
     }
 
+    /// The text, on one line, of the first of `names` that is present; of a table, its name. `None` if it is
+    /// missing or empty, or invalid, which is reported.
     fn read_text(&mut self, names: &[&'static str]) -> Option<String> {
         let expected = "text; if it looks like another type, put it in quotes";
         self.read_value(names, expected, |value| to_line(name_in_table(value)))
             .filter(|text| !text.is_empty())
     }
 
+    /// `false` if the flag is missing, or invalid, which is reported.
     fn read_flag(&mut self, names: &[&'static str]) -> bool {
         self.read_value(names, "`true` or `false`", as_flag).unwrap_or_default()
     }
@@ -439,8 +445,8 @@ impl FrontMatterReader<'_> {
             .flatten()
     }
 
-    /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid, which
-    /// [`Self::read_date`] reports. `published` counts only if it is a time, because it may also be a flag.
+    /// The publication time: `publishDate` or `pubDate`, or else `published`, or else `date`. Skips invalid
+    /// values, which [`Self::read_date`] reports, except for `published`, which may also be a flag.
     fn read_publication_time(&self) -> Option<Timestamp> {
         let time = |names: &[&'static str]| parse_time(self.find(names)?.1.as_str()?);
         time(PUBLICATION).or_else(|| time(&["published"])).or_else(|| time(&["date"]))
@@ -486,7 +492,8 @@ impl FrontMatterReader<'_> {
         }
     }
 
-    /// The decoded aliases. Reports and leaves out those that are no paths on this site.
+    /// The decoded aliases. Reports and leaves out those that are no paths on this site. One with invalid
+    /// escapes stays as written.
     fn read_aliases(&mut self) -> Vec<String> {
         let mut aliases = self.read_list(&["aliases"]);
         aliases.retain_mut(|alias| {
@@ -516,7 +523,8 @@ impl FrontMatterReader<'_> {
         self.read_value(&[name], expected, parse).unwrap_or_default()
     }
 
-    /// The slug without slashes around it. Reports a slug that is not a single path segment.
+    /// The slug without slashes around it. `None` if that is empty, or is not a single path segment, which is
+    /// reported.
     fn read_slug(&mut self) -> Option<String> {
         let slug = self.read_text(&["slug"])?.trim_matches('/').to_owned();
         if slug.contains('/') || !is_valid_path(&slug) {
@@ -525,8 +533,8 @@ impl FrontMatterReader<'_> {
         Some(slug).filter(|slug| !slug.is_empty())
     }
 
-    /// The path with a slash at both ends. Reports one that is a URL, or has a query, escapes or dot
-    /// segments.
+    /// The path with a slash at both ends. `None` if it is a URL, or has a query, escapes or dot segments,
+    /// which is reported.
     fn read_path(&mut self) -> Option<String> {
         let names = ["path", "url"];
         let path = self.read_text(&names)?.trim_matches('/').to_owned();
@@ -571,7 +579,8 @@ fn has_errors(faults: &[Fault]) -> bool {
     faults.iter().any(|fault| fault.severity == Severity::Error)
 }
 
-/// Whether a path has no reserved characters, control characters, dot segments or empty segments.
+/// Whether a path, which may be empty, has no reserved characters, control characters, dot segments or empty
+/// segments.
 fn is_valid_path(path: &str) -> bool {
     !path.contains(['?', '#', '\\', '%', ':'])
         && !path.chars().any(char::is_control)

@@ -55,7 +55,8 @@ fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// A value as JSON for a script element: `</` and `<!--`, which could end the script, are escaped.
+/// A value as JSON for a script element: `</` and `<!--`, which could end the script or hide its end, are
+/// escaped.
 pub(super) fn json_for_script(value: &impl Serialize) -> String {
     // Texts, numbers and dates can always be serialized.
     let json = serde_json::to_string(value).unwrap_or_default();

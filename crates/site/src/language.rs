@@ -91,8 +91,8 @@ impl Language {
         }
     }
 
-    /// The value of the Open Graph property `og:locale`, such as `de_DE`. For a tag without a region, this is
-    /// the word `og_locale`.
+    /// The value of the Open Graph property `og:locale`: `de_DE` for the tag `de-DE`. A second part counts as
+    /// a region even if it is a script. For a tag of one part, this is the word `og_locale`.
     pub(super) fn open_graph_locale(&self) -> String {
         if self.tag.contains('-') {
             self.tag.replace('-', "_")

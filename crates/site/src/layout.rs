@@ -208,8 +208,8 @@ impl TemplateContext<'_> {
         }
     }
 
-    /// The text of `<title>`: the page's title and the site's, or, on a home page, the site's title and
-    /// tagline. Only the page's title if the site has none, or the same one.
+    /// The text of `<title>`: the page's title and the site's, or, on a home page, the site's title and its
+    /// tagline, if it has one. Only the page's title if the site has no title or the same one.
     fn html_title(&self) -> String {
         let document = self.document;
         let Language { title: site, tagline, .. } = &self.shared.language(document).language;
@@ -276,7 +276,7 @@ impl TemplateContext<'_> {
 }
 
 /// The URL for `hreflang="x-default"`, for visitors whose language is not among the translations: that of the
-/// page in the default language.
+/// page in the default language. `None` if there is no such translation.
 fn default_url<'a>(translations: &'a [LanguageLink], default: &str) -> Option<&'a str> {
     translations.iter().find(|link| link.language == default).map(|link| link.url.as_str())
 }

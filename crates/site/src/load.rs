@@ -146,7 +146,8 @@ impl LoadCache {
         }
     }
 
-    /// Forgets all results, for example because parts of them may not match each other after a panic.
+    /// Forgets all results, for example because parts of them may not match each other after a panic. Keeps
+    /// the conversions of a build's pages, and the storage on disk.
     pub fn clear(&mut self) {
         let Self { build, bodies, pages, .. } = std::mem::take(self);
         let (build, bodies) = (build.cleared(), bodies.cleared());
@@ -292,7 +293,8 @@ impl LoadCache {
     }
 
     /// The search indexes, one for each language, with their paths. They contain the listed and published
-    /// pages and posts that have a source. Empty if the site has no search.
+    /// pages and posts that have a source. Empty if the options switch search off or, if they leave it open,
+    /// if there are fewer than [`search::MIN_PAGES`] such pages.
     fn search_indexes(&mut self, structure: &Structure) -> Vec<(String, Blob)> {
         let StructureInputs { options, languages, .. } = &*structure.inputs;
         let mut listed: Vec<Vec<SearchDocument<'_>>> = vec![Vec::new(); languages.len()];

@@ -42,9 +42,9 @@ pub type Placeholder<'a> = (&'a str, Option<&'a str>);
 
 const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 
-/// Parses a file, and fills the placeholders that have a value in `known`. Returns all faults, also for
-/// placeholders that are not in `known`. `place` is the file's name in faults, and `language` the language of
-/// its text.
+/// Parses a file, and fills the placeholders in its subject and text that have a value in `known`. Returns
+/// all faults, also for placeholders there that are not in `known`. `place` is the file's name in faults, and
+/// `language` the language of its text.
 pub fn parse_mail(
     place: &str,
     text: &str,
@@ -131,7 +131,7 @@ fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static st
     }
 }
 
-/// The unknown placeholders in the subject and the body, with their lines.
+/// The unknown placeholders in the subject and the body, each once for every line that has it.
 fn unknown_placeholders<'a>(
     subject: &'a str,
     body: &'a str,
@@ -188,7 +188,7 @@ fn html_document(
     }
     let mut direction = "";
     if is_right_to_left(language) {
-        // Mail programs drop the attributes of the page.
+        // Mail programs drop the attributes of `<html>`, so repeat the direction within the body.
         (direction, body) = (" dir=\"rtl\"", format!("<div dir=\"rtl\">\n{body}</div>\n"));
     }
     format!(
@@ -199,7 +199,8 @@ fn html_document(
 }
 
 /// Appends the text of a node without Markdown's syntax, except list markers, the `>` of quotations and the
-/// indentation of code blocks. A link's target follows its text, unless both are the same. Omits raw HTML.
+/// indentation of code blocks. A thematic break becomes `--`, and ` | ` separates the cells of a table. A
+/// link's target follows its text, unless both are the same. Omits raw HTML, and the targets of images.
 fn write_plain_text(node: Node<'_>, text: &mut String) {
     let value = node.data().value.clone();
     let all = |text: &mut String| node.children().for_each(|child| write_plain_text(child, text));
@@ -223,7 +224,7 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
         NodeValue::Item(item) => {
             let marker = match item.list_type {
                 ListType::Bullet => "- ".to_owned(),
-                // Renderers number the items themselves, from the number of the first.
+                // Number the items from that of the first, as HTML does, and ignore the other written numbers.
                 ListType::Ordered => {
                     let before =
                         std::iter::successors(node.previous_sibling(), |item| item.previous_sibling());

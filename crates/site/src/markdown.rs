@@ -131,7 +131,7 @@ pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 /// and tasks.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
-/// is kept, because the author is the operator. Comments are removed; the HTML keeps those of HTML. Code
+/// is kept, because the author is the operator. Comments are removed, but the HTML keeps HTML comments. Code
 /// blocks in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
@@ -488,8 +488,8 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Gives a heading its anchor, and records it: the author's anchor (`## Title {#anchor}`), which is
-    /// removed from the title, or one derived from the title. Warns about first-level headings and repeated
-    /// anchors.
+    /// removed from the title, or a unique one derived from the title. Warns about first-level headings, and
+    /// about an author's anchor that an earlier heading has. The heading keeps that anchor.
     fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
         if let Some(last) = node.last_child()
@@ -615,8 +615,9 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Makes the destinations of link reference definitions absolute in the Markdown representation. The
-    /// parser does not keep their positions, so this function searches the source for them.
+    /// Makes the destinations of link reference definitions absolute in the Markdown representation, and
+    /// removes definitions that are only comments. The parser does not keep their positions, so this function
+    /// searches the source for them.
     fn resolve_reference_definitions(&mut self) {
         for number in 1..=self.source.lines.len() {
             let lines = (number..).map_while(|number| {
@@ -637,8 +638,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Resolves the links in raw HTML for both representations, and returns the HTML. Warns about blocked
-    /// content and images without `alt`.
+    /// Resolves the links in raw HTML for both representations, and returns the HTML. Empties or removes
+    /// the comments in the Markdown. Warns about blocked content and images without `alt`.
     fn resolve_html(&mut self, node: Node<'a>, literal: &str, position: Sourcepos) -> String {
         self.warn_about_blocked_html(literal, position);
         if has_image_without_alternative(literal) {

@@ -42,9 +42,9 @@ pub struct PagesOptions {
     /// The date on which the site was loaded, in UTC.
     pub today: Date,
     /// The time at which the site was loaded. Pages with a later date are not published yet. `None` publishes
-    /// all pages except drafts.
+    /// all pages except drafts and pages with an expiry date.
     pub now: Option<Timestamp>,
-    /// Whether drafts and pages with a future date are shown, for a preview.
+    /// Whether drafts, expired pages and pages with a future date are shown, for a preview.
     pub shows_unpublished: bool,
     /// Whether HTML pages contain the script that reloads them after changes.
     pub has_reload_script: bool,

@@ -87,13 +87,14 @@ impl Content {
         Self { html, markdown, facts: Arc::new(facts), blocks }
     }
 
+    /// The time to read the body, rounded up to whole minutes; at least 1.
     pub fn reading_minutes(&self) -> usize {
         /// A common estimate of adults' silent reading speed.
         const WORDS_A_MINUTE: usize = 220;
         self.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
     }
 
-    /// The HTML of each code block, by the hash of its source.
+    /// The HTML of each code block, by the hash of its info string and source.
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
@@ -168,8 +169,9 @@ impl Bodies {
     }
 
     /// Renders the documents' bodies in parallel, and reports the warnings of all of them. Reuses a body if
-    /// its source, its path, its link targets and the site's words are unchanged. If rendering a body panics,
-    /// its source is shown. If a source has changed since it was listed, forgets all bodies and fails.
+    /// its source, its path, its link targets and the site's words, base URL and permitted hosts are
+    /// unchanged. If rendering a body panics, its source is shown. If a source has changed since it was
+    /// listed, forgets all bodies and fails.
     pub fn update(
         &mut self,
         structure: &Arc<Structure>,

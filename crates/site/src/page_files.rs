@@ -176,8 +176,9 @@ impl PageFiles {
     }
 }
 
-/// The names of the forms on a page: that of its front matter, and those in the rendered HTML, which the
-/// forms' script recognizes by the same attribute. Leaves out names that no form has.
+/// The names of the forms on a page, in the order of `forms`: that of its front matter, even if the template
+/// does not show it, and those in the rendered HTML, which the forms' script recognizes by the same
+/// attribute. Leaves out names that no form has.
 fn form_names(html: &str, of_page: Option<&str>, forms: &[PageForm]) -> Vec<&'static str> {
     const ATTRIBUTE: &str = "data-frontdesk=\"";
     let in_html = html.split(ATTRIBUTE).skip(1).filter_map(|rest| rest.split_once('"'));

@@ -47,7 +47,8 @@ pub(super) fn page_path(base: &str, number: usize) -> String {
     if number <= 1 { base.to_owned() } else { format!("{base}page/{number}/") }
 }
 
-/// The indices, from 0, of the posts on page `number`, from 1. Empty if there are none.
+/// The indices, from 0, of the posts on page `number`, from 1. Empty if there are none. If `per_page` is 0,
+/// all posts are on every page.
 pub(super) fn post_range(number: usize, per_page: usize, posts: usize) -> std::ops::Range<usize> {
     if per_page == 0 {
         return 0..posts;

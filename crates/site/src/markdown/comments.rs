@@ -67,8 +67,9 @@ impl Ending {
     }
 }
 
-/// Removes comments outside of code. Warns if text before or after a comment may be part of the same
-/// sentence, if a comment has no end, and if text is shown although it may be a comment.
+/// Removes comments of Obsidian, Hugo, MDX, Jinja and Liquid outside of code. Warns if text before or after a
+/// comment may be part of the same sentence, and if text is shown although it may be a comment. If `%%` alone
+/// on a line has no end, warns and removes the rest of the body; other comments without an end are shown.
 pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();
@@ -78,7 +79,7 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
     let layout = Layout::new(body, options);
     let mut text = String::with_capacity(body.len());
     let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
-    // The marks of comments that have no end in the rest of the body, so that it is searched once for each.
+    // The marks of comments without an end in the rest of the body, which is searched once for each mark.
     let mut endless: Vec<Option<&str>> = Vec::new();
     for start in starts {
         let is_percent = body[start..].starts_with(PERCENT);
@@ -112,7 +113,7 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
         }
         let (before, after) = line_around(body, start..end);
         text.push_str(&body[done..start]);
-        // An empty line would split a paragraph, a table or a list.
+        // Leave out whole lines: an empty one would split a paragraph, a table or a list.
         if has_own_lines(body, start..end)
             && end + after.len() < body.len()
             && !has_empty_line(&body[start..end])
@@ -126,7 +127,7 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
         }
         let breaks = body[start..end].matches('\n').count();
         if breaks > 0 || body[end..].starts_with(['\n', '\r']) {
-            // Spaces at the end of a line would break the line.
+            // Two spaces at the end of a line would become a line break.
             text.truncate(text.trim_end_matches([' ', '\t']).len());
         }
         text.extend(std::iter::repeat_n('\n', breaks));
@@ -139,7 +140,8 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
     kept
 }
 
-/// The HTML without comments. In a block, each leaves an empty one, because comments separate lists.
+/// The HTML without comments, except one without an end. In a block, each comment becomes an empty one,
+/// because comments separate lists.
 pub(super) fn without_html_comments(html: &str, is_block: bool) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
@@ -196,6 +198,7 @@ fn candidates(body: &str) -> impl Iterator<Item = usize> {
     })
 }
 
+/// The delimiters at both ends of the comment with which `rest` begins, if they are among [`DELIMITERS`].
 fn delimiter(rest: &str) -> Option<(&'static str, &'static str)> {
     DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))
 }
@@ -207,7 +210,8 @@ fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
     Some(rest.len() - after.len())
 }
 
-/// The end of the comment that begins at `start`. `None` if it has no end.
+/// The end of the comment that may begin at `start`, and how the text up to there is treated. `None` if it
+/// has no end and is shown without a warning.
 fn end_of_comment(body: &str, start: usize, layout: &Layout) -> Option<(usize, Ending)> {
     let rest = &body[start..];
     if rest.starts_with(PERCENT) {
@@ -229,6 +233,7 @@ fn end_of_comment(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
 
 /// The end of the comment between `%%` that begins at `start`. A comment that begins its line ends at the end
 /// of a line; if `%%` is alone on its line, anywhere. Others end in their paragraph or cell of a table.
+/// `None` if there is no second `%%`, and the first does not begin its line or is in an item of a list.
 fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, Ending)> {
     let inside = start + PERCENT.len();
     let (before, after) = line_around(body, start..inside);
@@ -238,7 +243,7 @@ fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
     let end = body[inside..].match_indices(PERCENT).map(|(at, _)| inside + at).find(|at| {
         let after = body[at + PERCENT.len()..].chars().next();
         let is_mark = after.is_none_or(|c| !c.is_alphanumeric() && c != '%');
-        // HTML in a comment may contain its end for the parser.
+        // If the comment contains HTML, the parser may take the end of the comment as a part of the HTML.
         let may_be_html = || is_alone && has_own_lines(body, *at..at + PERCENT.len());
         is_mark && !layout.is_code(*at) && (!is_in(&layout.html, *at) || may_be_html())
     });
@@ -250,7 +255,7 @@ fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
     let (end_before, end_after) = line_around(body, end..end + PERCENT.len());
     let is_block = begins_line
         && if is_alone {
-            // In an item of a list, the end is an indented line.
+            // In an item of a list, the closing `%%` must be alone on an indented line.
             !is_item || end_after.trim().is_empty() && !end_before.is_empty() && end_before.trim().is_empty()
         } else {
             let crosses_cell = is_in(&layout.cells, start) && inner.contains('|');
@@ -324,6 +329,7 @@ struct Layout {
 }
 
 impl Layout {
+    /// Parses the body, and collects the ranges.
     fn new(body: &str, options: &Options<'_>) -> Self {
         let (arena, source) = (Arena::new(), SourceText::new(body));
         let root = dollars::parse(&arena, body, options);
@@ -352,7 +358,7 @@ impl Layout {
     }
 }
 
-/// The ranges of [`CODE_ELEMENTS`], whose tags are in `html`.
+/// The ranges of [`CODE_ELEMENTS`] with both tags in `html`. One inside of another has no range.
 fn code_elements(body: &str, html: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut elements: Vec<Range<usize>> = Vec::new();
     if html.is_empty() {
@@ -385,6 +391,7 @@ fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges
 }
 
+/// The range that contains the offset `at`. `ranges` must be in ascending order and must not overlap.
 fn range_at(ranges: &[Range<usize>], at: usize) -> Option<&Range<usize>> {
     let before = ranges.partition_point(|range| range.start <= at);
     ranges[..before].last().filter(|range| at < range.end)

@@ -20,7 +20,8 @@ const STAND_INS: Range<u8> = 1..9;
 const MAX_ROUNDS: usize = 8;
 
 /// Parses the body. A dollar sign is text if it begins no formula; see [`is_text`]. Code spans, raw HTML,
-/// URLs and link destinations have precedence over formulas.
+/// URLs and link destinations have precedence over formulas. If the body contains all of [`STAND_INS`], the
+/// parser alone decides.
 pub(super) fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let mut root = parse_document(arena, body, options);
     let source = SourceText::new(body);
@@ -66,8 +67,9 @@ pub(super) fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>)
     root
 }
 
-/// Whether the dollar signs around a formula in a sentence are probably those of prices or of names such as
-/// `$HOME/$USER`. Never if backticks follow the dollar sign.
+/// Whether the dollar signs around a formula in a sentence are probably those of prices, or of names such as
+/// `$HOME/$USER`, because a letter or digit is next to them. Never for `$$…$$`, or if backticks follow the
+/// dollar sign.
 pub(super) fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Sourcepos) -> bool {
     let is_glued = || {
         source.byte_range(position).is_some_and(|range| {
@@ -79,7 +81,8 @@ pub(super) fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Source
     math.dollar_math && !math.display_math && (math::is_price(&math.literal) || is_glued())
 }
 
-/// The ranges of code spans, raw HTML, URLs and link destinations, in ascending order. They do not overlap.
+/// The ranges of code spans, raw HTML in sentences, URLs and link destinations, in ascending order. They do
+/// not overlap.
 fn opaque_ranges(body: &str, options: &Options<'_>) -> Vec<Range<usize>> {
     let arena = Arena::new();
     let mut options = options.clone();

@@ -73,10 +73,12 @@ type Warning = (Sourcepos, String, &'static str);
 const AS_TEXT: &str = "to show a tag, write `\\<` instead of `<`, or put it in backticks";
 
 /// Turns tags and comments that would hide the rest of the page into text. Returns warnings about these, and
-/// about tags in sentences that browsers do not know, and therefore hide.
+/// about tags in sentences that browsers do not know, and therefore hide. Tags with attributes or with an end
+/// tag count as known.
 pub(super) fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    // The names of the end tags that follow in HTML blocks, and in the same paragraph.
+    // The loop runs backwards. These are the names of the end tags after the current node: in HTML blocks,
+    // and in the same paragraph.
     let (mut in_blocks, mut in_paragraph) = (HashSet::new(), HashSet::new());
     for node in root.descendants().collect::<Vec<_>>().into_iter().rev() {
         let mut data = node.data_mut();
@@ -135,7 +137,7 @@ fn unclosed_warning(position: Sourcepos, html: &str) -> Warning {
     (position, format!("`{name}` has no end, so it is shown as text"), AS_TEXT)
 }
 
-/// The name at the beginning of the text after `<` or `</`.
+/// The name at the beginning of the text after `<` or `</`; empty if the text does not begin with a letter.
 fn tag_name(text: &str) -> &str {
     let end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>' | '<'));
     let name = &text[..end.unwrap_or(text.len())];
@@ -143,7 +145,8 @@ fn tag_name(text: &str) -> &str {
 }
 
 /// The positions of the comments and [`TEXT_ELEMENTS`] without an end in an HTML block in lower case.
-/// `later` has the names of the end tags in later blocks, which may end an element too.
+/// `later` has the names of the end tags in later blocks. If one of them ends an element of this block, the
+/// rest of this block is not searched.
 fn find_unclosed(lower: &str, later: &HashSet<String>) -> Vec<usize> {
     let mut unclosed = Vec::new();
     // End tags that were searched for and do not occur in the rest of the block.

@@ -79,7 +79,7 @@ impl<'a> SourceText<'a> {
             }
             None
         };
-        // An image in a link comes before the destination of the link.
+        // The destination of an image in a link is before that of the link, where `after` is, so start again.
         search(after.max(block.start)).or_else(|| search(block.start))
     }
 
@@ -88,7 +88,7 @@ impl<'a> SourceText<'a> {
     pub fn raw_html(&self, node: Node<'_>, literal: &str, after: usize) -> Option<Range<usize>> {
         let data = node.data();
         let range = self.byte_range(data.sourcepos);
-        // In a quote, the lines of the source begin with markers, which the literal lacks.
+        // Compare only the first line: in a quote, the lines of the source begin with markers.
         let first_line = literal.split('\n').next().unwrap_or_default();
         let is_here = |range: &Range<usize>| self.text[range.clone()].starts_with(first_line);
         if !matches!(data.value, NodeValue::HtmlInline(_)) || range.as_ref().is_some_and(is_here) {
@@ -149,10 +149,11 @@ pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(start..text.len())
 }
 
-/// Whether a destination, as it is written, stands for the URL.
+/// Whether a destination, as it is written, may stand for the URL. One with a backslash or `&` may stand for
+/// any URL that is not empty.
 fn is_destination(written: &str, url: &str) -> bool {
     let written = written.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(written);
-    // Escapes and entities are part of few URLs, so they are not decoded.
+    // Do not decode escapes and entities, because few URLs contain them.
     written == url || written.contains(['\\', '&']) && !url.is_empty()
 }
 
@@ -199,8 +200,8 @@ pub(super) fn shown_lines(root: Node<'_>) -> HashSet<usize> {
 const MAX_LABEL_BYTES: usize = 4 * 999;
 
 /// The position of the destination of the link definition that begins on the first of `lines`, including its
-/// angle brackets. `lines` are consecutive lines without shown text, each with its byte offset. Label and
-/// destination may be on different lines.
+/// angle brackets. `lines` are consecutive, each with its byte offset. Label and destination may be on
+/// different lines. `None` if no definition begins there, or that of a footnote.
 pub(super) fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
     let (mut start, mut rest) = without_markers(lines.next()?, true);
     rest = rest.strip_prefix('[').filter(|label| !label.starts_with('^'))?;
