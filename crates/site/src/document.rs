@@ -317,7 +317,8 @@ fn stem(file: &str) -> &str {
 }
 
 /// Splits `about.de` into the name and the index of the language, as in Hugo. If the site has only one
-/// language, or the name does not end with a language's tag in any case, returns the whole name and `None`.
+/// language, or the name does not end with a language's tag, returns the whole name and `None`. Case does
+/// not matter.
 fn split_language<'a>(stem: &'a str, languages: &[&str]) -> (&'a str, Option<usize>) {
     let split = stem.rsplit_once('.').filter(|_| languages.len() > 1);
     let index = |tag| languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
@@ -339,7 +340,7 @@ fn drafts_folder(file: &str) -> Option<&str> {
 }
 
 /// The values in `cascade` of index files, for the pages in their folders: by folder and by the language at
-/// the end of the file's name. If two files have the same key, the value that withholds pages wins.
+/// the end of the file's name. Of two index files in one folder, the value that withholds pages wins.
 fn folder_visibility<'a>(
     read: &'a [ByPointer<ParsedMatter>],
     languages: &[&str],

@@ -54,8 +54,9 @@ impl Encodings {
     /// Creates and stores the missing strong encodings of `files`, and removes the encodings of other bodies.
     /// A body longer than `MAX_STRONG` is stored with its quick encodings. Takes minutes for a large site;
     /// once `stop` is set, stops early and removes nothing. Returns whether the cache has strong encodings
-    /// that these files do not use yet. Begins with the shortest file, and calls `done` after each one, but
-    /// not for files that use strong encodings already. Fails at the first file that cannot be written.
+    /// that these files do not use yet. Skips files that are not compressible or already strong, and
+    /// calls `done` after each of the others, the shortest first. Fails at the first file that cannot be
+    /// written.
     pub(super) fn strengthen(
         &self,
         mut files: Vec<&Arc<File>>,

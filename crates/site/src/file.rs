@@ -48,7 +48,7 @@ impl Blob {
         Self { hash: blake3::hash(&bytes), bytes, disk: None }
     }
 
-    /// A blob whose content stays on the disk. `hash` is the hash of the content.
+    /// A blob whose content stays on the disk. `hash` must be the hash of the content.
     pub fn on_disk(file: Arc<DiskFile>, hash: blake3::Hash) -> Self {
         Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }
@@ -325,7 +325,7 @@ impl File {
         self.prepare_missing(|slot, _| encoded[slot].clone());
     }
 
-    /// Copies the missing encodings from another file with the same body, and whether they are strong.
+    /// Copies the missing encodings from `other`, which must have the same body, and whether they are strong.
     /// Encodings that `other` lacks count as not worth sending, so compress it first.
     pub(super) fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);

@@ -224,7 +224,7 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
         NodeValue::Item(item) => {
             let marker = match item.list_type {
                 ListType::Bullet => "- ".to_owned(),
-                // Number the items from that of the first, as HTML does, and ignore the other written numbers.
+                // Number the items from that of the first, as HTML does, and ignore the other numbers.
                 ListType::Ordered => {
                     let before =
                         std::iter::successors(node.previous_sibling(), |item| item.previous_sibling());

@@ -100,7 +100,7 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The text of this content with everything else from `other`, whose text is equal.
+    /// The text of this content with everything else from `other`, whose text must be equal.
     pub fn with_facts_of(&self, other: &Self) -> Self {
         Self { html: self.html.clone(), markdown: self.markdown.clone(), ..other.clone() }
     }

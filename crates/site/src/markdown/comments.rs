@@ -271,7 +271,9 @@ fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
     Some((end + PERCENT.len(), ending))
 }
 
-/// Whether the text between two marks is a comment, and not text between two marks that sentences mention.
+/// Whether the text between two `%%` is probably a comment. If a sentence mentions `%%` twice, the text in
+/// between begins with a space, closing punctuation or the character `before` the first `%%`, or ends with a
+/// space, an opening bracket or an opening quotation mark.
 fn is_tight(before: Option<char>, inner: &str) -> bool {
     !inner.starts_with(|c: char| c.is_whitespace() || ".,;:!?)]}”’»".contains(c) || Some(c) == before)
         && !inner.ends_with(|c: char| c.is_whitespace() || "([{“„‘«".contains(c))
