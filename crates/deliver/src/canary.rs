@@ -76,8 +76,8 @@ pub struct ReceiverTime {
 }
 
 impl CanaryLink {
-    /// Asks the worker to send a message. The reports arrive as the channels respond, and end when all have.
-    /// Without a running worker, none arrives.
+    /// Asks the worker to send a message. The reports arrive as the channels respond, and end after the last
+    /// channel that is tried. Without a running worker, none arrives and the stream does not end.
     pub fn send(&self, notice: Notification, receivers: Receivers) -> mpsc::UnboundedReceiver<ChannelReport> {
         let (reports, received) = mpsc::unbounded_channel();
         let request = CanaryRequest { notice, receivers, reports };
@@ -98,7 +98,7 @@ impl CanaryLink {
     }
 
     /// Spawns a task in `sending` for each waiting message, and does not wait for it. A panic is logged and
-    /// ends only that message.
+    /// ends only that message, or with [`Receivers::All`] only the channel that panicked.
     pub(super) fn start(&self, channels: &[OpenChannel], sending: &mut JoinSet<()>) {
         let waiting = std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
         for request in waiting {

@@ -27,7 +27,9 @@ pub struct ChannelOptions {
 }
 
 impl ChannelOptions {
-    /// Identifies the receiver. A channel that is switched off is switched on again when this value changes.
+    /// Identifies the receiver: a mail server's host and port (not the recipients), a webhook's host, port,
+    /// path and query, or a folder. A channel that is switched off is switched on again when this value
+    /// changes.
     pub fn destination(&self) -> String {
         let mail_server = |smtp: &SmtpOptions| format!("smtp:{}:{}", smtp.host, smtp.port);
         match &self.kind {
@@ -106,7 +108,8 @@ impl Channel {
         self.send_dated(notice).await.0
     }
 
-    /// Like [`Channel::send`], but also returns the time that a webhook's receiver states in its response.
+    /// Like [`Channel::send`], but also returns the time that a webhook's receiver states in its response;
+    /// `None` if it states none, and for other transports.
     pub(crate) async fn send_dated(&self, notice: &Notification) -> (Outcome, Option<Timestamp>) {
         let outcome = match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,

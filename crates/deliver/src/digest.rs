@@ -20,8 +20,8 @@ pub struct Digest {
     /// Set if the file system that holds the inbox is nearly full.
     pub shortage: Option<Shortage>,
     pub held: usize,
-    /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour
-    /// ago.
+    /// Number of entries whose visitors should have been asked to confirm their addresses; 0 unless one of
+    /// them should have been asked more than an hour ago.
     pub unasked: usize,
     /// When mails to visitors last reached the limit for all mails; `None` if not within the last day.
     pub mails_limited_at: Option<Timestamp>,
@@ -133,8 +133,8 @@ impl Digest {
         lines
     }
 
-    /// The sentences about one channel: off, paused or with overdue deliveries, refused recipients, parked
-    /// deliveries. At most one sentence about a channel to visitors.
+    /// The sentences about one channel: that it is off or paused, or else about overdue and failing
+    /// deliveries; then refused recipients and parked deliveries. At most one about a channel to visitors.
     fn lines_about_channel(&self, channel: &ChannelState) -> Vec<String> {
         let mut lines = Vec::new();
         let name = &channel.name;
@@ -195,7 +195,8 @@ impl Digest {
     }
 
     /// Returns the channel names in the order to try: healthy channels, those with parked deliveries, and
-    /// paused ones. Omits channels that are switched off.
+    /// paused ones. A channel that the inbox does not know counts as healthy. Omits channels that are
+    /// switched off.
     pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);
@@ -361,7 +362,7 @@ fn inbox_notification(
     }
 }
 
-/// The most recent time, up to `now`, when a digest was due. Digests are due daily at `at`, in UTC.
+/// The most recent time, `now` included, when a digest was due. Digests are due daily at `at`, in UTC.
 pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
     let today = now.to_zoned(TimeZone::UTC).date();
     let due =

@@ -79,7 +79,8 @@ pub struct Dispatcher {
 #[derive(Debug, Default)]
 pub struct StartedAttempts {
     pub claimed: Vec<Claimed>,
-    /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier.
+    /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier. `None`
+    /// if only one of these events allows an attempt.
     pub sleep: Option<Duration>,
     /// The channel's new state, if the store reports that it has been switched on (`true`) or off (`false`).
     pub switched_on: Option<bool>,
@@ -117,8 +118,8 @@ impl Dispatcher {
         rest.filter(|rest| !rest.is_zero())
     }
 
-    /// Records the attempts that the store has claimed for a channel at `now`. If the operator has switched
-    /// the channel on or off, or cleared its pause, records that instead, and the next claim starts attempts.
+    /// Records the attempts that the store has claimed for a channel at `now`. If the channel was switched on
+    /// or off in the store, or its pause was cleared there, records that instead and starts no attempts.
     pub fn begin(
         &mut self,
         index: usize,
@@ -392,7 +393,8 @@ impl ChannelHealth {
     /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
     /// Both end a pause and reset the count of failures. A success also shortens the gap, and starts
     /// [`DISTRUST`] if the receiver had asked for a delay that is not over. Returns [`HealthChange::Resumed`]
-    /// if a reported pause ends, or a success shows that a pause recorded by another process is over.
+    /// if a reported pause ends, or a success shows that a pause recorded by another process is over;
+    /// otherwise [`HealthChange::Accepting`] after a success while there is a gap.
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {

@@ -54,13 +54,13 @@ pub struct RecipientsByValue {
     /// Values of the field, each with its recipients. A submission that has several of these values goes to
     /// the recipients of each.
     pub cases: Vec<(FieldValue, Vec<String>)>,
-    /// The recipients of submissions with none of the values in `cases`.
+    /// The recipients of submissions for which `cases` have no recipient.
     pub otherwise: Vec<String>,
 }
 
 impl RecipientsByValue {
-    /// The recipients of a submission with the value `given` in the field (`None`: no value). Falls back to
-    /// `otherwise` if no case matches. Repeats an address that several matching cases contain.
+    /// The recipients of a submission with the value `given` in the field (`None`: no value): those of all
+    /// matching cases, or `otherwise` if these have none. Repeats an address that several of them contain.
     pub fn of(&self, given: Option<&FieldValue>) -> impl Iterator<Item = &str> {
         let has = |value: &FieldValue| given.is_some_and(|given| given.has(value));
         let mut chosen: Vec<&String> =
@@ -104,8 +104,8 @@ impl MailAddresses {
         self.by_value.as_deref()
     }
 
-    /// The same sender with the recipients of this notification. Notifications that are not about a
-    /// submission go to all recipients.
+    /// The same sender with the recipients of this notification: none if the rule selects no address in `to`.
+    /// Notifications that are not about a submission go to all recipients.
     pub(super) fn for_notification(&self, notice: &Notification) -> Cow<'_, MailAddresses> {
         let by_value = self.by_value.as_ref().filter(|_| notice.topic == Topic::Submission);
         let Some(by_value) = by_value else { return Cow::Borrowed(self) };
@@ -121,7 +121,8 @@ impl MailAddresses {
         MailAddresses { from_name: visible(name.trim()), ..self.clone() }
     }
 
-    /// The same sender, but with `email` as the only recipient. It must be a Mailbox (RFC 5321 §4.1.2).
+    /// The same sender, but with `email` as the only recipient. It must be a Mailbox (RFC 5321 §4.1.2), which
+    /// is not checked here.
     pub(super) fn for_recipient(&self, email: &str) -> MailAddresses {
         MailAddresses { to: vec![email.to_owned()], by_value: None, ..self.clone() }
     }
@@ -143,7 +144,8 @@ impl MailAddresses {
     }
 }
 
-/// Composes the message. It ends in CRLF, and no line is longer than 998 octets (RFC 5322 §2.1.1).
+/// Composes the message to all of `addresses.to`, which `for_notification` has selected. It ends in CRLF, and
+/// no line is longer than 998 octets (RFC 5322 §2.1.1).
 pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     let alternatives = alternatives(&plain_text_body(notice), &html_body(notice));
     let bare = |address| Address::new_address(None::<&str>, address);
@@ -202,7 +204,7 @@ pub(super) fn subject_line(title: &str) -> String {
 }
 
 /// Formats an unstructured header. Encodes all text except short printable ASCII. Also encodes text that
-/// looks like an encoded word, because a mail program would decode it.
+/// looks like an encoded word, because a mail program would decode it, and outer or repeated spaces.
 pub(super) fn unstructured_header(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))
@@ -212,8 +214,8 @@ pub(super) fn unstructured_header(text: &str) -> HeaderType<'static> {
     Raw::new(if is_plain { text.to_owned() } else { encoded_words(text) }).into()
 }
 
-/// Applies the "Q" encoding of RFC 2047 to everything except ASCII letters and digits. Never splits a
-/// character between two encoded words (§5).
+/// Applies the "Q" encoding of RFC 2047 to everything except ASCII letters and digits. Splits long text into
+/// several encoded words, but never within a character (§5).
 fn encoded_words(text: &str) -> String {
     let mut words = vec![String::new()];
     for c in text.chars() {

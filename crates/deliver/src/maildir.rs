@@ -101,7 +101,7 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     Ok(format!("{name} is in new/"))
 }
 
-/// Creates the parent folders of the Maildir `path`, accessible only to their owner. Called only at startup
+/// Creates the missing parents of the Maildir `path`, accessible only to their owner. Called only at startup
 /// and when the Maildir is added: if the folders are missing later, their file system may not be mounted, and
 /// mail written to the mount point would be hidden by the next mount.
 pub(super) fn create_parents(path: &Path) -> io::Result<()> {

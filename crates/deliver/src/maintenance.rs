@@ -88,7 +88,8 @@ pub fn undelivered_digest(
     Ok(last.is_some_and(|last| is_undelivered(last, due, now)).then_some(due))
 }
 
-/// Whether the digest that was due at `due` is late. `last` is the due time of the last completed digest.
+/// Whether the digest that was due at `due`, more than an hour ago, is not done. `last` is the due time of
+/// the last completed digest.
 fn is_undelivered(last: Timestamp, due: Timestamp, now: Timestamp) -> bool {
     last < due && now.duration_since(due) > SignedDuration::from_hours(1)
 }
@@ -106,7 +107,7 @@ pub(super) struct Maintenance {
 
 impl Maintenance {
     /// Runs maintenance at once, every [`INTERVAL`], and when a notification is due, until the caller drops
-    /// the future. Errors are only logged.
+    /// the future. The first run removes no submissions ([`ClockCheck`]). Errors are only logged.
     pub async fn run(&self) {
         let options = &self.options;
         // Truncate the write-ahead log at startup, because the previous process may not have truncated it.
@@ -212,8 +213,8 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns an
-    /// empty result if the inbox does not exist yet, and [`StoreError::Closed`] if the query panics.
+    /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns the
+    /// default value if the inbox does not exist yet, and [`StoreError::Closed`] if the query panics.
     async fn query_inbox<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
@@ -341,8 +342,9 @@ impl Maintenance {
     }
 
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it. The day
-    /// counts as done also if there is nothing to send or no channel to send it, and after the clock was set
-    /// back. If no channel accepts the digest, the next run tries again.
+    /// counts as done also if there is nothing to send or no channel to send it, and if the inbox is new. If
+    /// no channel accepts the digest, the next run tries again. Sends none before the stored time of the
+    /// last.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
         let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
@@ -513,7 +515,7 @@ impl ClockCheck {
     }
 }
 
-/// Returns [`INTERVAL`], or the time until the next digest if that is shorter.
+/// Returns [`INTERVAL`], or the time until the next digest if that is shorter, but at least a second.
 fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     let Some(at) = digest_at else { return INTERVAL };
     let next = last_due(now, at) + Duration::from_hours(24);
@@ -535,7 +537,7 @@ async fn remove_old_view_counts(store: &Store, today: Date) -> Result<(), StoreE
 }
 
 /// Replaces a submission's fields with their encrypted copy. Returns false and changes nothing if the
-/// submission is already encrypted or a channel still has to deliver it.
+/// submission is already encrypted or removed, or a channel still has to deliver it.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,

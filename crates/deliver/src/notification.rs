@@ -65,8 +65,9 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// The notification for a new submission. Its title has the heading that the form defines or else the
-    /// sender's name or e-mail address, and begins with `[suspicious]` if screening marked the submission.
+    /// The notification for a new submission. Its title is the form's subject (without a definition, its
+    /// name) and, if there is one, the heading that the form defines, or else the sender's name or e-mail
+    /// address. It begins with `[suspicious]` if screening marked the submission.
     pub fn from_submission(submission: &Submission) -> Notification {
         let form = &submission.form;
         let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());
@@ -96,7 +97,7 @@ impl Notification {
         }
     }
 
-    /// The notification that an attempt sends.
+    /// The notification that an attempt sends. From the second attempt on, it may already be there.
     pub fn from_claimed(claimed: &Claimed) -> Notification {
         Notification {
             dated_at: claimed.dated_at,

@@ -1,8 +1,8 @@
 //! The order of deliveries: which of the due ones a channel sends next. Pure.
 //!
 //! Lower ranks come first (`intake::flood::rank` in `frontdesk-inbox`): a network's first submissions before
-//! those of networks that have sent many, and in either case suspicious ones last. Some attempts are drawn
-//! for other deliveries, because an order by rank alone lets an attacker delay the rest. The draws are
+//! those of networks that have sent many, and suspicious ones last of all. Some attempts, drawn at random,
+//! ignore the rank, because an order by rank alone lets an attacker delay other deliveries. The draws are
 //! pseudorandom: if they were periodic, an attempt drawn for the oldest delivery would always be a retry, and
 //! a stream of both would block other first attempts
 //! (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
@@ -13,9 +13,9 @@ use frontdesk_inbox::submission::schedule::splitmix64;
 /// One in this many attempts, on average, is a retry, if one is due, so that an endless stream of first
 /// submissions blocks no retry (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
 const RETRY_EVERY: u64 = 4;
-/// One in this many attempts, on average, is for the delivery of its kind that has been due the longest,
-/// regardless of its rank, so that an endless stream of first submissions blocks no other first attempt (the
-/// test named at [`RETRY_EVERY`]).
+/// One in this many attempts, on average, is for the delivery that has been due the longest, among first
+/// attempts or among retries, regardless of its rank, so that an endless stream of first submissions blocks
+/// no other first attempt (the test named at [`RETRY_EVERY`]).
 const OLDEST_EVERY: u64 = 8;
 /// One in this many attempts, on average, is for the newest delivery with the lowest rank, so that a visitor
 /// who writes while a receiver is slow does not have to wait for the whole backlog (`pacing/attacks.rs`:
@@ -23,7 +23,7 @@ const OLDEST_EVERY: u64 = 8;
 const NEWEST_EVERY: u64 = 2;
 
 /// Chooses the deliveries to send now: at most as many, and as many retries, as the channel has capacity for,
-/// and at most `high_volume` of paced ones.
+/// and of paced ones at most `candidates.high_volume`. Drops the other candidates.
 pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
     let mut retries = request.capacity.retries;
@@ -42,15 +42,17 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
     chosen
 }
 
-/// The index of the delivery for attempt number `attempt`. `None` if no due delivery may begin.
+/// The index of the delivery for attempt number `attempt`, which seeds the draws. `None` if no due delivery
+/// may begin.
 fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) -> bool) -> Option<usize> {
     let random = splitmix64(attempt as u64);
     let is_drawn = |every: u64| splitmix64(random ^ every).is_multiple_of(every);
     let (prefers_retry, prefers_oldest, prefers_newest) =
         (is_drawn(RETRY_EVERY), is_drawn(OLDEST_EVERY), is_drawn(NEWEST_EVERY));
     let all = || due.iter().enumerate().filter(|(_, found)| may_begin(found));
-    // First attempts precede retries of the same class: ranks that differ only in how many submissions the
-    // networks have sent. Without any one of the three sort keys, a test in `pacing/retries.rs` fails.
+    // First attempts precede retries among suspicious deliveries and among all others, even if their networks
+    // have sent more submissions. Without any one of the three sort keys, a test in `pacing/retries.rs`
+    // fails.
     let place = |found: &DueDelivery| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank);
     let age = |found: &DueDelivery| (found.due_at, found.submission);
     let (_, first) = all().min_by_key(|(_, found)| (prefers_retry && !found.is_retry(), place(found)))?;

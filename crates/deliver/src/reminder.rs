@@ -104,7 +104,8 @@ impl Reminder {
         Ok(Reminder { follow_ups, has_more: found.len() > MAX_NAMED, new, counts })
     }
 
-    /// Whether no mail is needed: no follow-up is due, and there are no new submissions.
+    /// Whether no mail is needed: no follow-up is due, and there are no new submissions. Open, held and
+    /// failed submissions alone need none.
     pub fn is_empty(&self) -> bool {
         self.follow_ups.is_empty() && self.new.is_empty()
     }
@@ -133,8 +134,8 @@ impl Reminder {
     }
 }
 
-/// The sender as lists name it, shortened to [`MAX_NAME`]. `encrypted` if it cannot be read; `no name` if
-/// there is none or it looks like an address.
+/// The name of the sender, shortened to [`MAX_NAME`]. `encrypted` if it cannot be read; `no name` if there is
+/// none or it looks like an e-mail or web address.
 fn name_of(submission: &Submission) -> String {
     if submission.sealed.is_some() {
         return "encrypted".to_owned();
@@ -149,7 +150,7 @@ fn name_of(submission: &Submission) -> String {
     visible(&shorten(&name, MAX_NAME))
 }
 
-/// Sends a user's mail.
+/// Sends a user's mail. Every attempt for the same `due` has the same Message-ID and date.
 pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, due: Timestamp) -> Outcome {
     let id = blake3::hash(format!("{user} {due}").as_bytes()).to_hex();
     let mail = UserMail {
@@ -162,7 +163,7 @@ pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, du
     mail.send(&options.smtp).await
 }
 
-/// Returns a time in the time zone in which mails are due.
+/// Converts a time to this machine's time zone, in which mails are due.
 pub fn local(now: Timestamp) -> Zoned {
     now.to_zoned(TimeZone::system())
 }

@@ -87,7 +87,7 @@ pub struct SmtpDeadlines {
     /// Limit for the whole attempt up to the final dot. The sum of this limit, `message` and `quit` is less
     /// than [`frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT`].
     pub attempt: Duration,
-    /// How long an idle connection is kept open.
+    /// How long an idle connection may be reused.
     pub idle: Duration,
 }
 
@@ -125,8 +125,8 @@ impl Smtp {
         self.send_except(notice, &[]).await
     }
 
-    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it; if
-    /// none is left, succeeds without sending.
+    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it. If
+    /// no recipient is left, or the channel's rule selects none, succeeds without sending.
     pub async fn send_except(&self, notice: &Notification, reached: &[String]) -> Outcome {
         let addresses = self.options.addresses.for_notification(notice);
         let to: Vec<&str> = addresses.to.iter().map(String::as_str).collect();
@@ -210,7 +210,8 @@ impl Smtp {
         }
     }
 
-    /// Takes an idle connection, and drops those that have been idle for too long.
+    /// Takes the idle connection that was used last, and drops those that have been idle for too long,
+    /// without QUIT.
     fn take_idle(&self) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|session| session.idle_since.elapsed() < self.options.deadlines.idle);

@@ -81,7 +81,8 @@ impl VisitorMailer {
         self.smtp.send_message(&addresses.from, &[email], &message, true).await
     }
 
-    /// Composes the message.
+    /// Composes the message. Dates are in UTC; for an entry that waits for its confirmation, `{date}` is the
+    /// day of the last repeat that renewed the mail. Without a token, `{confirm_link}` becomes empty.
     fn compose(
         &self,
         text: &MailText,

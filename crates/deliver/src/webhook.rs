@@ -119,7 +119,8 @@ impl Webhook {
         }
     }
 
-    /// `Authorization` with the token for ntfy (RFC 6750). `None` for other receivers, and without a token.
+    /// `Authorization` with the token for ntfy (RFC 6750). `None` for other receivers, without a token, and
+    /// if the token cannot be the value of a header.
     fn authorization(&self) -> Option<(HeaderName, HeaderValue)> {
         let WebhookBody::Service(ChatService::Ntfy { .. }) = &self.options.body else { return None };
         let token = self.options.token.as_ref()?;

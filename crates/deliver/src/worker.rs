@@ -65,8 +65,8 @@ pub struct WorkerOptions {
     pub place: DatabaseUrl,
     pub channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
-    /// How long attempts in progress may continue after the worker is stopped. Then they are aborted, and the
-    /// next process repeats them.
+    /// How long attempts in progress may continue after the worker is stopped or reconfigured. Then they are
+    /// aborted, and repeated later.
     pub grace: Duration,
 }
 
@@ -452,9 +452,9 @@ impl WorkerLoop {
         self.dispatcher.idle_time(self.started.elapsed(), claimed_at.elapsed())
     }
 
-    /// Claims and starts due deliveries, and clamps due times first if the system clock was set back. Returns
-    /// the time until the next claim, at most [`LONGEST_SLEEP`]. After an error of the store, the next claim
-    /// also requeues attempts that are recorded but not in progress.
+    /// Claims and starts due deliveries. If the system clock was set back, first clamps due times, and does
+    /// not repeat that if it fails. Returns the time until the next claim, at most [`LONGEST_SLEEP`]. After
+    /// an error of the store, the next claim also requeues attempts that are recorded but not in progress.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
@@ -491,7 +491,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Whether the system clock was set back since the last call. Records both clocks for the next call.
+    /// Whether the system clock was set back by more than [`MOST_DRIFT`] since the last call. Records both
+    /// clocks for the next call.
     fn was_clock_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());

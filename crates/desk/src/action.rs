@@ -79,7 +79,8 @@ impl Change {
     }
 }
 
-/// The codes of changes for which [`undoing`] returns `None`.
+/// The codes of changes that a notice counts, besides those that [`undoing`] knows. Notes, follow-ups and
+/// replies are not counted.
 const OTHER_CHANGES: [&str; 7] =
     ["asks-visitor", "taught", "unread", "queued", "retried", "assigned", "unassigned"];
 
@@ -116,8 +117,9 @@ pub(super) enum Revocation {
     Everyone,
 }
 
-/// Makes a change of one submission, and redirects to the form's list or to the submission with a notice of
-/// the result. A removal that is not confirmed shows what it would remove instead ([`remove`]).
+/// Makes a change of one submission, and redirects to the form's list or to the submission, or to `/` if that
+/// is gone, with a notice of the result. A removal that is not confirmed shows what it would remove instead
+/// ([`remove`]).
 pub(super) fn change_one(
     request: &PageRequest<'_>,
     id: Uuid,
@@ -160,7 +162,7 @@ pub(super) fn change_selected(
 struct Applied {
     /// The code of the first result that is a change, or of the last result if nothing has changed.
     code: &'static str,
-    /// The codes of the changes, with their submissions.
+    /// The codes of the changes that a notice counts, with their submissions.
     done: Vec<(&'static str, Uuid)>,
     /// The annotations before the change.
     before: HashMap<Uuid, Annotation>,
@@ -319,7 +321,7 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
 }
 
 /// Saves a list as a view with this name, which replaces another view with the name, or removes the view.
-/// Redirects to the list; an invalid name, or one view too many, changes nothing but the notice.
+/// Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice says so.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,
@@ -358,8 +360,8 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
-/// the address of the first submission; otherwise only held submissions are removed. `list` is the path of
-/// the list in which the submissions were selected; `None` on the page of the only one.
+/// the address of the first submission, or nothing without one; otherwise only held submissions are removed.
+/// `list` is the path of the list in which the submissions were selected; `None` on the page of the only one.
 fn remove(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -413,8 +415,9 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends sessions that the user may end ([`PageRequest::visible_sessions`]). For [`Revocation::User`], also
-/// removes the login links that were mailed to the user. The notice says if there is no such session.
+/// Ends sessions that the user may end ([`PageRequest::visible_sessions`]); [`Revocation::Everyone`] ends all
+/// of them without that check. For [`Revocation::User`], also removes the login links that were mailed to the
+/// user. The notice says if there is no such session.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
     let is_named = |session: &Session| match which {
         Revocation::One(id) => session.short_id() == *id,

@@ -41,7 +41,8 @@ pub(super) enum FollowUp {
 }
 
 impl WorkChange {
-    /// Returns the change named `action`; `None` if that is unknown, or if a field that it needs is missing.
+    /// Returns the change named `action`; `None` if that is unknown, or if its `note_id` or `day` is missing.
+    /// A missing `note` is empty, and a missing `assignee` removes the assignee.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
         let text = || fields.get("note").unwrap_or_default().to_owned();
         let note = || Uuid::try_parse(fields.get("note_id")?).ok();
@@ -67,8 +68,8 @@ impl WorkChange {
         })
     }
 
-    /// Makes the change on behalf of `user`, and returns the notice of the result. Only a name that the page
-    /// offered can be assigned.
+    /// Makes the change on behalf of `user`, and returns the notice of the result. [`Self::Assign`] assigns
+    /// nothing to a name that is not in `people`. A note that is too long, or one too many, is not stored.
     pub(super) fn make(
         &self,
         changes: &mut Changes<'_>,

@@ -187,7 +187,7 @@ impl Cookies {
         self.header(&format!("{}=; Max-Age=0", self.login_name()))
     }
 
-    /// A `Set-Cookie` value. The cookie ends with the browser's session; the server ends the login earlier.
+    /// A `Set-Cookie` value for a cookie that ends with the browser's session.
     fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
         self.header(&format!("{name}={}", token.as_str()))
     }

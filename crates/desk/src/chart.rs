@@ -43,7 +43,8 @@ pub(super) struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// The chart as HTML. Series beyond [`MAX_SERIES`] have the color of the last one.
+    /// The chart as HTML. Series beyond [`MAX_SERIES`] have the color of the last one. At most [`MAX_LABELS`]
+    /// of the labels are shown, evenly spaced.
     pub(super) fn draw(&self) -> String {
         let sums: Vec<usize> = (0..self.times.len())
             .map(|at| self.series.iter().filter_map(|series| series.counts.get(at)).sum())

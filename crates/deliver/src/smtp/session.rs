@@ -330,7 +330,8 @@ impl<S: Stream> Dialogue<S> {
         }
     }
 
-    /// The negative reply that a server sent before it closed the connection. Waits up to [`REST_OF_REPLY`].
+    /// The negative reply that a server sent before it closed the connection, if any. Waits up to
+    /// [`REST_OF_REPLY`].
     async fn closing_reply(&mut self, phase: SmtpPhase) -> Option<SmtpReply> {
         let reply = self.reply(phase, REST_OF_REPLY).await.ok()?;
         (reply.code >= 400).then_some(reply)
@@ -476,8 +477,8 @@ fn unexpected(phase: SmtpPhase, reply: &SmtpReply) -> SmtpError {
     }
 }
 
-/// Connects to the first reachable address of the host. Two addresses of each family are tried, which share
-/// the time limit. Without TLS, fails if any of them is not a loopback address.
+/// Connects to the first reachable address of the host. Tries at most two addresses of each family, which
+/// share the time limit. Without TLS, fails if any of them is not a loopback address.
 async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let limit = options.deadlines.connect;
     let broken = |words: String| SmtpError::broken(SmtpPhase::Connect, words);

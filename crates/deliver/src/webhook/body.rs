@@ -23,7 +23,7 @@ use frontdesk_forms::{CONTACT, FieldValue};
 
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
-/// Maximum size of a body in bytes, before characters are escaped.
+/// Maximum size of a template's output in bytes, before characters are escaped.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// Maximum number of instructions that the template engine executes for one body.

@@ -57,7 +57,8 @@ pub fn inert(text: &str) -> String {
     without_mentions(text).replace('<', "＜")
 }
 
-/// Replaces the `@` of mentions with a similar character, but not the one in an e-mail or web address.
+/// Replaces the `@` of mentions with a similar character. Keeps an `@` after a letter or digit, where
+/// services see no mention, and one in an e-mail address, or in a web address unless `(` precedes it.
 pub fn without_mentions(text: &str) -> String {
     let mut before = ' ';
     // Whether the characters before this one can be the end of the local part of an e-mail address.
@@ -75,8 +76,8 @@ pub fn without_mentions(text: &str) -> String {
     url_marked(text).map(replace).collect()
 }
 
-/// The length of the host name at the beginning of the text; 0 unless it has two labels. Only ASCII, and at
-/// most 253 characters, the longest name in the DNS.
+/// The length of the host name at the beginning of the text; 0 unless it has two or more labels. Only ASCII,
+/// and at most 253 characters, the longest name in the DNS.
 fn host_length(text: &str) -> usize {
     let is_label_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     let end = text.bytes().take(254).take_while(|byte| is_label_byte(byte) || *byte == b'.').count();
@@ -87,9 +88,9 @@ fn host_length(text: &str) -> usize {
     if has_labels && end < 254 { host.len() } else { 0 }
 }
 
-/// The length of the web address at the beginning of the text; 0 if there is none. The address has a scheme
-/// and a host with a dot. It ends before characters that format text, except for `_`, `~`, `#`, `=` and `+`,
-/// which are frequent in paths.
+/// The length of the web address at the beginning of the text; 0 if there is none. The address has the scheme
+/// `http` or `https` and a host with a dot. It ends before characters that format text, except for `_`, `~`,
+/// `#`, `=` and `+`, which are frequent in paths.
 fn url_length(text: &str) -> usize {
     let is_scheme =
         |scheme: &&str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
@@ -135,7 +136,7 @@ pub fn fence(text: &str) -> String {
 }
 
 /// Applies `escape` to each character, and shortens the result to `limit` code units, without splitting a
-/// grapheme cluster. A shortened result ends in an ellipsis, which counts.
+/// grapheme cluster. A shortened result ends in an ellipsis, which counts; with limit 0, it is empty.
 fn escape_characters(
     text: &str,
     limit: usize,

@@ -97,7 +97,7 @@ fn ntfy(topic: &str, notice: &Notification) -> Value {
 /// A card whose text is in `TextRun` elements: unlike in `TextBlock`, Markdown has no effect there. Mentions
 /// would need a list of entities, which the card does not have. Each line is an element of its own, because
 /// Teams ignores line breaks within one; empty lines become spacing. Text over [`TEAMS_LINES`] or
-/// [`TEAMS_BYTES`] is cut.
+/// [`TEAMS_BYTES`] is cut and ends in [`hint`].
 fn teams(notice: &Notification) -> Value {
     let title = chat::shorten(&visible(&notice.title), TITLE_UNITS);
     let title = json!({ "type": "TextRun", "text": title, "weight": "Bolder", "size": "Medium" });
