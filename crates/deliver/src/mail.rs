@@ -157,8 +157,8 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     if notice.topic == Topic::Canary {
         message = message.header(CANARY_HEADER, Raw::new(notice.id.to_string()));
     }
-    // A person has caused the mail of a submission. Ticket systems, such as GitLab's and Discourse, drop
-    // mails that programs send on their own, and would drop it, too.
+    // Submissions, which people sent, are not `Auto-Submitted`: ticket systems, such as GitLab's and
+    // Discourse, drop mails with this header.
     if notice.topic != Topic::Submission {
         message = message.header("Auto-Submitted", Raw::new("auto-generated"));
     }

@@ -107,7 +107,7 @@ pub(super) struct Maintenance {
 
 impl Maintenance {
     /// Runs maintenance at once, every [`INTERVAL`], and when a notification is due, until the caller drops
-    /// the future. The first run removes no submissions ([`ClockCheck`]). Errors are only logged.
+    /// the future. The first run skips retention ([`ClockCheck`]). Errors are only logged.
     pub async fn run(&self) {
         let options = &self.options;
         // Truncate the write-ahead log at startup, because the previous process may not have truncated it.
@@ -343,14 +343,15 @@ impl Maintenance {
 
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it. The day
     /// counts as done also if there is nothing to send or no channel to send it, and if the inbox is new. If
-    /// no channel accepts the digest, the next run tries again. Sends none before the stored time of the
-    /// last.
+    /// no channel accepts the digest, the next run tries again. After the clock was set back, sends none
+    /// until it passes the due time of the last one.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
         let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
         match self.store.change(|tx| tx.stored_time(DIGEST_KEY)).await? {
             Some(last) if last >= due => return Ok(()),
-            // The inbox is new, or the clock was set back: skip this digest, and start with the next one.
+            // The inbox is new: skip this digest, and start with the next one. A time after `now` has
+            // returned above.
             last if last.is_none_or(|last| last > now) => return done().await,
             _ => {}
         }

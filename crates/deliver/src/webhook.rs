@@ -90,7 +90,8 @@ impl Webhook {
         };
         let mut headers = signed_headers(secrets, notice.id, (self.clock)(), &body);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
-        // Without this, any coding is acceptable (RFC 9110 §12.5.3), and the answer would not be readable.
+        // Without `Accept-Encoding`, a receiver may compress its response (RFC 9110 §12.5.3), which would not
+        // be readable.
         headers.push((ACCEPT_ENCODING, HeaderValue::from_static("identity")));
         headers.extend(self.authorization());
         let exchange = self.client.send(Method::POST, url, headers, body);

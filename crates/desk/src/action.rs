@@ -117,9 +117,9 @@ pub(super) enum Revocation {
     Everyone,
 }
 
-/// Makes a change of one submission, and redirects to the form's list or to the submission, or to `/` if that
-/// is gone, with a notice of the result. A removal that is not confirmed shows what it would remove instead
-/// ([`remove`]).
+/// Makes a change of one submission, and redirects to the form's list or, without one, to the submission (`/`
+/// if that is gone), with a notice of the result. A removal that is not confirmed shows what it would remove
+/// instead ([`remove`]).
 pub(super) fn change_one(
     request: &PageRequest<'_>,
     id: Uuid,
@@ -360,8 +360,9 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
-/// the address of the first submission, or nothing without one; otherwise only held submissions are removed.
-/// `list` is the path of the list in which the submissions were selected; `None` on the page of the only one.
+/// the address of the first submission, or nothing if it has none; otherwise only held submissions are
+/// removed. `list` is the path of the list in which the submissions were selected; `None` on the page of the
+/// only one.
 fn remove(
     request: &PageRequest<'_>,
     ids: &[Uuid],

@@ -20,7 +20,7 @@ pub struct HostName(String);
 impl FromStr for HostName {
     type Err = ();
 
-    /// Accepts at most 253 ASCII letters, digits, hyphens and dots, and 1 to 63 between two dots. Converts
+    /// Accepts at most 253 ASCII letters, digits, hyphens and dots, in labels of 1 to 63 characters. Converts
     /// the name to lower case.
     fn from_str(text: &str) -> Result<Self, ()> {
         let is_label = |label: &str| {

@@ -180,8 +180,8 @@ fn may_have_any(page: &SearchPage) -> bool {
 }
 
 impl ListPage {
-    /// Adds a part, unless it is empty. The whole list then continues as this part does: with `query`, where
-    /// `page` ends.
+    /// Adds a part unless `page` has no submissions. In either case, the whole list then continues as this
+    /// part does: with `query`, where `page` ends.
     fn add(&mut self, heading: Option<&'static str>, page: SearchPage, query: &ListQuery) {
         self.sealed += page.sealed;
         self.next = page.next.map(|id| ListQuery { before: Some(id), ..query.clone() });

@@ -111,7 +111,7 @@ impl Visit {
     }
 
     /// Shows the button that uses up a login link, so that programs that only follow links do not use it up.
-    /// 401 if the link is not valid (any more), 403 if another browser has asked for it.
+    /// 401 without a token, or if the link is not valid (any more), 403 if another browser has asked for it.
     pub(super) fn show_login(&self, query: &Pairs) -> Result<Reply, StoreError> {
         let Some(text) = query.get("token") else {
             return Ok(self.login_page(StatusCode::UNAUTHORIZED, context! {}));
@@ -146,7 +146,7 @@ impl Visit {
         self.inbox.readers.with(|reader| reader.login_state(&token.hash(), browser.as_ref(), now))
     }
 
-    /// The cookie that identifies the browser that requested a link.
+    /// The token in the cookie of a browser that has requested a link. `None` for other browsers.
     fn browser(&self) -> Option<SecretToken> {
         cookie(&self.head.headers, &self.cookies().login_name()).and_then(SecretToken::parse)
     }
@@ -298,7 +298,8 @@ impl Visit {
     }
 }
 
-/// The page to open after the login. Only a path of a page is taken, so that it cannot lead to another site.
+/// The page to open after the login. `None` unless `to` is the path of a page, so that it cannot lead to
+/// another site.
 fn page_in(pairs: &Pairs) -> Option<String> {
     pairs.get("to").filter(|path| Page::parse(path).is_some()).map(str::to_owned)
 }

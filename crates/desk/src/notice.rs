@@ -91,8 +91,8 @@ fn notice_text(code: &str) -> Option<&'static str> {
     })
 }
 
-/// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
-/// removed.
+/// The code of the notice after a removal, in which `stayed` submissions were not removed although the form
+/// confirmed that. `is_wiped` says whether the database's log no longer contains what was removed.
 pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {
         (0, ..) => "nothing-removed",

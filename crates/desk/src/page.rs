@@ -170,7 +170,7 @@ impl<'a> PageRequest<'a> {
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "submission.html", values)))
     }
 
-    /// The page of the configured channels, and of other channels that have a backlog.
+    /// The page of the configured channels, and of other channels that have a backlog or are paused or off.
     pub(super) fn channels(&self) -> Result<Reply, StoreError> {
         self.render("channels.html", "channels", |reader| {
             let queue = reader.queue()?;

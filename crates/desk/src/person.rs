@@ -34,7 +34,8 @@ pub(super) fn times(count: usize) -> String {
     }
 }
 
-/// The address among the fields of these submissions that has the hash. `None` if all of them are encrypted.
+/// The address with this hash in the e-mail fields of these submissions (in all fields of those without a
+/// definition). `None` if there is none, as when all of them are encrypted.
 pub(super) fn address_of(
     reader: &InboxReader,
     person: &Hash,

@@ -8,8 +8,9 @@ use frontdesk_forms::text::{cut, fold, with_line_feeds};
 const MAX_PREVIEW: usize = 120;
 /// Maximum number of characters of a line that are examined; the rest of the line is left out.
 const MAX_LINE: usize = 300;
-/// Maximum length in characters of a greeting with a name; below, the maximum in words.
+/// Maximum length of a greeting with a name, in characters.
 const MAX_GREETING: usize = 60;
+/// Maximum length of a greeting with a name, in words.
 const MAX_GREETING_WORDS: usize = 5;
 /// Maximum length of a closing line such as `Best regards`, in characters.
 const MAX_CLOSING: usize = 40;
@@ -262,8 +263,8 @@ fn is_attribution(folded: &str) -> bool {
         && verbs.iter().any(|verb| folded.contains(verb))
 }
 
-/// A line without its greeting, which may be the whole line: one of at most three words, if no punctuation
-/// ends the greeting. A line with a longer greeting stays as it is.
+/// A line without its greeting, which ends at punctuation or, in a line of at most three words without any,
+/// with the line. A line without a greeting, or with a longer one, stays as it is.
 fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
     let has_greeting = GREETINGS.iter().any(|greeting| {
         let rest = folded.strip_prefix(greeting.as_str());

@@ -65,7 +65,7 @@ pub(super) async fn read_form(headers: &HeaderMap, body: &mut RequestBody) -> Op
     Some(Pairs::parse(&bytes))
 }
 
-/// The value of a cookie. `None` if it is missing or occurs twice.
+/// The value of a cookie. `None` if it is missing, occurs twice or is not UTF-8.
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     // Cookies of other sites in the domain may contain any bytes, so compare bytes instead of text.
     let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));

@@ -95,7 +95,8 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
+    /// missing. In `/sessions` and `/views`, an unknown action ends one session or saves the view. Skips
+    /// invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =
@@ -155,7 +156,8 @@ impl Form {
     }
 }
 
-/// Returns the change of a submission that `action` names; `None` for a removal or an unknown name.
+/// Returns the change of a submission that `action` names; `None` for a removal or an unknown name, or if a
+/// field that the change needs is missing.
 fn change_in(action: &str, fields: &Pairs) -> Option<Change> {
     Change::parse(action).or_else(|| Some(Change::Work(WorkChange::parse(action, fields)?)))
 }

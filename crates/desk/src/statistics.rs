@@ -163,7 +163,8 @@ impl Leads {
 struct PageViews {
     /// The views by people, by agents and by others, in this order.
     series: [Series; 3],
-    /// The views of the period before; `None` if its counts are no longer kept or too many to add up.
+    /// The views of the period before; `None` if it had none, or if its counts are no longer kept or too many
+    /// to add up.
     before: Option<Views>,
     total: Views,
     pages: Vec<(String, Views)>,
@@ -363,7 +364,8 @@ fn page_rows(views: &PageViews) -> Vec<Value> {
 
 /// The pages that show a form or from which leads came, with their views by people, their leads and the leads
 /// per hundred views ([`rate`]): the [`MAX_ROWS`] pages with the most views. Pages of other sites are left
-/// out, because their views are not counted. Empty if not all leads of the period are counted.
+/// out, because their views are not counted, and those without views and leads. Empty if not all leads of the
+/// period are counted.
 fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageViews) -> Vec<Value> {
     if sources.is_cut {
         return Vec::new();

@@ -27,8 +27,8 @@ pub(super) fn sender(submission: &Submission) -> String {
     visible(&name)
 }
 
-/// The beginning of the message without its greeting, or the address unless [`sender`] shows it. A fixed text
-/// if the submission is encrypted.
+/// The beginning of the message without its greeting, or the address unless [`sender`] shows it; empty
+/// without either. A fixed text if the submission is encrypted.
 fn first_line(submission: &Submission) -> String {
     if submission.sealed.is_some() {
         return "Encrypted to your key: `frontdesk inbox show --identity FILE ID` decrypts it".to_owned();

@@ -46,9 +46,10 @@ pub enum DiskContent {
 }
 
 impl DiskFile {
-    /// Reads the file once, in pieces: hashes it, and stops at a mark that `is_excluded` accepts. The mark of
-    /// a published file, if any, comes last in the result. Fails with [`FileChanged`] if the file changes
-    /// meanwhile. The inner error means that it cannot be read.
+    /// Reads the file once, in pieces: hashes it, and returns [`DiskContent::Excluded`] if `is_excluded`
+    /// accepts its first mark; later marks are not searched for. The mark of a published file, if any, comes
+    /// last in the result. Fails with [`FileChanged`] if the file changes meanwhile. The inner error means
+    /// that it cannot be read.
     pub fn read(
         found: &FoundFile,
         is_excluded: impl Fn(ContentMark) -> bool,

@@ -64,7 +64,8 @@ impl FoundFile {
     }
 }
 
-/// Opens the file at a canonical path for reading, as [`FoundFile::read`] does.
+/// Opens the file at a canonical path for reading. Fails with [`FileChanged`] unless device, inode and mode
+/// are those of `listed`; the size may differ. The inner error means that the file cannot be opened.
 pub fn open_unchanged(at: &Path, listed: &Metadata) -> Result<io::Result<File>, FileChanged> {
     open_with_flags(at, listed, OFlags::NONBLOCK)
 }

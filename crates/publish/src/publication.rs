@@ -213,7 +213,7 @@ impl Audience {
         [Self::Others, Self::Group].into_iter().find(|audience| has(*audience)).unwrap_or(Self::Owner)
     }
 
-    /// Whether all of this audience may read a file with these read bits.
+    /// Whether all of this audience may read a file with these read bits. Always true for the owner.
     pub fn includes(self, mode: u32) -> bool {
         match self {
             Self::Others => mode & 0o004 != 0,

@@ -98,7 +98,7 @@ fn fence_marks(line: &str) -> &str {
 }
 
 /// The beginning of a line that is a directive, an import or export of a script module, or a tag of a Vue or
-/// React component. `None` for other lines.
+/// React component. `None` for other lines. `line` must not be indented.
 pub fn directive(line: &str) -> Option<String> {
     if let Some(known) = DIRECTIVES.iter().find(|directive| line.starts_with(**directive)) {
         return Some((*known).to_owned());

@@ -310,8 +310,8 @@ impl Iterator for Attributes<'_> {
                 return Some(("title".to_owned(), self.take_value()));
             }
             if matches!(first, '"' | '\'') {
-                // In Expressive Code, such a text is marked in the code. That is not supported, so `parse`
-                // warns.
+                // Expressive Code marks the quoted text where it occurs in the code. That is not supported,
+                // so `parse` warns.
                 let marked = self.take_value();
                 return Some((format!("{first}{marked}{first}"), String::new()));
             }

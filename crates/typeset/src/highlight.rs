@@ -36,7 +36,8 @@ impl Highlighter {
         self.registry.get_or_init(|| Registry::builtin().ok()).as_ref()
     }
 
-    /// The HTML of a code block: that of an earlier block with the same hash, or the result of `render`.
+    /// The HTML of a code block: that of an earlier block with the same hash, or the result of `render`,
+    /// which several threads may call for the same hash.
     pub fn block(&self, of: Hash, render: impl FnOnce() -> String) -> Arc<str> {
         let blocks = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = blocks().get(&of).cloned();

@@ -116,8 +116,8 @@ fn without_styles(mathml: &str) -> String {
 }
 
 /// Whether text between two dollar signs is probably an amount of money and the text after it, as in `$5 and
-/// 10$`: it begins with a digit, and has a word of two or more letters and none of the characters typical of
-/// formulas.
+/// 10$`: it begins with a digit, and has a word of two or more letters (or one that is not ASCII) and none of
+/// the characters typical of formulas.
 pub fn is_price(text: &str) -> bool {
     let is_formula = text.contains(['\\', '^', '_', '=', '{', '+', '<', '>']);
     let mut words = text.split(|c: char| !c.is_alphabetic());
