@@ -29,7 +29,7 @@ pub struct Digest {
     pub set_aside: usize,
     /// The canary's last run, if it failed or the next one is overdue.
     pub canary: Option<CanaryProblem>,
-    /// Number of panics of the server since the last digest. 0 in other processes.
+    /// Number of panics of the server since the last digest. 0 in commands other than `serve`.
     pub panics: u64,
     /// The number of open submissions whose follow-up is due, by assignee. `None` stands for no assignee.
     pub follow_ups: Vec<(Option<String>, usize)>,

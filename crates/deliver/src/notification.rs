@@ -20,7 +20,7 @@ named_enum! {
         Flood = "flood",
         /// The hourly limit of mails to visitors is used up.
         MailLimit = "mail-limit",
-        /// A test of the channel by `frontdesk doctor`.
+        /// A test of the channel that an operator requested.
         Test = "test",
         /// The message that the canary sends automatically to check a channel.
         Canary = "canary",

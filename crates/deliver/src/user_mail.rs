@@ -24,7 +24,7 @@ pub struct UserMail<'a> {
 }
 
 impl UserMail<'_> {
-    /// Sends the mail over a new connection, and returns the mail server's reply.
+    /// Sends the mail over a new connection, which is then dropped, without QUIT after a success.
     pub async fn send(self, options: &SmtpOptions) -> Outcome {
         let addresses = options.addresses.for_recipient(self.to);
         let mut bytes = Vec::new();

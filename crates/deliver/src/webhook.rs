@@ -81,7 +81,8 @@ impl Webhook {
         self.send_dated(notice).await.0
     }
 
-    /// Like [`Webhook::send`], but also returns the time that the receiver states in its response.
+    /// Like [`Webhook::send`], but also returns the time that the receiver states in its response; `None`
+    /// without a response or a valid date.
     pub(crate) async fn send_dated(&self, notice: &Notification) -> (Outcome, Option<Timestamp>) {
         let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {

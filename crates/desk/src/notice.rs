@@ -32,6 +32,7 @@ impl Notice {
     }
 }
 
+/// The sentence for the result of a change; `None` for an unknown code.
 fn notice_text(code: &str) -> Option<&'static str> {
     Some(match code {
         "held" => "Held: nothing more is delivered until you release it.",

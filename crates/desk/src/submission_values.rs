@@ -68,6 +68,7 @@ pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, cloc
     }
 }
 
+/// The word for a status on pages. Parked submissions are shown as failed.
 pub(super) fn status_text(status: Status) -> &'static str {
     match status {
         Status::Kept => "Kept",
@@ -153,6 +154,7 @@ fn delivery_value(delivery: &Delivery, channels: &[ChannelOptions], clock: &Cloc
     }
 }
 
+/// The words for a delivery's state on pages. Parked deliveries are shown as failed.
 fn delivery_text(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Waiting => "Waiting",

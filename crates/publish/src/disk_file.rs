@@ -1,4 +1,4 @@
-//! A large file that is served from the disk, so that its content is never in the process's memory.
+//! A large file that is served from the disk, so that it is never in the process's memory as a whole.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};

@@ -19,7 +19,7 @@ use crate::publication::{
 use frontdesk_fault::Fault;
 use frontdesk_forms::text::visible;
 
-/// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
+/// Maximum size of a published file in bytes. Larger files belong on a download server.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// Maximum number of files and folders that are listed below symbolic links to folders. Folders that link to

@@ -10,7 +10,7 @@ pub(crate) enum HostingFile {
     Rules,
     /// A compressed copy of the rules, or the rules with a name in another case, which do not apply.
     RulesCopy,
-    /// A program, its parts, or its routes.
+    /// A program that the provider would run for requests, a part of such a program, or its routes.
     Program,
     /// The configuration of a hosting provider, which may contain passwords.
     Configuration,
