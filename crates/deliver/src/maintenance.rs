@@ -54,13 +54,13 @@ const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, Default)]
 pub struct MaintenanceOptions {
-    /// How long submissions are kept after their arrival, except held ones and those with unfinished
-    /// deliveries. `None` keeps them forever.
+    /// How long submissions are kept after their arrival, except held ones and those with unfinished or
+    /// parked deliveries to the team. `None` keeps them forever.
     pub retention: Option<Duration>,
     /// The retention of each form that has its own, by form name; it replaces `retention`. `None` keeps the
     /// form's submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
-    /// How long held submissions are kept before they are removed. `None` keeps them forever.
+    /// How long held submissions, except those of a flood, are kept. `None` keeps them forever.
     pub retention_held: Option<Duration>,
     /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
     /// `retention_held` removes them.
@@ -246,7 +246,7 @@ impl Maintenance {
     }
 
     /// Removes submissions older than `store.retention`, or than the retention of their form, and returns
-    /// their number. Keeps held ones and those with unfinished deliveries.
+    /// their number. Keeps held ones and those with unfinished or parked deliveries to the team.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let MaintenanceOptions { retention, form_retention, .. } = &self.options;
         let others = FormScope::Except(form_retention.keys().cloned().collect());
@@ -273,7 +273,8 @@ impl Maintenance {
         Ok(total)
     }
 
-    /// Removes submissions held for longer than `store.retention_held`, and returns their number.
+    /// Removes submissions held for longer than `store.retention_held`, and returns their number. Keeps those
+    /// that a flood holds, and those that a visitor can still confirm.
     async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -288,7 +289,7 @@ impl Maintenance {
     }
 
     /// Removes entries whose links expired more than `store.retention_unconfirmed` ago, and returns their
-    /// number.
+    /// number. Keeps those whose first mail is yet to be sent.
     async fn remove_unconfirmed(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_unconfirmed.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };

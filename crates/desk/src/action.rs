@@ -290,7 +290,7 @@ fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) 
 }
 
 /// Undoes a change that the operator made, which works once, and redirects to `back`. Leaves out submissions
-/// that were changed again since.
+/// that were changed again since. Undoes nothing if `id` has expired or is not a change of this operator.
 pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Reply, StoreError> {
     let taken = editor(request)?.take_undo(id, request.clock.now)?;
     let steps: Vec<serde_json::Value> =

@@ -18,7 +18,7 @@ const MAX_PEOPLE: usize = 50;
 
 pub(super) enum WorkChange {
     AddNote(String),
-    /// Replaces the text of a note. An empty text removes the note.
+    /// Replaces the text of one of the user's own notes. An empty text removes the note.
     EditNote(Uuid, String),
     /// Assigns the submission to a user that the page offered; `None` removes the assignee.
     Assign(Option<String>),
