@@ -9,8 +9,7 @@ use minijinja::value::Serde;
 use super::file::{Cache, File};
 use super::form_answer::{FormPage, THANKS, thanks_texts};
 use super::form_view::FormView;
-use super::language::Language;
-
+use super::language::{Language, is_right_to_left};
 use super::options::{PageForm, PagesOptions};
 use super::path::twin_path;
 use super::site::{Page, Site};
@@ -35,7 +34,7 @@ pub(super) fn plain_form_page(
     let title = if language.title.is_empty() { form_title } else { &language.title };
     let head_title = language.words.fill("answer_title", &[("title", form_title)]);
     // This page answers at the form's endpoint, which has no language, so it uses the site's language.
-    let page = context! { title, head_title, language => language.tag.as_str(), path => "/", form => name };
+    let page = context! { title, head_title, path => "/", form => name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
     Ok(FormPage::new(
         &html,
@@ -59,8 +58,7 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     let style = style.unwrap_or_default().to_owned();
     site.insert_resource(STYLE, File::new("text/css; charset=utf-8", Cache::Revalidate, style));
     let (title, text) = thanks_texts(language, options);
-    let page =
-        context! { title, head_title => title, description => text, language => language.tag.as_str() };
+    let page = context! { title, head_title => title, description => text };
     let Ok(html) = render(page, language, options, &[]) else { return };
     if site.get(THANKS).is_none() && site.get(&twin_path(THANKS)).is_none() {
         let page = Page {
@@ -78,8 +76,8 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
 }
 
 /// Renders the template of plain pages, with the partials of the built-in theme instead of the site's. `page`
-/// has the values of one page, which shows the first form of `forms`, if there is one, with the markers for
-/// answers.
+/// has the values of one page, except those of its language. The page shows the first form of `forms`, if
+/// there is one, with the markers for answers.
 fn render(
     page: minijinja::Value,
     language: &Language,
@@ -89,8 +87,9 @@ fn render(
     let theme = Theme::new([]).compile(std::collections::BTreeMap::new());
     let site = context! { operator => minijinja::Value::from(Serde(&options.operator)) };
     let view = FormView::answering(language, forms.first().map(|form| form.definition.name));
+    let tag = language.tag.as_str();
     let values = context! {
-        page,
+        page => context! { language => tag, is_rtl => is_right_to_left(tag), ..page },
         site,
         style => STYLE,
         forms => view.values(forms),

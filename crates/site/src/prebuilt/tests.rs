@@ -908,3 +908,20 @@ fn copies_of_sources_do_not_replace_the_markdown_of_a_page() {
     }
     assert!(describe(&site, "/loose.md").starts_with("Asset"), "it is beside no page");
 }
+
+#[test]
+fn plain_pages_have_the_direction_of_their_language() {
+    for (language, expected) in [("he", "<html lang=\"he\" dir=\"rtl\">"), ("de", "<html lang=\"de\">")] {
+        let mut bench = Bench::new(&[("index.html", &page("Home", "<p>Text</p>"))]);
+        (bench.options.language, bench.options.html_posts) = (language.into(), true);
+        let forms =
+            [PageForm { definition: *frontdesk_forms::CONTACT, confirms: false, markdown: String::new() }];
+        let site = bench.cache.load(Path::new("/nonexistent"), &bench.options, &forms).site.expect("a site");
+        let Some(SiteEntry::Page(thanks)) = site.get("/thanks/") else { panic!("no page after the form") };
+        let thanks = String::from_utf8_lossy(&thanks.html.unencoded().bytes);
+        let answer = format!("{:?}", site.form_page("contact", "/").expect("a page for the form"));
+        for html in [thanks.into_owned(), answer.replace("\\\"", "\"")] {
+            assert!(html.contains(expected), "{html}");
+        }
+    }
+}
