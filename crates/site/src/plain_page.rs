@@ -96,5 +96,9 @@ fn render(
         words => language.words.to_template_value(),
     };
     let template = theme.environment.template_from_named_str("plain.html", TEMPLATE);
-    template.and_then(|template| template.render(values)).map_err(|error| template_fault(&error))
+    template.and_then(|template| template.render(values)).map_err(|error| {
+        // The operator can neither see nor replace this template, so the fault does not name its file.
+        let message = format!("the built-in page for forms fails: {}", template_fault(&error).message);
+        Fault::error("frontdesk.toml", None, message).hint("set `forms.html_posts` to false")
+    })
 }
