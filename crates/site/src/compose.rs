@@ -77,11 +77,11 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
         let path = format!("/{name}");
         let file = file(&path, Cache::Revalidate, &blob);
         // Like a static file server, also serve `/x/index.html` at `/x/`.
-        if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
-            let to = encode(folder).into_owned();
-            site.entries
-                .insert(folder.trim_end_matches('/').into(), SiteEntry::Redirect(Redirect::permanent(to)));
-            site.entries.insert(folder.into(), SiteEntry::File(file.clone(), Role::Asset));
+        if let Some(folder) = path.strip_suffix("/index.html").filter(|folder| !folder.is_empty()) {
+            let served = format!("{folder}/");
+            let redirect = Redirect::permanent(encode(&served));
+            site.entries.insert(folder.into(), SiteEntry::Redirect(redirect));
+            site.entries.insert(served.into(), SiteEntry::File(file.clone(), Role::Asset));
         }
         site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
     }

@@ -365,8 +365,8 @@ fn report_missing_home_pages(
 }
 
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
-/// a folder of `static/`, or any name that ends like this, also claims the path without `index.html`. Ignores
-/// an alias that is the page's own path, and repeated ones.
+/// a folder of `static/` also claims the path of the folder. Ignores an alias that is the page's own path,
+/// and repeated ones.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],
@@ -377,9 +377,9 @@ fn register_paths(
     for (name, _) in verbatim {
         let place = format!("static/{name}");
         names.claim_static(&format!("/{name}"), &place, faults);
-        if let Some(folder) = name.strip_suffix("index.html").filter(|folder| !folder.is_empty()) {
-            names.claim(&format!("/{folder}"), &place, None, faults);
-            names.add_secondary(format!("/{}", folder.trim_end_matches('/')));
+        if let Some(folder) = name.strip_suffix("/index.html") {
+            names.claim(&format!("/{folder}/"), &place, None, faults);
+            names.add_secondary(format!("/{folder}"));
         }
     }
     for asset in assets {

@@ -927,3 +927,20 @@ fn files_whose_paths_cannot_be_requested_are_reported() {
     let named = |fault: &&Fault| fault.message.contains("cannot be requested");
     assert_eq!(loaded.faults.iter().filter(named).count(), 2, "{:?}", loaded.faults);
 }
+
+#[test]
+fn only_a_file_named_index_html_is_served_at_its_folder() {
+    let mut bench = Bench::new();
+    bench.write("static/myindex.html", "<p>mine</p>");
+    bench.write("static/my", "text");
+    bench.write("static/in/index.html", "<p>in</p>");
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    assert!(loaded.faults.iter().all(|fault| !fault.place.starts_with("static/")), "{:?}", loaded.faults);
+    let site = loaded.site.expect("a valid site");
+    let body = |path: &str| match site.get(path) {
+        Some(SiteEntry::File(file, _)) => String::from_utf8_lossy(&file.unencoded().bytes).into_owned(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(["/my", "/myindex.html", "/in/"].map(body), ["text", "<p>mine</p>", "<p>in</p>"]);
+    assert!(matches!(site.get("/in"), Some(SiteEntry::Redirect(redirect)) if redirect.to == "/in/"));
+}

@@ -60,13 +60,13 @@ pub(super) fn not_found_folder(name: &str) -> Option<&str> {
 const MAX_LANGUAGE: usize = 10;
 
 /// Whether any link on a page has a path that ends with `.html` and leads to one of the files in `names`.
-/// Absolute URLs, and links that end with `index.html`, do not count.
+/// Absolute URLs, and links to an `index.html`, do not count.
 pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
     let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
     links.map(|(_, value)| &html[value]).any(|link| {
         let link = link.split(['?', '#']).next().unwrap_or_default();
         if !link.ends_with(".html")
-            || link.ends_with("index.html")
+            || link.rsplit('/').next() == Some("index.html")
             || link.contains(':')
             || link.starts_with("//")
         {
@@ -130,13 +130,15 @@ mod tests {
 
     #[test]
     fn links_to_html_files_are_recognized() {
-        let names = HashSet::from(["a.html", "b/c.html", "index.html"]);
+        let names = HashSet::from(["a.html", "b/c.html", "b/index.html", "index.html", "myindex.html"]);
         for (link, expected) in [
             ("a.html", true),
             ("/docs/a.html#x", true),
             ("/a.html", false),
             ("b/c.html?x", true),
             ("index.html", false),
+            ("b/index.html", false),
+            ("myindex.html", true),
             ("gone.html", false),
             ("https://example.org/a.html", false),
             ("//example.org/a.html", false),
