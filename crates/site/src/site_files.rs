@@ -526,7 +526,7 @@ impl Asset {
 
 /// Gives every asset of the site and of the theme a fingerprinted name. A file of the site replaces the
 /// theme's file with the same path. Also returns the assets' URLs, keyed by the names that templates use. Of
-/// assets with the same name, such as `/a.svg` and `/assets/a.svg`, the one whose path sorts last gets it.
+/// two assets with the same name, such as `/a.svg` and `/assets/a.svg`, the one in `/assets/` gets it.
 pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,
@@ -537,6 +537,9 @@ pub(super) fn name_assets<'a>(
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
     let assets: Vec<Asset> = all.into_iter().map(|(path, blob)| Asset::new(path, blob)).collect();
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
-    let urls = assets.iter().map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
+    let (own, others): (Vec<&Asset>, Vec<&Asset>) =
+        assets.iter().partition(|asset| asset.path.starts_with("/assets/"));
+    let urls =
+        others.into_iter().chain(own).map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
     (assets, urls)
 }

@@ -944,3 +944,19 @@ fn only_a_file_named_index_html_is_served_at_its_folder() {
     assert_eq!(["/my", "/myindex.html", "/in/"].map(body), ["text", "<p>mine</p>", "<p>in</p>"]);
     assert!(matches!(site.get("/in"), Some(SiteEntry::Redirect(redirect)) if redirect.to == "/in/"));
 }
+
+#[test]
+fn the_name_of_an_asset_means_the_file_in_assets_or_the_theme() {
+    let mut bench = Bench::new();
+    for file in ["assets/logo.svg", "pages/logo.svg", "pages/favicon.svg", "pages/docs/only.svg"] {
+        bench.write(file, &format!("<svg id=\"{file}\"/>"));
+    }
+    let own = "{{ asset('logo.svg') }} {{ asset('favicon.svg') }} {{ asset('docs/only.svg') }}";
+    bench.write("theme/page.html", own);
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [html, _] = texts(&site, "/about/").expect("a page");
+    let urls: Vec<&str> = html.split(' ').collect();
+    for (url, expected) in urls.iter().zip(["/assets/logo.", "/assets/favicon.", "/docs/only."]) {
+        assert!(url.starts_with(expected), "{html}");
+    }
+}
