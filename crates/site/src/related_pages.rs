@@ -9,6 +9,7 @@ use super::path::encode;
 use super::site_context::{LanguageData, NavLink, SiteContext, navigation_pages};
 use super::structure::Structure;
 use super::translations::{LanguageLink, Translations};
+use frontdesk_convert::{escape_sentence, escape_text};
 use frontdesk_process::maps::HashMap;
 
 /// A page or a tag in a list.
@@ -172,7 +173,7 @@ impl<'a> PageIndex<'a> {
     }
 
     /// Lists the home page, if there is one, and the pages of the main navigation as Markdown, for the 404
-    /// page. Does not escape titles and descriptions.
+    /// page.
     fn main_pages(&self, document: &Document) -> String {
         let base = &self.shared.data.options.base_url;
         let LanguageData { language, home, .. } = self.shared.language(document);
@@ -180,9 +181,10 @@ impl<'a> PageIndex<'a> {
         let mut navigation = navigation_pages(self.documents, document.language);
         navigation.retain(|document| document.path != *home);
         for page in self.by_path.get(home.as_str()).into_iter().chain(&navigation) {
-            let description = page.front_matter.description.as_deref().unwrap_or_default();
-            let (title, path) = (page.nav_title_or_title(), encode(&page.path));
-            text.push_str(&format!("- [{title}]({base}{path}): {description}\n"));
+            let description = page.front_matter.description.as_deref().map(escape_sentence);
+            let description = description.map(|text| format!(": {text}")).unwrap_or_default();
+            let (title, path) = (escape_text(page.nav_title_or_title()), encode(&page.path));
+            text.push_str(&format!("- [{title}]({base}{path}){description}\n"));
         }
         text
     }

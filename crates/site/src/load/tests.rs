@@ -960,3 +960,18 @@ fn the_name_of_an_asset_means_the_file_in_assets_or_the_theme() {
         assert!(url.starts_with(expected), "{html}");
     }
 }
+
+#[test]
+fn the_markdown_of_the_404_page_escapes_titles_and_descriptions() {
+    let mut bench = Bench::new();
+    let page = |matter: &str| format!("---\n{matter}\n---\n");
+    bench.write("pages/about.md", &page("title: List[T] <b>\ndescription: a *b* [c](d)\nnav: 1"));
+    bench.write("pages/bare.md", &page("title: Bare\nnav: 2"));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let text = String::from_utf8_lossy(&site.not_found.markdown.unencoded().bytes).into_owned();
+    let base = "https://www.example.com";
+    let (title, description) =
+        (frontdesk_convert::escape_text("List[T] <b>"), frontdesk_convert::escape_sentence("a *b* [c](d)"));
+    assert!(text.contains(&format!("\n- [{title}]({base}/about/): {description}\n")), "{text}");
+    assert!(text.contains(&format!("\n- [Bare]({base}/bare/)\n")), "{text}");
+}
