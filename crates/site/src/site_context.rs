@@ -9,6 +9,7 @@ use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_tags};
 use super::form_view::FormView;
 use super::language::Language;
+use super::link::percent_decoded;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::path::encode;
 use super::section::{NavSection, SectionPage, sections};
@@ -223,10 +224,11 @@ fn footer_in(
     };
     let mut groups: Vec<FooterGroup> = groups.iter().filter(is_shown).cloned().collect();
     for link in groups.iter_mut().flat_map(|group| &mut group.links) {
-        let mut page = by_path.get(link.href.as_str()).copied();
-        if let Some(path) = page.and_then(|page| translations.path_in(index, page)) {
-            path.clone_into(&mut link.href);
+        let mut page = by_path.get(&*percent_decoded(&link.href)).copied();
+        if let Some(found) = page {
+            let path = translations.path_in(index, found).unwrap_or(&found.path);
             page = by_path.get(path).copied();
+            link.href = encode(path).into_owned();
         }
         let title = link.title.clone().or_else(|| Some(page?.nav_title_or_title().to_owned()));
         link.title = Some(title.unwrap_or_else(|| link.href.clone()));

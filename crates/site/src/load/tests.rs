@@ -975,3 +975,22 @@ fn the_markdown_of_the_404_page_escapes_titles_and_descriptions() {
     assert!(text.contains(&format!("\n- [{title}]({base}/about/): {description}\n")), "{text}");
     assert!(text.contains(&format!("\n- [Bare]({base}/bare/)\n")), "{text}");
 }
+
+#[test]
+fn footer_links_to_pages_are_encoded_and_marked_as_current() {
+    let mut bench = Bench::new();
+    bench.options.languages = vec!["en".into(), "de".into()];
+    for (file, title) in [("größe", "Sizes"), ("de/index", "Start"), ("de/größe", "Größen")] {
+        bench.write(&format!("pages/{file}.md"), &format!("---\ntitle: {title}\ndescription: D.\n---\n"));
+    }
+    for written in ["/größe/", "/gr%C3%B6%C3%9Fe/"] {
+        let links = vec![FooterLink { title: None, href: written.into() }];
+        bench.options.footer = vec![FooterGroup { title: "More".into(), language: None, links }];
+        let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+        for (prefix, title) in [("", "Sizes"), ("/de", "Größen")] {
+            let [html, _] = texts(&site, &format!("{prefix}/größe/")).expect("a page");
+            let link = format!("<a href=\"{prefix}/gr%C3%B6%C3%9Fe/\" aria-current=\"page\">{title}</a>");
+            assert!(html.contains(&link), "{written} {html}");
+        }
+    }
+}
