@@ -34,8 +34,8 @@ pub(super) struct CompiledRedirects {
 
 /// Compiles redirects: those without placeholders come first, and longer paths before shorter ones. Claims
 /// the paths of those without placeholders. Reports and leaves out redirects that are invalid or circular,
-/// or whose path is in use. The `targets` of the result lack those on other sites, those with placeholders
-/// or an invalid path, and those that one of the rules redirects.
+/// or whose path is in use. The `targets` of the result lack those on other sites, those with
+/// placeholders, and those that one of the rules redirects.
 pub(super) fn compile(
     redirects: &[RedirectOption],
     names: &mut PathRegistry,
@@ -108,13 +108,15 @@ pub(super) fn compile(
     compiled
 }
 
-/// The path and fragment of a target on this site, without its query; `None` for a URL and for an invalid
-/// path.
+/// The path and fragment of a target on this site, without its query; `None` for a URL. Resolves empty
+/// segments, as the server does, and dot segments, as browsers do. A path that cannot be requested stays
+/// encoded.
 fn local_target(to: &str) -> Option<LinkTarget> {
     let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
     let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;
+    let resolved = path::resolve_relative("/", path);
     Some(LinkTarget {
-        path: path::decode(path).ok()?.into(),
+        path: path::decode(&resolved).map_or_else(|_| path.into(), Into::into),
         fragment: fragment.map(Into::into),
         written: None,
     })
@@ -251,12 +253,17 @@ mod tests {
             ("/c/*", "/gone/"),
             ("/d/*", "/e/:splat"),
             ("/f", "https://x.example/"),
+            ("/g", "/new//x/../y"),
+            ("/h", "/new%2F"),
+            ("/i", "/new\\"),
         ];
         let (compiled, faults) = compile_lines(&lines);
         assert_eq!(faults, [""; 0]);
         let mut paths: Vec<_> =
             compiled.targets.iter().map(|(target, line)| (&*target.path, *line)).collect();
         paths.sort_unstable();
-        assert_eq!(paths, [("/gone/", Some(3)), ("/new/", Some(2))]);
+        let expected = [("/gone/", 3), ("/new%2F", 7), ("/new/", 2), ("/new/y", 6), ("/new\\", 8)]
+            .map(|(path, line)| (path, Some(line)));
+        assert_eq!(paths, expected);
     }
 }
