@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::wording::{self, list};
 use crate::PagesOptions;
+use crate::front_matter::split;
 use frontdesk_forms::Form;
 use frontdesk_forms::text::cut;
 
@@ -51,15 +52,17 @@ pub(super) fn build_skill(guide: &str, options: &PagesOptions) -> String {
     format!("---\nname: {NAME}\ndescription: {description}\n---\n\n{guide}")
 }
 
-/// Builds the index of skills. `skill` is the content of the served `SKILL.md`. The description is that of
-/// the generated skill, even if the operator has replaced it.
+/// Builds the index of skills. `skill` is the content of the served `SKILL.md`. Name and description are
+/// those of its front matter, or else those of the generated skill.
 pub(super) fn build_index(skill: &[u8], options: &PagesOptions) -> String {
     let digest = digest(&SHA256, skill);
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let matter = str::from_utf8(skill).ok().and_then(|text| Some(split(SKILL_PATH, text).ok()?.2));
+    let find = |key| Some(matter.as_ref()?.get(key)?.as_str()?.trim()).filter(|text| !text.is_empty());
     let skill = json!({
-        "name": NAME,
+        "name": find("name").unwrap_or(NAME),
         "type": "skill-md",
-        "description": description(options),
+        "description": find("description").map_or_else(|| description(options), str::to_owned),
         "url": SKILL_PATH,
         "digest": format!("sha256:{digest}"),
     });

@@ -339,3 +339,30 @@ fn an_own_robots_txt_must_state_the_preferences() {
         assert!(hints.into_iter().all(|hint| hint.starts_with("add `Content-Usage: train-ai=n` to each")));
     }
 }
+
+#[test]
+fn the_index_of_skills_describes_the_file_that_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    fs::write(folder.path().join("pages/index.md"), "---\ntitle: Home\n---\nWords.\n").unwrap();
+    let file = folder.path().join("static").join(skill::SKILL_PATH.trim_start_matches('/'));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let options = starter_options();
+    let entry = || {
+        let site = load_site(folder.path(), &options, &resource_options());
+        let index: serde_json::Value = serde_json::from_str(text(&site, skill::INDEX_PATH)).unwrap();
+        index["skills"][0].clone()
+    };
+    let generated = entry();
+    assert_eq!(generated["name"], "website-guide");
+    for (skill, name, description) in [
+        ("---\nname: cranes\ndescription: Rents cranes.\n---\nText\n", "cranes", "Rents cranes."),
+        ("---\ndescription: Rents cranes.\n---\nText\n", "website-guide", "Rents cranes."),
+        ("Text\n", "website-guide", generated["description"].as_str().unwrap()),
+    ] {
+        fs::write(&file, skill).unwrap();
+        let entry = entry();
+        assert_eq!((&entry["name"], &entry["description"]), (&name.into(), &description.into()));
+        assert_ne!(entry["digest"], generated["digest"]);
+    }
+}
