@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::html_pages::HtmlPage;
 use crate::fault::{Fault, did_you_mean};
+use crate::html::attributes;
 use crate::options::PageForm;
 
 /// Maximum number of faults that are reported for a form on one page.
@@ -198,19 +199,21 @@ impl Mismatch {
             ),
         };
         let html = page.html();
-        let line = match self {
-            Mismatch::Missing(_) => find_line(&html, "data-frontdesk", form.name),
-            _ => find_line(&html, "name", name),
-        };
+        let control = Some(name).filter(|_| !matches!(self, Mismatch::Missing(_)));
+        let line = find_line(&html, form.name, control.map(String::as_str));
         Fault::warning(&page.file.name, line, message + &also).hint(hint)
     }
 }
 
-/// The line of the first attribute with this value, in double quotes, or else in single quotes, or else
-/// without quotes, where the text may also be the beginning of a longer value. `None` if there is none, for
-/// example because spaces surround the `=`.
-fn find_line(html: &str, attribute: &str, value: &str) -> Option<usize> {
-    let forms = ["\"", "'", ""].map(|quote| format!("{attribute}={quote}{value}{quote}"));
-    let at = forms.iter().find_map(|text| html.find(text))?;
+/// The line of the control with this name in the form, or else of the form. `None` if a character of the name
+/// is escaped in the HTML.
+fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
+    let mut all = attributes(html);
+    let mut find = |attribute: &str, text: &str| {
+        let mut found = all.by_ref().filter(|(name, _)| name.eq_ignore_ascii_case(attribute));
+        Some(found.find(|(_, value)| html[value.clone()] == *text)?.1.start)
+    };
+    let start = find("data-frontdesk", form)?;
+    let at = control.and_then(|name| find("name", name)).unwrap_or(start);
     Some(1 + html[..at].matches('\n').count())
 }

@@ -583,6 +583,13 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
     check("", "");
     check(&format!("{full}\n<input name=emial>"), "index.html:4: the form `quote` has no field `emial`");
     check(&format!("{full}<textarea name='topic[]'></textarea>"), "did you mean `topics`?");
+    // The line is that of the control, not of another attribute that contains the same text.
+    let lines = format!(
+        "{full}<p data-name=ema title='name=ema'>\n<input type=hidden name=emax>\n<INPUT Name = ema>"
+    );
+    check(&lines, "index.html:5: the form `quote` has no field `ema`");
+    let meta = faults(&[("index.html", &format!("{full}\n<input name=author>"))]);
+    assert!(meta[0].starts_with("index.html:4: "), "{meta:?}");
     check(&full.replace("<input name=email>", ""), "index.html:2: the form `quote` requires `email`");
     check(&full.replace("<input name=email>", "<button name=email value=a@b.example>Send</button>"), "");
     check(&full.replace("name=y value=1", "name=plan value=Gold"), "the control `plan` offers \"Gold\"");
