@@ -12,7 +12,7 @@ type Headers = Vec<(HeaderName, HeaderValue)>;
 /// the type of entries.
 #[derive(Debug, Clone)]
 pub(super) struct RewriteHeaders<E> {
-    rules: RuleList<HeaderRule>,
+    pub rules: RuleList<HeaderRule>,
     /// The variants by the decoded paths of the entries, each with its headers from rules.
     targets: HashMap<Box<str>, Vec<(Headers, E)>>,
 }

@@ -477,14 +477,17 @@ impl Site {
         }
     }
 
-    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same bodies and redirects
-    /// at all paths, and the same rules and 404 pages. Ignores headers, the variants of images, and the pages
-    /// that answer forms or confirm addresses. The first call computes the fingerprint; later changes to the
-    /// site do not change it.
+    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same bodies, headers of
+    /// files and redirects at all paths, and the same rules, 404 pages and pages that confirm addresses.
+    /// Ignores the variants of images, and the pages that answer forms. The first call computes the
+    /// fingerprint; later changes to the site do not change it.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
-            let page =
-                |page: &Page| [&page.html, &page.markdown].map(|file| file.unencoded().etag().to_owned());
+            let file = |file: &File| {
+                let File { media_type, cache, link, headers, .. } = file;
+                format!("{media_type} {cache:?} {link:?} {headers:?} {}", file.unencoded().etag())
+            };
+            let page = |page: &Page| [&page.html, &page.markdown].map(|both| file(both));
             // Leave out image variants: what is served at their paths depends on the cache.
             let variants: HashSet<&str> =
                 self.large_images.iter().flat_map(|image| &image.variants).map(String::as_str).collect();
@@ -494,15 +497,16 @@ impl Site {
                 .filter(|(path, _)| !variants.contains(&***path))
                 .map(|(path, entry)| match entry {
                     SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
-                    SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
+                    SiteEntry::File(one, _) => format!("{path:?} {}", file(one)),
                     SiteEntry::Redirect(to) => format!("{path:?} {to:?}"),
                     SiteEntry::Gone => format!("{path:?} gone"),
                 })
                 .collect();
-            let rules = (self.rules.all(), self.query_rules.all());
+            let rules = (self.rules.all(), self.query_rules.all(), self.rewrite_headers.rules.all());
             lines.push(format!("{:?} {rules:?}", page(&self.not_found)));
             let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
             lines.extend(self.folder_not_found.iter().map(of_folder));
+            lines.extend(self.confirm_pages.iter().map(|confirm| format!("{:?}", page(confirm))));
             lines.sort_unstable();
             blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
         })

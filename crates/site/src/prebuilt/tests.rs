@@ -932,3 +932,31 @@ fn plain_pages_have_the_direction_of_their_language() {
         }
     }
 }
+
+#[test]
+fn sites_with_the_same_hash_have_the_same_headers() {
+    let hash = |rules: &str, change: &dyn Fn(&mut PagesOptions)| {
+        let home = page("Home", "<p>Text</p>");
+        let mut bench = Bench::new(&[
+            ("index.html", &home),
+            ("data.json", "{}"),
+            ("_redirects", "/one /data.json 200\n"),
+            ("_headers", rules),
+        ]);
+        change(&mut bench.options);
+        bench.site().hash().to_owned()
+    };
+    let first = hash("/*\n  X-A: 1\n", &|_| {});
+    assert_eq!(hash("/*\n  X-A: 1\n", &|_| {}), first);
+    let signals = |options: &mut PagesOptions| options.signals.search = Some(true);
+    let links = |options: &mut PagesOptions| options.home_links = vec!["</x>; rel=\"y\"".to_owned()];
+    for other in [
+        hash("/*\n  X-A: 2\n", &|_| {}),
+        hash("/data.json\n  X-A: 1\n", &|_| {}),
+        hash("/*\n  X-A: 1\n/one\n  X-B: 1\n", &|_| {}),
+        hash("/*\n  X-A: 1\n", &signals),
+        hash("/*\n  X-A: 1\n", &links),
+    ] {
+        assert_ne!(other, first);
+    }
+}
