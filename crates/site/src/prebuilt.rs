@@ -46,7 +46,7 @@ use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
 use super::rules::{HeaderRule, RedirectRule, RuleList, removes_header};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
-use super::site_files::{BuildFile, FileCache, is_html, read_build};
+use super::site_files::{BuildFile, FileCache, HOME_PAGES, is_html, read_build};
 use crate::fault::Fault;
 use frontdesk_process::memo::MemoMap;
 use frontdesk_process::page_spill::PageSpill;
@@ -55,15 +55,15 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::{media_type, media_type_of};
 use frontdesk_publish::{FileChanged, Publication, find_template_syntax, is_fingerprinted};
 
-/// Whether `folder` is a build: it contains a file `index.html`, and [`find_source`] finds nothing in it.
+/// Whether `folder` is a build: it has a home page, and [`find_source`] finds nothing in it.
 /// `false` for the empty path.
 pub fn is_build(folder: &Path) -> bool {
     has_home_page(folder) && find_source(folder).is_none()
 }
 
-/// Whether `folder` contains a file `index.html`, as nearly every build does. `false` for the empty path.
+/// Whether `folder` contains a file `index.html` or `index.htm`. `false` for the empty path.
 pub fn has_home_page(folder: &Path) -> bool {
-    !folder.as_os_str().is_empty() && folder.join("index.html").is_file()
+    !folder.as_os_str().is_empty() && HOME_PAGES.iter().any(|name| folder.join(name).is_file())
 }
 
 /// Finds a Markdown file (`*.md`) below `pages` in `folder` without its HTML beside it: the source of a page,
@@ -173,7 +173,7 @@ impl BuildCache {
         let served_path = |name: &str| format!("{}{name}", build.mount);
         let spill = &self.places.spill;
         let files = read_build(&build.folder, &served_path, publication, &mut self.files, spill, faults)?;
-        if !files.iter().any(|file| ["index.html", "index.htm"].contains(&&*file.name)) {
+        if !files.iter().any(|file| HOME_PAGES.contains(&&*file.name)) {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let missing = || format!("let the generator write an index.html to {}", build.folder.display());
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
@@ -333,18 +333,19 @@ impl BuildCache {
     }
 }
 
-/// Warns if the build is served at the root, but was made for another base path, judging by the links in its
-/// `index.html`.
+/// Warns if the build is served at the root, but was made for another base path, judging by the links on its
+/// home page.
 fn report_base_path(files: &[BuildFile], mount: &str, faults: &mut Vec<Fault>) {
-    let home = files.iter().find(|file| file.name == "index.html" && mount == "/");
-    let Some((home, _)) = home.map(|home| decode_html(&home.blob.bytes)) else { return };
+    let mut homes = HOME_PAGES.iter().filter(|_| mount == "/");
+    let Some(home) = homes.find_map(|name| files.iter().find(|file| file.name == *name)) else { return };
+    let (text, _) = decode_html(&home.blob.bytes);
     let names = files.iter().map(|file| &*file.name).collect();
-    if let Some(base) = find_missing_base(&home, &names) {
+    if let Some(base) = find_missing_base(&text, &names) {
         let message = format!("most of its links begin with `/{base}/`, but the build is served at `/`");
         let hint = format!(
             "set `prebuilt_path = \"/{base}/\"` below `[site]`, or let the generator build for the base path `/`"
         );
-        faults.push(Fault::warning("index.html", None, message).hint(hint));
+        faults.push(Fault::warning(&home.name, None, message).hint(hint));
     }
 }
 

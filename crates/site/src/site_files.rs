@@ -340,6 +340,9 @@ impl<'a> FileReader<'a> {
     }
 }
 
+/// The possible names of a build's home page, in order of preference.
+pub(super) const HOME_PAGES: [&str; 2] = ["index.html", "index.htm"];
+
 /// A file in a build.
 #[derive(Debug)]
 pub(super) struct BuildFile {
@@ -373,7 +376,8 @@ pub(super) fn read_build(
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
     let pages = found.iter().filter(|file| media_type(&file.name).starts_with("text/html"));
-    let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
+    let is_home = |file: &FoundFile| HOME_PAGES.contains(&&*file.name);
+    let audience = Audience::of_pages(pages.map(|file| (file.readers, is_home(file))));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
     let pages = found.iter().filter(|file| is_html(&file.name));

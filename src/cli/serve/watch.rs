@@ -9,7 +9,7 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::cli::site;
 use frontdesk_config::{Config, FORMS_FOLDER, LEXICON_FOLDER};
-use frontdesk_site::{BuildOptions, SITE_FOLDERS};
+use frontdesk_site::{BuildOptions, SITE_FOLDERS, has_home_page};
 
 /// The reason for which the reload thread wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Opt
         Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
         None => (QUIET_PERIOD, MAX_SETTLE),
     };
-    let is_complete = || build.is_none_or(|build| build.folder.join("index.html").exists());
+    let is_complete = || build.is_none_or(|build| has_home_page(&build.folder));
     let began = Instant::now();
     while began.elapsed() < max {
         match reasons.recv_timeout(quiet) {

@@ -82,9 +82,9 @@ fn fragment_policy(html: &str) -> String {
     content_security_policy(&code.unwrap_or_default())
 }
 
-/// Whether an HTML file is a page of its own: its name is `index.html` or `404.html`, or it has a title that
-/// is not empty, redirects, or is a complete document with a first-level heading. Doxygen writes documents
-/// with neither title nor heading for the results of its search.
+/// Whether an HTML file is a page of its own: its name is `index.html`, `index.htm` or `404.html`, or it has
+/// a title that is not empty, redirects, or is a complete document with a first-level heading. Doxygen writes
+/// documents with neither title nor heading for the results of its search.
 fn is_page(name: &str, html: &str) -> bool {
     let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();
     let has_title = || {
@@ -97,7 +97,7 @@ fn is_page(name: &str, html: &str) -> bool {
             attribute.eq_ignore_ascii_case("http-equiv") && html[value].trim().eq_ignore_ascii_case("refresh")
         })
     };
-    matches!(name.rsplit('/').next(), Some("index.html" | "404.html"))
+    matches!(name.rsplit('/').next(), Some("index.html" | "index.htm" | "404.html"))
         || has_title()
         || !is_fragment(html) && find(["<h1", "<H1"]).is_some()
         || redirects()

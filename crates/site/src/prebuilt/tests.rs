@@ -840,6 +840,8 @@ fn a_folder_is_a_build_unless_its_pages_are_sources() {
         (&["index.html", "frontdesk.toml", "pages/index.md", "pages/index.html", "pages/a.md"], false),
         (&["about.html", "pages/about.html"], false),
         (&["index.html/a"], false),
+        (&["index.htm"], true),
+        (&["index.htm", "pages/index.md"], false),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         for name in files {
@@ -848,7 +850,11 @@ fn a_folder_is_a_build_unless_its_pages_are_sources() {
             fs::write(at, "").expect("the file is written");
         }
         assert_eq!(is_build(folder.path()), expected, "{files:?}");
-        assert_eq!(has_home_page(folder.path()), files[0] == "index.html", "{files:?}");
+        assert_eq!(
+            has_home_page(folder.path()),
+            ["index.html", "index.htm"].contains(&files[0]),
+            "{files:?}"
+        );
     }
     assert!(!is_build(Path::new("")));
 }
@@ -931,6 +937,22 @@ fn plain_pages_have_the_direction_of_their_language() {
             assert!(html.contains(expected), "{html}");
         }
     }
+}
+
+#[test]
+fn a_home_page_may_be_named_index_htm() {
+    let mut bench = Bench::new(&[("index.htm", "<p>Text</p>"), ("a/index.htm", "<p>Text</p>")]);
+    let site = bench.site();
+    assert_eq!(describe(&site, "/"), "page /index.md");
+    assert_eq!(describe(&site, "/a/"), "page /a.md");
+    let links: String = ["x", "y", "z"].map(|name| format!("<a href=/docs/{name}.html>{name}</a>")).concat();
+    let files = ["index.htm", "x.html", "y.html", "z.html"].map(|name| (name, page("Title", &links)));
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let said = Bench::new(&files).load().faults;
+    assert!(
+        said.len() == 1 && said[0].to_string().starts_with("index.htm: most of its links begin"),
+        "{said:?}"
+    );
 }
 
 #[test]
