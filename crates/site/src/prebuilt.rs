@@ -100,8 +100,9 @@ pub(super) struct BuildCache {
     /// The conversion of each page on its own, including the blocks that other pages share. If the conversion
     /// panicked: the result of [`Conversion::unconverted`], and the panic.
     alone: MemoMap<Hash, (Conversion, Option<Panic>)>,
-    /// The conversion of each page without the blocks of links and the site name that it shares with others.
-    without_shared: MemoMap<Hash, Conversion>,
+    /// The conversion of each page without the blocks of links and the site name that it shares with others,
+    /// and the panic of this or the first conversion.
+    without_shared: MemoMap<Hash, (Conversion, Option<Panic>)>,
     /// The input hashes of the conversions that the cache on disk lacks.
     new: HashSet<Hash>,
     places: CachePlaces,
@@ -181,7 +182,7 @@ impl BuildCache {
         report_base_path(&files, &build.mount, faults);
         let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
         let (html, others): (Vec<BuildFile>, _) = files.into_iter().partition(|file| is_html(&file.name));
-        let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill);
+        let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill, faults);
         let mut prebuilt = Prebuilt {
             pages: Vec::with_capacity(pages.len()),
             files: BTreeMap::new(),
@@ -243,8 +244,8 @@ impl BuildCache {
 
     /// Converts the pages in parallel: first each on its own, then again without what many pages share.
     /// Reports incomplete conversions, panics, and a selector in `convert.main` that matches nothing on any
-    /// page. A page whose first conversion panics gets the result of [`Conversion::unconverted`]. A panic of
-    /// the second conversion is not reported; see [`PageConverter::convert_again`].
+    /// page. A page whose first conversion panics gets the result of [`Conversion::unconverted`]. If the
+    /// second one panics, [`PageConverter::convert_again`] decides the result.
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -277,18 +278,21 @@ impl BuildCache {
             &both,
             |(page, _)| page.name(),
             |(page, (alone, _)), _| converter.inputs(page, &shared(&alone.facts)),
-            |(page, (alone, panic)), inputs, _| {
+            |(page, first @ (alone, panic)), inputs, _| {
                 let shared = shared(&alone.facts);
                 let is_alone = panic.is_some() || shared == Shared::default() && alone.markdown.is_some();
                 if is_alone {
-                    return Ok::<_, Infallible>(alone.clone());
+                    return Ok::<_, Infallible>(first.clone());
                 }
                 Ok(converter.convert_again(page, inputs, &shared, alone))
             },
         );
-        let results: Vec<Conversion> = results.into_iter().map(|Ok(converted)| converted).collect();
-        for ((page, (_, defect)), result) in both.iter().zip(&results) {
-            let consequence = "the page's Markdown only links to its HTML";
+        let results: Vec<_> = results.into_iter().map(|Ok(converted)| converted).collect();
+        for ((page, (_, first)), (result, defect)) in both.iter().zip(&results) {
+            let consequence = match first {
+                Some(_) => "the page's Markdown only links to its HTML",
+                None => "the page's Markdown may contain links and a site name that other pages share",
+            };
             faults.extend(match defect {
                 Some(panic) => Some(Fault::defect(&page.file.name, panic, consequence)),
                 None => result.facts.problem.as_ref().map(|problem| problem.fault(&page.file.name)),
@@ -297,13 +301,13 @@ impl BuildCache {
         self.alone.keep_only(pages.iter().map(HtmlPage::name));
         self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
         self.new.extend(converter.into_new());
-        if !build.main.is_empty() && !results.iter().any(|page| page.facts.is_selected) {
+        if !build.main.is_empty() && !results.iter().any(|(page, _)| page.facts.is_selected) {
             let message =
                 format!("`convert.main`: the selector `{}` matches nothing on any page", build.main);
             let fault = Fault::warning("frontdesk.toml", None, message);
             faults.push(fault.hint("try a selector with `frontdesk convert FILE --selector …`"));
         }
-        results
+        results.into_iter().map(|(conversion, _)| conversion).collect()
     }
 
     /// Lets each used conversion share its Markdown with the page's file, which saves a copy, and drops the
@@ -311,7 +315,7 @@ impl BuildCache {
     fn share_markdown(&mut self, pages: &[PrebuiltPage]) {
         for page in pages {
             let file = &page.page.markdown.unencoded().bytes;
-            let Some((used, conversion)) = self.without_shared.get_mut(&page.name) else { continue };
+            let Some((used, (conversion, _))) = self.without_shared.get_mut(&page.name) else { continue };
             if let Some(text) = &conversion.markdown
                 && file.ends_with(text)
             {
@@ -323,8 +327,8 @@ impl BuildCache {
         }
         let Some(cache) = &self.places.conversions else { return };
         let all = || {
-            let alone = self.alone.iter().map(|(inputs, (conversion, _))| (inputs, conversion));
-            alone.chain(self.without_shared.iter().map(|(inputs, conversion)| (inputs, conversion)))
+            let both = self.alone.iter().chain(self.without_shared.iter());
+            both.map(|(inputs, (conversion, _))| (inputs, conversion))
         };
         let new = all().filter(|(inputs, _)| self.new.contains(inputs));
         let new: HashMap<Hash, Conversion> = new.map(|(inputs, it)| (*inputs, it.clone())).collect();
@@ -557,19 +561,28 @@ impl Prebuilt {
     }
 
     /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with
-    /// template syntax. Reports the first one, with the number of others.
+    /// template syntax. Reports the first one, with the number of others. Also removes and reports each file
+    /// in which the search for template syntax panics.
     fn remove_sources(&mut self, pages: &[HtmlPage<'_>], converted: &[Conversion], faults: &mut Vec<Fault>) {
         let mut sources = Vec::new();
         for (page, converted) in pages.iter().zip(converted) {
             for name in twin_names(&page.path) {
                 let Some(file) = self.files.get(&name) else { continue };
                 let text = String::from_utf8_lossy(&file.unencoded().bytes);
-                // If the search for template syntax panics, the file is published unchanged.
-                let found = panics::catch(Part::Content, || find_template_syntax(&text, converted.text()));
-                if let Ok(Some(syntax)) = found {
-                    self.files.remove(&name);
-                    sources.push((name, syntax));
+                let found = panics::catch(Part::Content, || {
+                    panics::inject("template-syntax", &name);
+                    find_template_syntax(&text, converted.text())
+                });
+                match found {
+                    Ok(None) => continue,
+                    Ok(Some(syntax)) => sources.push((name.clone(), syntax)),
+                    Err(panic) => {
+                        let place = name.strip_prefix(&*self.mount).unwrap_or(&name);
+                        let consequence = "the Markdown of the page is made from its HTML";
+                        faults.push(Fault::defect(place, &panic, consequence));
+                    }
                 }
+                self.files.remove(&name);
             }
         }
         let Some((name, syntax)) = sources.first() else { return };

@@ -60,7 +60,7 @@ impl<'a> PageConverter<'a> {
             return Ok(stored);
         }
         let conversion = panics::catch(Part::Content, || {
-            panics::inject("build-page", &page.file.name);
+            panics::inject(if needs_text { "build-page-again" } else { "build-page" }, page.name());
             let Shared { links: boilerplate, site_name } = shared.clone();
             let url = parse_url(&page.url).ok();
             let options = Options { url, boilerplate, site_name, ..self.options.clone() };
@@ -74,19 +74,23 @@ impl<'a> PageConverter<'a> {
 
     /// The conversion of a page without the parts in `shared`, with its Markdown. If that panics, returns the
     /// conversion with these parts: `alone`, or a new one if the Markdown of `alone` was dropped. If that
-    /// panics too, returns [`Conversion::unconverted`]. Drops the panics.
+    /// panics too, returns [`Conversion::unconverted`]. Also returns the first panic.
     pub fn convert_again(
         &self,
         page: &HtmlPage<'_>,
         inputs: &Hash,
         shared: &Shared,
         alone: &Conversion,
-    ) -> Conversion {
+    ) -> (Conversion, Option<Panic>) {
+        let panic = match self.convert(page, inputs, shared, true) {
+            Ok(converted) => return (converted, None),
+            Err(panic) => panic,
+        };
         let none = Shared::default();
-        let known = || Some(alone.clone()).filter(|alone| alone.markdown.is_some());
+        let known = Some(alone.clone()).filter(|alone| alone.markdown.is_some());
         let with_shared = || self.convert(page, &self.inputs(page, &none), &none, true).ok();
-        let converted = self.convert(page, inputs, shared, true).ok();
-        converted.or_else(known).or_else(with_shared).unwrap_or_else(|| Conversion::unconverted(page))
+        let converted = known.or_else(with_shared).unwrap_or_else(|| Conversion::unconverted(page));
+        (converted, Some(panic))
     }
 
     /// The input hashes of the conversions that were not in the cache.

@@ -7,12 +7,13 @@ use frontdesk_convert::{Embedded, decode_html, is_fragment};
 
 use super::content_security_policy::content_security_policy;
 use super::urls::{links_to_html_files, page_path};
+use crate::fault::Fault;
 use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::site_files::BuildFile;
 use frontdesk_process::page_spill::PageSpill;
-use frontdesk_process::panics::{self, Part};
+use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_process::parallel::in_parallel;
 
 /// An HTML file that is a page, not a fragment.
@@ -44,12 +45,13 @@ pub(super) struct Fragment<'a> {
 }
 
 /// Separates HTML files into pages, which get their paths, and fragments. Pages keep the extension `.html` in
-/// their paths if any link on a page leads to such a file.
+/// their paths if any link on a page leads to such a file. Reports panics.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
     options: &PagesOptions,
     spill: &PageSpill,
+    faults: &mut Vec<Fault>,
 ) -> (Vec<HtmlPage<'a>>, Vec<Fragment<'a>>) {
     let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
     let files: Vec<&BuildFile> = html.iter().collect();
@@ -58,14 +60,16 @@ pub(super) fn separate_fragments<'a>(
         let (text, media_type) = decode_html(&file.blob.bytes);
         let is_page = is_page(&file.name, &text);
         let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
-        let policy = (!is_page).then(|| fragment_policy(&text));
+        let policy = (!is_page).then(|| fragment_policy(&file.name, &text));
         spill.note_read(file.blob.bytes.len());
         (media_type, policy, keeps_extension)
     });
     let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
     let (mut pages, mut fragments) = (Vec::new(), Vec::new());
     for (file, (media_type, policy, _)) in html.iter().zip(read) {
-        if let Some(policy) = policy {
+        if let Some((policy, panic)) = policy {
+            let consequence = "its inline scripts and styles do not apply";
+            faults.extend(panic.map(|panic| Fault::defect(&file.name, &panic, consequence)));
             fragments.push(Fragment { file, policy });
         } else {
             let path = page_path(&build.mount, &file.name, &names, keeps_extension);
@@ -76,10 +80,15 @@ pub(super) fn separate_fragments<'a>(
     (pages, fragments)
 }
 
-/// The policy of a fragment. If the parser panics, the inline code is unknown, and the policy permits none.
-fn fragment_policy(html: &str) -> String {
-    let code = panics::catch(Part::Content, || Embedded::of_html(html));
-    content_security_policy(&code.unwrap_or_default())
+/// The policy of a fragment. If the parser panics, also returns the panic; the inline code is unknown then,
+/// and the policy permits none.
+fn fragment_policy(name: &str, html: &str) -> (String, Option<Panic>) {
+    let code = panics::catch(Part::Content, || {
+        panics::inject("fragment", name);
+        Embedded::of_html(html)
+    });
+    let policy = content_security_policy(code.as_ref().unwrap_or(&Embedded::default()));
+    (policy, code.err())
 }
 
 /// Whether an HTML file is a page of its own: its name is `index.html`, `index.htm` or `404.html`, or it has

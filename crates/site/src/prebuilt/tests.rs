@@ -982,3 +982,45 @@ fn sites_with_the_same_hash_have_the_same_headers() {
         assert_ne!(other, first);
     }
 }
+
+#[test]
+fn panics_on_files_of_a_build_are_reported() {
+    if std::env::var_os("INJECT_PANICS").is_none() {
+        // Run this test again in a process in which code panics.
+        let folder = tempfile::tempdir().expect("a folder");
+        let points = folder.path().join("points");
+        let lines = "build-page-again a.html\ntemplate-syntax a.md\nfragment part.html\n";
+        fs::write(&points, lines).expect("the file is written");
+        let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "prebuilt::tests::panics_on_files_of_a_build_are_reported"])
+            .env("INJECT_PANICS", &points)
+            .output()
+            .expect("it runs");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+        return;
+    }
+    let text = |title: &str| format!("<!doctype html><title>{title} | Acme</title><main><p>Text</p></main>");
+    let pages = ["index", "a", "b", "c"].map(|name| (format!("{name}.html"), text(name)));
+    let mut bench = Bench::new(&[("part.html", "<p>Part</p>"), ("a.md", "# A\n\n{% include x %}\n")]);
+    for (name, text) in &pages {
+        bench.write(name, text);
+    }
+    for load in ["first", "second"] {
+        let LoadResult { site, faults, .. } = bench.load();
+        let said: Vec<_> =
+            faults.iter().map(|fault| (fault.place.as_str(), fault.message.as_str())).collect();
+        let consequences = [
+            ("a.html", "the page's Markdown may contain links and a site name that other pages share"),
+            ("a.md", "the Markdown of the page is made from its HTML"),
+            ("part.html", "its inline scripts and styles do not apply"),
+        ];
+        assert_eq!(said.len(), 3, "{load}: {said:?}");
+        for ((place, message), (file, consequence)) in said.into_iter().zip(consequences) {
+            assert!(place == file && message.ends_with(consequence), "{load}: {place}: {message}");
+            assert!(message.starts_with("a defect in frontdesk"), "{load}: {message}");
+        }
+        let site = site.expect("a site");
+        assert!(markdown(&site, "/a").ends_with("# a | Acme\n\nText\n"), "{}", markdown(&site, "/a"));
+        assert!(markdown(&site, "/b").ends_with("# b\n\nText\n"), "{}", markdown(&site, "/b"));
+    }
+}
