@@ -89,16 +89,20 @@ pub fn telephone_number(text: &str) -> Option<String> {
     Some(normal)
 }
 
-/// The digits of a number without the zero in `(0)` after a country code, which begins the number or follows
-/// `00`. Keeps the zero if it is dialed from abroad, or if fewer than five digits would remain.
+/// The digits of a number without the zero in `(0)` after a country code: one to three digits, the first of
+/// which is not zero, at the start of the number or after `00`. Keeps the zero if it is dialed from abroad,
+/// or if fewer than five digits would remain.
 fn dialed_digits(number: &str, is_international: bool) -> String {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let all = digits(number);
     let Some((before, after)) = number.split_once("(0)") else { return all };
     let before = digits(before);
     let code = if is_international { Some(&*before) } else { before.strip_prefix("00") };
+    let is_code = |code: &str| (1..=3).contains(&code.len()) && !code.starts_with('0');
     match code {
-        Some(code) if !CODES_WITH_ZERO.contains(&code) && all.len() > 5 => before + &digits(after),
+        Some(code) if is_code(code) && !CODES_WITH_ZERO.contains(&code) && all.len() > 5 => {
+            before + &digits(after)
+        }
         _ => all,
     }
 }
@@ -177,6 +181,12 @@ mod tests {
             ("0039 (0)6 12345678", Some("00390612345678")),
             ("(0044) (0)20 7946 0958", Some("00442079460958")),
             ("(0)30 123456", Some("030123456")),
+            ("+(0)30 123456", Some("+030123456")),
+            ("(0)30 12345+", Some("+03012345")),
+            ("00(0)30 123456", Some("00030123456")),
+            ("+0(0)30 123456", Some("+0030123456")),
+            ("+4930 (0)123456", Some("+49300123456")),
+            ("+995 (0)32 123456", Some("+99532123456")),
             ("030 12345²", None),
             ("030 12345①", None),
         ] {
