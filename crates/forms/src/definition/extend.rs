@@ -53,7 +53,7 @@ impl Reader<'_> {
     }
 
     /// Replaces texts of the form's fields, and adds other fields to both shapes. Records a fault if an added
-    /// field is required, or if there are more than [`MAX_FIELDS`], but adds them nevertheless.
+    /// field is required, or if a shape has more than [`MAX_FIELDS`], but adds them nevertheless.
     fn extend_fields(&mut self, table: &Table<'_>, form: &mut Form) {
         let Some(list) = table.get("field") else { return };
         let DeValue::Array(items) = list.get_ref() else {
@@ -84,7 +84,7 @@ impl Reader<'_> {
                 form.alternative.iter_mut().for_each(|fields| fields.push(field.clone()));
             }
         }
-        if form.fields.len() > MAX_FIELDS {
+        if form.alternative.iter().chain([&form.fields]).any(|fields| fields.len() > MAX_FIELDS) {
             self.fault(list.span(), format!("the form has more than {MAX_FIELDS} fields"), "");
         }
     }

@@ -299,6 +299,19 @@ label = "Budget"
 }
 
 #[test]
+fn neither_shape_of_a_built_in_form_has_too_many_fields() {
+    let field = |number| format!("[[field]]\nname = \"f{number}\"\ntype = \"text\"\nlabel = \"F\"\n");
+    let longest = CONTACT.alternative.as_ref().unwrap().len().max(CONTACT.fields.len());
+    for (added, is_accepted) in [(MAX_FIELDS - longest, true), (MAX_FIELDS - longest + 1, false)] {
+        let text: String = (0..added).map(field).collect();
+        let faults = FormFile::extend(*CONTACT, &text, "forms/contact.toml").err().unwrap_or_default();
+        let faults: Vec<_> = faults.iter().map(|fault| &*fault.message).collect();
+        let expected: &[&str] = if is_accepted { &[] } else { &["the form has more than 40 fields"] };
+        assert_eq!(faults, expected, "{added}");
+    }
+}
+
+#[test]
 fn names_and_values_of_definitions_are_checked() {
     let consent = |more: &str| {
         format!("title = \"x\"\n[[field]]\nname = \"a\"\ntype = \"consent\"\nlabel = \"A\"\n{more}\n")
