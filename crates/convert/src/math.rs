@@ -59,7 +59,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: style == "display" });
     }
     let class = dom.attribute(id, "class").unwrap_or_default();
-    if is_rendered_script(dom, id) {
+    if is_output_before_script(dom, id) {
         return Some(Formula { tex: String::new(), is_display: false });
     }
     if let Some(tex) = editor_formula(dom, id) {
@@ -184,7 +184,7 @@ fn is_tex(text: &str) -> bool {
 
 /// Whether an element is the output or the preview of MathJax 2, and the script with the TeX follows it: as
 /// the next element, or after one more output.
-fn is_rendered_script(dom: &Dom, id: NodeId) -> bool {
+fn is_output_before_script(dom: &Dom, id: NodeId) -> bool {
     let is_output =
         |&id: &NodeId| dom.classes(id).any(|class| class.starts_with("MathJax") || class.starts_with("mjx-"));
     let after = || dom.nodes_after(id).filter(|&n| dom.element(n).is_some()).take(2);

@@ -37,7 +37,7 @@ const PIECE: usize = 64 * 1024;
 /// parts beyond the limits on depth and nodes are missing, but not for dropped attributes.
 pub(super) fn parse(html: &str) -> Dom {
     let html = limit_attributes(html);
-    let sink = Sink { dom: RefCell::new(Dom::new()), last_element: Cell::new(DOCUMENT) };
+    let sink = Sink { dom: RefCell::new(Dom::new()), last_inserted: Cell::new(DOCUMENT) };
     let max_nodes = MAX_NODES.min(MIN_NODE_LIMIT.max(html.len().saturating_mul(MAX_NODES_PER_BYTE)));
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let builder = TreeBuilder::new(sink, options);
@@ -114,9 +114,9 @@ impl TokenSink for Limiter {
             return TokenSinkResult::Continue;
         }
         let is_open = !tag.self_closing && !VOID.contains(&&*tag.name);
-        let before = sink.last_element.get();
+        let before = sink.last_inserted.get();
         let result = self.builder.process_token(token, line_number);
-        let inserted = sink.last_element.get();
+        let inserted = sink.last_inserted.get();
         if is_open && inserted != before {
             self.current.set(inserted);
         }
@@ -136,16 +136,16 @@ impl TokenSink for Limiter {
 struct Sink {
     dom: RefCell<Dom>,
     /// The most recently inserted node that is not text.
-    last_element: Cell<NodeId>,
+    last_inserted: Cell<NodeId>,
 }
 
 impl Sink {
     /// Returns the id of a child that is about to be inserted. Creates a node for text, and records other
-    /// children in `last_element`.
+    /// children in `last_inserted`.
     fn child_id(&self, child: NodeOrText<NodeId>) -> NodeId {
         match child {
             NodeOrText::AppendNode(id) => {
-                self.last_element.set(id);
+                self.last_inserted.set(id);
                 id
             }
             NodeOrText::AppendText(text) => self.dom.borrow_mut().push(Tag::Text, Data::Text(text)),
