@@ -3,7 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, collapse};
 use super::inline::Inline;
 use super::markdown_block::Block;
-use super::mathml::mathml_to_tex;
+use super::mathml::{is_group, mathml_to_tex};
 
 /// A formula in the page.
 #[derive(Debug, PartialEq)]
@@ -203,11 +203,16 @@ const DELIMITERS: [(&str, &str, bool); 4] =
     [("$$", "$$", true), ("\\[", "\\]", true), ("\\(", "\\)", false), ("$", "$", false)];
 
 /// Removes the delimiters of a formula. The second value is whether they delimit a display formula. `None` if
-/// the text has neither delimiters nor TeX syntax, and so is not a formula.
+/// the text has neither delimiters nor TeX syntax, and so is not a formula, or if it has several formulas.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
-    let strip = |(start, end, is_display)| Some((text.strip_prefix(start)?.strip_suffix(end)?, is_display));
-    let plain = || text.contains(['\\', '^', '_']).then_some((text, false));
-    DELIMITERS.into_iter().find_map(strip).or_else(plain)
+    let Some((start, end, is_display)) = DELIMITERS.into_iter().find(|(start, ..)| text.starts_with(start))
+    else {
+        return text.contains(['\\', '^', '_']).then_some((text, false));
+    };
+    let tex = text.strip_prefix(start)?.strip_suffix(end)?;
+    // A line break before a bracket is no delimiter.
+    let is_single = start == "$" || !tex.replace(r"\\", "").contains(end);
+    is_single.then_some((tex, is_display))
 }
 
 /// The TeX in the `<annotation>` of a MathML formula.
@@ -219,11 +224,14 @@ fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))
 }
 
-/// Trims TeX, and removes blank lines and the style group that Wikipedia adds. `None` if nothing is left.
+/// Trims TeX, and removes blank lines and the style group that Wikipedia adds around the whole formula.
+/// `None` if nothing is left.
 fn clean_tex(tex: &str) -> Option<String> {
     let mut tex = tex.trim();
     for style in ["{\\displaystyle", "{\\textstyle"] {
-        if let Some(inner) = tex.strip_prefix(style).and_then(|t| t.strip_suffix('}')) {
+        if let Some(inner) = tex.strip_prefix(style).and_then(|t| t.strip_suffix('}'))
+            && is_group(tex)
+        {
             tex = inner.trim();
         }
     }
@@ -370,6 +378,38 @@ mod tests {
         ] {
             assert_eq!(first(html), expected.map(|(tex, is_display)| (tex.to_owned(), is_display)), "{html}");
         }
+    }
+
+    #[test]
+    fn delimiters_that_do_not_match_stay() {
+        for (tex, expected) in [
+            (r"{\displaystyle {x}+{y}}", r"{x}+{y}"),
+            (r"{\displaystyle x}+{y}", r"{\displaystyle x}+{y}"),
+            (r"{\textstyle \{x\}}", r"\{x\}"),
+            (r"{\displaystyle x}+\{y\}", r"{\displaystyle x}+\{y\}"),
+        ] {
+            assert_eq!(clean_tex(tex).as_deref(), Some(expected), "{tex}");
+        }
+        for (text, expected) in [
+            (r"\(a\)", Some(("a", false))),
+            (r"\(a\) and \(b\)", None),
+            (r"\[a\] and \[b\]", None),
+            ("$$a$$ and $$b$$", None),
+            (r"\[a \text{ if \(b\)}\]", Some((r"a \text{ if \(b\)}", true))),
+            (r"$\$5$", Some((r"\$5", false))),
+            (r"\[[a \\]\]", Some((r"[a \\]", true))),
+            (r"a_1", Some((r"a_1", false))),
+        ] {
+            assert_eq!(strip_delimiters(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn several_formulas_in_an_element_are_read_one_by_one() {
+        let html = r"<p><span class=math>\(a\) and \(b\)</span>";
+        let script = "<script src=/mathjax/x.js></script>";
+        assert_eq!(super::super::tests::markdown(&format!("{script}{html}")), "$a$ and $b$\n");
+        assert_eq!(super::super::tests::markdown(html), "\\\\(a\\\\) and \\\\(b\\\\)\n");
     }
 
     #[test]

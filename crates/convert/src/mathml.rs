@@ -196,6 +196,11 @@ fn has_script(tex: &str, mark: char) -> bool {
     outer_characters(tex).any(|c| previous.replace(c) != Some('\\') && c == mark)
 }
 
+/// Whether TeX consists of one group and nothing else.
+pub(super) fn is_group(tex: &str) -> bool {
+    outer_characters(tex).eq("{}".chars())
+}
+
 /// Whether TeX consists of two groups and nothing else.
 fn is_pair_of_groups(tex: &str) -> bool {
     outer_characters(tex).eq("{}{}".chars())
