@@ -368,6 +368,8 @@ fn plain_letter(c: char) -> char {
             lower => u32::from('a') + lower - 26,
         },
         0x1D6A8..=0x1D7C9 => match (code - 0x1D6A8) % 58 {
+            // The symbol for a capital theta, where the Greek alphabet has no character.
+            17 => u32::from('ϴ'),
             upper @ 0..=24 => u32::from('Α') + upper,
             25 => u32::from('∇'),
             lower @ 26..=50 => u32::from('α') + lower - 26,
@@ -378,4 +380,22 @@ fn plain_letter(c: char) -> char {
         _ => code,
     };
     char::from_u32(letter).unwrap_or(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styled_letters_become_plain_ones() {
+        for (styled, expected) in [
+            ("\u{210e}\u{1d400}\u{1d433}\u{1d44e}\u{1d6a3}", "hAzaz"),
+            ("\u{1d6a8}\u{1d6b8}\u{1d6b9}\u{1d6ba}\u{1d6c0}\u{1d6c1}", "ΑΡϴΣΩ∇"),
+            ("\u{1d6f3}\u{1d72d}\u{1d767}\u{1d7a1}", "ϴϴϴϴ"),
+            ("\u{1d6c2}\u{1d6d3}\u{1d6d4}\u{1d6da}\u{1d6db}\u{1d6dc}\u{1d6e1}", "αςσω∂ϵϖ"),
+            ("\u{1d7ce}\u{1d7ff}aΘ", "09aΘ"),
+        ] {
+            assert_eq!(styled.chars().map(plain_letter).collect::<String>(), expected);
+        }
+    }
 }
