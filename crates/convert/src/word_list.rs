@@ -47,9 +47,10 @@ impl Converter<'_> {
         let marker = dom.descendants(id).take(10).find(is_marker)?;
         let text = dom.collapsed_text(marker);
         let number = text.trim_start_matches('(').strip_suffix(['.', ')']);
-        let number = number.map(|number| number_of(number.rsplit('.').next().unwrap_or_default()));
-        let level = level.clamp(1, MAX_LEVEL);
-        Some(FlatItem { level, number, marker: Some(marker), begins_list: false, element: id })
+        let number = number.map(|number| number.rsplit('.').next().unwrap_or_default());
+        let begins_list = matches!(number, Some("1" | "a" | "A"));
+        let (level, number) = (level.clamp(1, MAX_LEVEL), number.map(number_of));
+        Some(FlatItem { level, number, marker: Some(marker), begins_list, element: id })
     }
 
     /// Appends items that follow each other as nested lists, without their markers.
@@ -111,17 +112,15 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     let has_level = |id| kind_of(id).is_some() || level_of(id, "ql-indent-").is_some();
     let is_flat = own_level.is_some()
         || dom.child_elements(list).any(has_level)
-        || [dom.previous_element(list), dom.next_element(list)]
-            .into_iter()
-            .flatten()
-            .any(|other| is_part_of_same_list(dom, list, other));
+        || dom.previous_element(list).is_some_and(|before| is_continued(dom, before, list))
+        || dom.next_element(list).is_some_and(|after| is_continued(dom, list, after));
     if !is_flat || !children.all(|child| dom.tag(child) == Tag::Li) {
         return None;
     }
     let number = number_attribute(dom, list, "start").unwrap_or(1);
     let begins_list = match own_level {
         Some(_) => dom.has_class(list, "start"),
-        None => !dom.previous_element(list).is_some_and(|before| is_part_of_same_list(dom, before, list)),
+        None => !dom.previous_element(list).is_some_and(|before| is_continued(dom, before, list)),
     };
     let mut items: Vec<FlatItem> = Vec::new();
     for element in dom.child_elements(list) {
@@ -137,18 +136,18 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     Some(items)
 }
 
-/// Whether two adjacent lists, in either order, have one item each, and one continues the other: they have
-/// the same classes, and if they are ordered, successive numbers.
-fn is_part_of_same_list(dom: &Dom, a: NodeId, b: NodeId) -> bool {
+/// Whether a list and the one after it have one item each, and the second continues the first: they have the
+/// same classes, and if they are ordered, the second has the next number.
+fn is_continued(dom: &Dom, list: NodeId, next: NodeId) -> bool {
     let is_single = |list| dom.child_elements(list).nth(1).is_none() && dom.find(list, Tag::Li).is_some();
-    let class = dom.attribute(a, "class").filter(|class| !class.is_empty());
+    let class = dom.attribute(list, "class").filter(|class| !class.is_empty());
     let start = |list| number_attribute(dom, list, "start").unwrap_or(1);
-    dom.tag(a) == dom.tag(b)
+    dom.tag(list) == dom.tag(next)
         && class.is_some()
-        && class == dom.attribute(b, "class")
-        && is_single(a)
-        && is_single(b)
-        && (dom.tag(a) == Tag::Ul || start(a).abs_diff(start(b)) == 1)
+        && class == dom.attribute(next, "class")
+        && is_single(list)
+        && is_single(next)
+        && (dom.tag(list) == Tag::Ul || start(list).checked_add(1) == Some(start(next)))
 }
 
 /// The number that a marker shows: digits, or a letter, as in `b)`. A single `i` is probably the Roman one.
@@ -185,6 +184,10 @@ mod tests {
                 "3. a\n   1. b\n   2. c\n4. d\n",
             ),
             (vec![(1, "b)", "a"), (1, "c)", "b")], "2. a\n3. b\n"),
+            (
+                vec![(1, "1.", "a"), (2, "a)", "b"), (1, "2.", "c"), (2, "a)", "d"), (1, "1.", "e")],
+                "1. a\n   1. b\n2. c\n   1. d\n\n<!-- -->\n\n1. e\n",
+            ),
             (vec![(1, "1.2.", "a"), (1, "·", "b")], "2. a\n\n- b\n"),
             (vec![(3, "·", "a"), (1, "·", "b")], "- a\n\n* b\n"),
         ] {
@@ -222,6 +225,11 @@ mod tests {
             ),
             ("<ul class=n><li>a</ul><ul class=n><li>b</ul><ul class=m><li>c</ul>", "- a\n- b\n\n* c\n"),
             // These lists stay separate.
+            ("<ol class=n start=4><li>a</ol><ol class=n start=3><li>b</ol>", "4. a\n\n<!-- -->\n\n3. b\n"),
+            (
+                "<ol class=n start=3><li>a</ol><ol class=n start=4><li>b</ol><ol class=n start=3><li>c</ol>",
+                "3. a\n4. b\n\n<!-- -->\n\n3. c\n",
+            ),
             ("<ul class=n><li>a<li>b</ul><ul class=n><li>c</ul>", "- a\n- b\n\n* c\n"),
             ("<ul><li>a</ul><ul><li>b</ul>", "- a\n\n* b\n"),
             ("<ul class=n><li>a</ul><p>x</p><ul class=n><li>b</ul>", "- a\n\nx\n\n- b\n"),
