@@ -330,7 +330,7 @@ fn refresh_target(content: &str) -> Option<&str> {
 
 impl Head {
     /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` with text
-    /// outside of a drawing counts, and the last canonical link, even if that has no address.
+    /// outside of a drawing counts, and the last canonical link with an address.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let is = |id, name, value: &str| {
@@ -345,7 +345,8 @@ impl Head {
                     head.title = Some(clip_value(&dom.text_content(id))).filter(|t| !t.is_empty());
                 }
                 Tag::Link if is(id, "rel", "canonical") => {
-                    head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
+                    let href = dom.first_attribute(id, &["href"]).map(str::to_owned);
+                    head.canonical = href.or(head.canonical);
                 }
                 Tag::A
                     if head.logos.len() < MAX_LOGOS
@@ -731,6 +732,17 @@ mod tests {
     #[test]
     fn a_page_without_metadata_has_no_front_matter() {
         assert_eq!(read_metadata(&parse("<p>x"), None, None).0.front_matter(&[]), "");
+    }
+
+    #[test]
+    fn a_canonical_link_without_an_address_is_ignored() {
+        for links in [
+            "<link rel=canonical href=https://example.com/a><link rel=canonical>",
+            "<link rel=canonical href><link rel=Canonical href=https://example.com/a>",
+        ] {
+            let canonical = read_metadata(&parse(&format!("<!doctype html>{links}")), None, None).0.canonical;
+            assert_eq!(canonical.as_deref(), Some("https://example.com/a"), "{links}");
+        }
     }
 
     #[test]
