@@ -182,7 +182,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
     let (mut metadata, titles, redirect) =
-        metadata::read_metadata(&dom, base.as_ref(), options.site_name.as_deref());
+        metadata::read_metadata(&dom, options.url.as_ref(), options.site_name.as_deref());
     let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);

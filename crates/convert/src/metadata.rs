@@ -1,12 +1,13 @@
 //! Reads a page's metadata from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
 
+use super::clean::base_url;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
 use super::parse::parse;
 use super::spacing::shown_text;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use url::Url;
+use url::{Position, Url};
 
 /// The metadata that a page declares about itself. Addresses are escaped for Markdown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,24 +26,26 @@ pub struct Metadata {
     /// A BCP 47 language tag.
     pub language: Option<String>,
     pub image: Option<String>,
-    /// Whether the page asks search engines not to list it, or has a `<meta>` that redirects, even to itself.
+    /// Whether the page asks search engines not to list it, or redirects to another page with `<meta>`.
     pub is_unlisted: bool,
 }
 
 /// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
-/// Reads the metadata of a page except its title, and resolves links against `base`. The author and the dates
-/// come from JSON-LD if it has them, other values from `<meta>` first. The title depends on the headings of
-/// the main region, so the second value has the declared titles to choose from. The third is the address to
-/// which the page redirects with `<meta>`, escaped for Markdown; `None` if that is the page itself.
+/// Reads the metadata of the page at `url` except its title. The author and the dates come from JSON-LD if it
+/// has them, other values from `<meta>` first. The title depends on the headings of the main region, so the
+/// second value has the declared titles to choose from. The third is the address to which the page redirects
+/// with `<meta>`, escaped for Markdown; `None` if that is `url`.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(
     dom: &Dom,
-    base: Option<&Url>,
+    url: Option<&Url>,
     site_name: Option<&str>,
 ) -> (Metadata, Titles, Option<String>) {
+    let base = base_url(dom, url);
+    let base = base.as_ref();
     let head = Head::read(dom, base);
     let data = read_articles(dom);
     let first = |names: &[&str]| head.first_value(names);
@@ -59,6 +62,12 @@ pub(super) fn read_metadata(
     // Some systems add their own name as a second `author`; other names of `<meta>` list several authors.
     let limit = |name: &str| if matches!(name, "author" | "article:author") { 1 } else { usize::MAX };
     let author = || AUTHOR.iter().find_map(|name| join_names(head.values_of(name).take(limit(name))));
+    let reloads = |to: &str| {
+        let target = base.and_then(|base| base.join(to).ok());
+        let without_fragment = |url: &Url| url[..Position::AfterQuery].to_owned();
+        url.is_some_and(|url| target.as_ref().map(without_fragment) == Some(without_fragment(url)))
+    };
+    let redirect = head.redirects.iter().filter(|to| !reloads(to)).find_map(|to| resolve(to.clone()));
     let metadata = Metadata {
         title: None,
         description: first(&["description", "og:description", "twitter:description"]).or(data.description),
@@ -69,12 +78,9 @@ pub(super) fn read_metadata(
         modified: data.modified.or_else(|| first(MODIFIED)),
         language: head.language.clone().or_else(|| Some(first(LANGUAGE)?.replace('_', "-"))),
         image: first(&["og:image", "twitter:image"]).and_then(resolve),
-        is_unlisted: head.is_redirect || head.forbids_index(),
+        is_unlisted: redirect.is_some() || head.forbids_index(),
         site,
     };
-    let redirect = head.redirect.as_deref().and_then(|to| media::resolve_link(base, to));
-    // A page that reloads itself is no redirect.
-    let redirect = redirect.filter(|to| base.is_none_or(|base| to != base.as_str()));
     (metadata, titles, redirect)
 }
 
@@ -312,20 +318,22 @@ struct Head {
     title: Option<String>,
     canonical: Option<String>,
     language: Option<String>,
-    /// Whether a `<meta http-equiv="refresh">` redirects to a URL.
-    is_redirect: bool,
-    /// The first such URL. `None` if there is none, or if it cannot be read.
-    redirect: Option<String>,
+    /// The URLs in `<meta http-equiv="refresh">`.
+    redirects: Vec<String>,
     /// The texts of the first links to the home page.
     logos: Vec<String>,
     values: Vec<(String, String)>,
 }
 
-/// The URL in the `content` of `<meta http-equiv="refresh">`, such as `0; url='/new/'`.
+/// The URL in the `content` of `<meta http-equiv="refresh">`, such as `0; url='/new/'` or `0; /new/`. `None`
+/// if there is none, so that the page reloads itself.
 fn refresh_target(content: &str) -> Option<&str> {
-    let start = content.to_ascii_lowercase().find("url")? + "url".len();
-    let target = content[start..].trim_start().strip_prefix('=')?.trim().trim_matches(['"', '\'']);
-    Some(target).filter(|target| !target.is_empty())
+    let after_time = content.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let rest = after_time.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
+    let name = rest.get(..3).filter(|name| name.eq_ignore_ascii_case("url"));
+    let named = name.and_then(|name| rest[name.len()..].trim_start().strip_prefix('='));
+    let target = named.or_else(|| (rest.len() < after_time.len()).then_some(rest))?;
+    Some(target.trim().trim_matches(['"', '\''])).filter(|target| !target.is_empty())
 }
 
 impl Head {
@@ -355,14 +363,9 @@ impl Head {
                     head.logos.push(clip_value(&shown_text(dom, id)));
                 }
                 Tag::Meta => {
-                    let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();
-                    if is(id, "http-equiv", "refresh")
-                        && content.contains("url")
-                        && !dom.is_in(id, &[Tag::Noscript])
-                    {
-                        head.is_redirect = true;
+                    if is(id, "http-equiv", "refresh") && !dom.is_in(id, &[Tag::Noscript]) {
                         let target = refresh_target(dom.attribute(id, "content").unwrap_or_default());
-                        head.redirect = head.redirect.or(target.map(clip_value));
+                        head.redirects.extend(target.map(clip_value));
                     }
                     let name = dom.first_attribute(id, &["property", "name", "itemprop", "http-equiv"]);
                     if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"]))
@@ -732,6 +735,34 @@ mod tests {
     #[test]
     fn a_page_without_metadata_has_no_front_matter() {
         assert_eq!(read_metadata(&parse("<p>x"), None, None).0.front_matter(&[]), "");
+    }
+
+    #[test]
+    fn a_page_that_reloads_itself_is_no_redirect() {
+        let url = Url::parse("https://example.com/a/").expect("a URL");
+        for (head, expected) in [
+            ("<meta http-equiv=refresh content='0; url=/b/'>", Some("https://example.com/b/")),
+            ("<meta http-equiv=Refresh content='0; URL = \"b\"'>", Some("https://example.com/a/b")),
+            ("<meta http-equiv=refresh content='0;/curl/'>", Some("https://example.com/curl/")),
+            ("<meta http-equiv=refresh content=0.5,url=/b/>", Some("https://example.com/b/")),
+            (
+                "<meta http-equiv=refresh content='9; url=/a/'><meta http-equiv=refresh content='9; url=/b/'>",
+                Some("https://example.com/b/"),
+            ),
+            ("<base href=/><meta http-equiv=refresh content=0;url=/>", Some("https://example.com/")),
+            ("<base href=/><meta http-equiv=refresh content=9;url=a/>", None),
+            ("<meta http-equiv=refresh content=30>", None),
+            ("<meta http-equiv=refresh content='30; url='>", None),
+            ("<meta http-equiv=refresh content='30; url=/a/'>", None),
+            ("<meta http-equiv=refresh content='30; url=https://EXAMPLE.com/a/#top'>", None),
+            ("<meta http-equiv=refresh content='30; url=#top'>", None),
+            ("<meta http-equiv=refresh content='curl'>", None),
+            ("<noscript><meta http-equiv=refresh content='0; url=/b/'></noscript>", None),
+        ] {
+            let dom = parse(&format!("<!doctype html>{head}<p>Text"));
+            let (metadata, _, redirect) = read_metadata(&dom, Some(&url), None);
+            assert_eq!((redirect.as_deref(), metadata.is_unlisted), (expected, expected.is_some()), "{head}");
+        }
     }
 
     #[test]
