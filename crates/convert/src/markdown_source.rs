@@ -17,8 +17,8 @@ struct Renderers {
 /// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
 /// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A
 /// `<script>` that no element around it renders, with no more text than the rest of the page, is a copy for
-/// tools and stays hidden. With Markdeep, replaces the whole body, or nothing if at least half of its
-/// text is in elements.
+/// tools and stays hidden. With Markdeep, the whole body is source, unless at least half of its text is in
+/// elements.
 pub(super) fn show_markdown_source(dom: &mut Dom) {
     let body = dom.body();
     let mut renderers = Renderers::default();
@@ -31,17 +31,16 @@ pub(super) fn show_markdown_source(dom: &mut Dom) {
         renderers.markdeep |= source.contains("markdeep");
     }
     let is_code = |id| matches!(dom.tag(id), Tag::Script | Tag::Style | Tag::Noscript);
-    let own: usize = dom.children(body).filter_map(|id| dom.text(id)).map(count_letters).sum();
     if renderers.markdeep {
+        let own: usize = dom.children(body).filter_map(|id| dom.text(id)).map(count_letters).sum();
         let source: String = dom.walk(body, is_code).filter_map(|id| dom.text(id)).collect();
         // A page with most of its text in elements is HTML, and uses Markdeep only for diagrams.
-        if own * 2 <= count_letters(&source) {
+        if own * 2 > count_letters(&source) {
+            dom.detach_children(body);
+            let block = code_block(dom, &source);
+            dom.append(body, block);
             return;
         }
-        dom.detach_children(body);
-        let block = code_block(dom, &source);
-        dom.append(body, block);
-        return;
     }
     let mut sources = dom.outermost(body, |id| is_source(dom, id, renderers));
     let is_copy =
@@ -147,6 +146,10 @@ mod tests {
             (
                 "<h1>A</h1><p>b **c**</p>d<script src=markdeep.min.js></script>",
                 "# A\n\nb \\*\\*c\\*\\*\n\nd\n".to_owned(),
+            ),
+            (
+                "<h1>A</h1><p>Oak</p><md-block>\n## B\n\n- c\n</md-block><script src=markdeep.min.js></script>",
+                format!("# A\n\nOak\n\n{}", block("## B\n\n- c")),
             ),
             // Other fields and templates stay hidden, and texts on one line or without marks stay text.
             (
