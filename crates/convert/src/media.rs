@@ -36,7 +36,10 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
 /// The target of a link that leads through the redirects of Google, as in documents exported from Google
 /// Docs: a visitor who follows such a link sees a notice instead of the target. `None` for other links.
 fn redirect_target(link: &str) -> Option<String> {
-    let (_, query) = link.split_once("://www.google.com/url?")?;
+    let (scheme, query) = link.split_once("://www.google.com/url?")?;
+    if !["https", "http"].iter().any(|own| scheme.eq_ignore_ascii_case(own)) {
+        return None;
+    }
     let target = |(name, value): (Cow<str>, Cow<str>)| {
         let is_page = value.starts_with("https://") || value.starts_with("http://");
         (is_page && matches!(&*name, "q" | "url")).then(|| value.into_owned())
@@ -713,6 +716,15 @@ mod tests {
             (
                 "https://www.google.com/search?q=https://a.example",
                 "https://www.google.com/search?q=https://a.example",
+            ),
+            ("HTTP://www.google.com/url?url=https://a.example", "https://a.example"),
+            (
+                "https://a.example/?u=https://www.google.com/url?q=https://b.example",
+                "https://a.example/?u=https://www.google.com/url?q=https://b.example",
+            ),
+            (
+                "/?u=https://www.google.com/url?q=https://b.example",
+                "/?u=https://www.google.com/url?q=https://b.example",
             ),
         ] {
             assert_eq!(resolve_link(None, link).as_deref(), Some(expected));
