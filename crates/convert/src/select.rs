@@ -175,7 +175,8 @@ impl Element for ElementRef<'_> {
     }
 
     fn is_empty(&self) -> bool {
-        self.dom.children(self.id).all(|c| self.dom.text(c).is_some_and(str::is_empty))
+        let is_content = |c| self.dom.element(c).is_some() || self.dom.text(c).is_some_and(|t| !t.is_empty());
+        !self.dom.children(self.id).any(is_content)
     }
 
     fn is_root(&self) -> bool {
@@ -301,6 +302,12 @@ mod tests {
         ] {
             assert_eq!(count(css), expected, "{css}");
         }
+    }
+
+    #[test]
+    fn an_element_with_only_a_comment_is_empty() {
+        let dom = parse("<i></i><i><!-- x --></i><i><?x?></i><i> </i><i><b>x</b></i><i><!-- x -->y</i>");
+        assert_eq!(Selector::parse("i:empty").expect("a selector").all(&dom, DOCUMENT).len(), 3);
     }
 
     #[test]
