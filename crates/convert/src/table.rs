@@ -8,7 +8,7 @@ use super::omission_rule::Rule;
 /// rows.
 const MAX_SPAN: usize = 50;
 
-/// Number of columns after which a table is truncated. A `colspan` that begins before may exceed it.
+/// Number of columns after which a table is truncated.
 const MAX_COLUMNS: usize = 200;
 
 /// Spans across rows may add [`FILLED_PER_CELL`] empty cells per cell of a table, plus [`FILLED_PER_TABLE`].
@@ -309,8 +309,8 @@ fn span(dom: &Dom, cell: NodeId, name: &str) -> Option<usize> {
 }
 
 /// Converts rows to a Markdown table, with `convert` for each cell. Fills the rest of each span with empty
-/// cells, within the limits on spans. Drops the cells beyond [`MAX_COLUMNS`], rows without text, and columns
-/// that only a wide span has. `None` if all cells are empty.
+/// cells, within the limits on spans and columns. Drops the cells beyond [`MAX_COLUMNS`], rows without text,
+/// and columns that only a wide span has. `None` if all cells are empty.
 pub(super) fn fill_grid(
     dom: &Dom,
     rows: &[NodeId],
@@ -351,7 +351,7 @@ pub(super) fn fill_grid(
             };
             let column = line.len();
             line.push(convert(cell));
-            line.resize(column + span("colspan").clamp(1, MAX_SPAN), String::new());
+            line.resize(column + span("colspan").clamp(1, MAX_SPAN.min(MAX_COLUMNS - column)), String::new());
             covered.resize(covered.len().max(line.len()), 0);
             covered[column..line.len()].fill(lines - 1);
             alignments.resize(alignments.len().max(column + 1), Alignment::None);
@@ -549,6 +549,19 @@ mod tests {
         let html = format!("<table><tr><th>x<th>y<tr><td>o<td>p {inner} q<tr><td>r<td>-</table>");
         let expected = "| x | y |\n| --- | --- |\n| o | p<br>a \\| b<br>\\| **2**<br>q |\n| r | - |\n";
         assert_eq!(markdown(&html), expected);
+    }
+
+    #[test]
+    fn a_span_ends_at_the_last_column() {
+        let columns = |rows: &str| {
+            markdown(&format!("<table><tr>{rows}</table>"))
+                .lines()
+                .next()
+                .map(|row| row.matches('|').count() - 1)
+        };
+        assert_eq!(columns(&("<td>x".repeat(199) + "<td colspan=50>y<td>z")), Some(200));
+        let wide = "<td colspan=50>y".repeat(5);
+        assert_eq!(columns(&format!("{}<tr>{wide}", "<td>x".repeat(30))), Some(200));
     }
 
     #[test]
