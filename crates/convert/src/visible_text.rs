@@ -122,29 +122,44 @@ pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// A date and time of the form `2024-02-12T06:20:00.000Z`, as `2024-02-12 06:20 UTC`. Without a time, and
-/// with midnight in UTC, only the date. Keeps an offset such as `+02:00`, and drops one of another form.
-/// `None` if the text does not begin with a date.
+/// A date and time of the form `2024-02-12T06:20:00.000Z`, as `2024-02-12 06:20 UTC`. Without a time, with a
+/// time whose zone [`written_zone`] cannot read, and with midnight in UTC, only the date. `None` if the text
+/// does not begin with a date.
 fn written_date(datetime: &str) -> Option<String> {
-    let is_like = |text: &str, form: &str| {
-        text.len() == form.len()
-            && text
-                .bytes()
-                .zip(form.bytes())
-                .all(|(b, f)| if f == b'0' { b.is_ascii_digit() } else { b == f })
-    };
     let date = datetime.get(..10).filter(|date| is_like(date, "0000-00-00"))?;
     let rest = datetime[10..].trim_start_matches(['T', ' ']);
     let time = rest.get(..5).filter(|time| is_like(time, "00:00"));
-    let zone = match rest.find(['+', '-']).and_then(|at| rest.get(at..)) {
-        Some(offset) if is_like(offset, "+00:00") || is_like(offset, "-00:00") => format!(" {offset}"),
-        None if rest.ends_with('Z') => " UTC".to_owned(),
-        _ => String::new(),
-    };
-    Some(match time {
-        Some(time) if time != "00:00" || zone != " UTC" => format!("{date} {time}{zone}"),
+    Some(match time.zip(time.and_then(|_| written_zone(&rest[5..]))) {
+        Some((time, zone)) if time != "00:00" || zone != " UTC" => format!("{date} {time}{zone}"),
         _ => date.to_owned(),
     })
+}
+
+/// The zone behind the minutes and optional seconds of a time, such as ` UTC` or ` +02:00`, with a space
+/// before it; empty if there is none. An offset may have no colon and no minutes. `None` for other texts,
+/// such as ` PM`, without which the time would be wrong.
+fn written_zone(after_minutes: &str) -> Option<String> {
+    let is_second = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | ',');
+    let zone = after_minutes.trim_start_matches(is_second).trim();
+    if zone.is_empty() {
+        return Some(String::new());
+    }
+    let Some(offset) = zone.strip_prefix(['+', '-']) else {
+        return matches!(zone, "Z" | "UTC" | "GMT").then(|| " UTC".to_owned());
+    };
+    let forms = ["00:00", "0000", "00"];
+    forms.iter().find(|form| is_like(offset, form))?;
+    let (hours, minutes) = offset.split_at(2);
+    let minutes = minutes.trim_start_matches(':');
+    let minutes = if minutes.is_empty() { "00" } else { minutes };
+    let is_utc = hours == "00" && minutes == "00";
+    Some(if is_utc { " UTC".to_owned() } else { format!(" {}{hours}:{minutes}", &zone[..1]) })
+}
+
+/// Whether a text has the form of `form`, in which each `0` stands for a digit.
+fn is_like(text: &str, form: &str) -> bool {
+    let is_alike = |(b, f): (u8, u8)| if f == b'0' { b.is_ascii_digit() } else { b == f };
+    text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_alike)
 }
 
 /// Whether a text is a number of at most 30 bytes: digits, dots and commas, after an optional minus sign.
@@ -279,6 +294,17 @@ mod tests {
                 "2020-07-15 09:17 -04:00\n",
             ),
             ("<p><time datetime='2024-05-01 18:00'></time>", "2024-05-01 18:00\n"),
+            ("<p><time datetime='2024-05-01 18:00:00 +0200'></time>", "2024-05-01 18:00 +02:00\n"),
+            ("<p><time datetime=2024-05-01T18:00-0330></time>", "2024-05-01 18:00 -03:30\n"),
+            ("<p><time datetime=2024-05-01T18:00:00,5-03></time>", "2024-05-01 18:00 -03:00\n"),
+            ("<p><time datetime='2024-05-01 18:00:00 UTC'></time>", "2024-05-01 18:00 UTC\n"),
+            ("<p><time datetime=2024-05-01T18:00+00:00></time>", "2024-05-01 18:00 UTC\n"),
+            ("<p><time datetime=2024-05-01T00:00:00+0000></time>", "2024-05-01\n"),
+            // A time without its zone would be wrong.
+            ("<p><time datetime='2024-05-01 18:00 Europe/Berlin'></time>", "2024-05-01\n"),
+            ("<p><time datetime='2024-05-01 06:00 PM'></time>", "2024-05-01\n"),
+            ("<p><time datetime=2024-05-01T18:00+2></time>", "2024-05-01\n"),
+            ("<p><time datetime=2024-05-01T18:00+é></time>", "2024-05-01\n"),
             ("<p><time datetime=2024-05-01></time>", "2024-05-01\n"),
             ("<p><time datetime=2024-05-01>May</time>", "May\n"),
             ("<p>a<time datetime=PT2H></time><time></time><time datetime=2024-05-0é></time>", "a\n"),
