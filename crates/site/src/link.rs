@@ -85,6 +85,15 @@ impl LinkCatalog {
         }
     }
 
+    /// Whether a URL with a scheme, or one that begins with `//`, is on this site. Case does not matter.
+    pub fn is_own(&self, url: &str) -> bool {
+        let base = &*self.base_url;
+        let base = if url.starts_with("//") { base.trim_start_matches(|c| c != '/') } else { base };
+        url.split_at_checked(base.len()).is_some_and(|(start, rest)| {
+            start.eq_ignore_ascii_case(base) && (rest.is_empty() || rest.starts_with(['/', '?', '#', '\\']))
+        })
+    }
+
     /// The decoded path to which a link's decoded path leads: that of the source file or asset that it names,
     /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`, and an unknown
     /// `@/x/_index.md` to the folder `/x/`.

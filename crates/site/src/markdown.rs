@@ -563,7 +563,7 @@ impl<'a> BodyRenderer<'a, '_> {
         position: Sourcepos,
     ) {
         let elsewhere = ["http:", "https:", "//"].iter().any(|start| url.starts_with(start));
-        if elsewhere && !url.starts_with(&self.catalog.base_url) && !any_permits(permitted, url) {
+        if elsewhere && !self.catalog.is_own(url) && !any_permits(permitted, url) {
             let message =
                 format!("the content security policy blocks {what} from other sites, such as `{url}`");
             self.warn(position, message, hint);
@@ -897,6 +897,11 @@ mod tests {
             ("![a](https://example.org/a.png)", true),
             ("![a](//example.org/a.png)", true),
             ("![a](https://www.example.com/a.png)", false),
+            ("![a](https://www.example.com?a=b)", false),
+            ("![a](//WWW.example.com/a.png)", false),
+            ("![a](https://www.example.com.other.example/a.png)", true),
+            ("![a](https://www.example.com:8443/a.png)", true),
+            ("![a](https://www.example.com@other.example/a.png)", true),
             ("![a](data:image/png;base64,AA//BB==)", false),
             ("<script>alert(1)</script>", true),
             ("<script src=\"/assets/a.js\"></script>", false),
