@@ -200,10 +200,11 @@ pub fn render(
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
-    if rendered.html.contains("footnote-backref") {
+    if let Some((before, after)) = rendered.html.split_once(LINK_BACK) {
         // The stylesheet adds the arrow of the link back, so that the arrow is not part of the footnote's
         // text.
-        rendered.html = rendered.html.replace("\">↩", "\">");
+        let parts = after.split(LINK_BACK).map(|part| part.replacen("\">↩", "\">", 1));
+        rendered.html = parts.fold(before.to_owned(), |html, part| html + LINK_BACK + &part);
     }
     if work.has_aligned_cells {
         // Replace `align` with a class: the attribute is obsolete, and the policy forbids inline styles.
@@ -681,6 +682,9 @@ impl<'a> BodyRenderer<'a, '_> {
 /// narrower.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
 
+/// The attributes of the links from a footnote to its references.
+const LINK_BACK: &str = " class=\"footnote-backref\" data-footnote-backref ";
+
 const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \
      `<img src=\"…\" alt=\"\">`";
 
@@ -1088,6 +1092,20 @@ mod tests {
             "data-footnote-ref",
             "class=\"footnotes\"",
             "aria-label=\"Back to reference 1\"></a>",
+        ] {
+            assert!(html.contains(expected), "{expected} is not in {html}");
+        }
+    }
+
+    #[test]
+    fn only_links_back_from_footnotes_lose_their_arrow() {
+        let source = "a[^1] b[^1] [↩ back](/x/)\n\n[^1]: c [↩](/x/)\n";
+        let html = render_body(source).html;
+        for expected in [
+            "<a href=\"/x/\">↩ back</a>",
+            "c <a href=\"/x/\">↩</a> <a href=\"#fnref-1\"",
+            "aria-label=\"Back to reference 1\"></a>",
+            "aria-label=\"Back to reference 1-2\"><sup class=\"footnote-ref\">2</sup></a></p>",
         ] {
             assert!(html.contains(expected), "{expected} is not in {html}");
         }
