@@ -436,9 +436,10 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 }
 
 /// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
-/// matter. A date at the beginning of a post's name, with the next character, is left out of the path, and
-/// sets the post's `date` if it has none. A file `index` or `_index` has the path of its folder, whose last
-/// segment `slug` replaces. `path` replaces the whole path, also the language's folder.
+/// matter. A date at the beginning of a post's name, with the spaces, hyphens, underscores and dots that
+/// separate it from the rest, is left out of the path, and sets the post's `date` if it has none. A file
+/// `index` or `_index` has the path of its folder, whose last segment `slug` replaces. `path` replaces the
+/// whole path, also the language's folder.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -454,11 +455,14 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
         (folder, name) = folder.rsplit_once('/').unwrap_or(("", folder));
     }
     if is_post
-        && let Some((day, rest)) = name.get(..10).and_then(|day| day.parse::<Date>().ok()).zip(name.get(11..))
-        && !rest.is_empty()
+        && let Some((day, rest)) = name.split_at_checked(10)
+        && let Ok(day) = day.parse::<Date>()
+        && let title = rest.trim_start_matches([' ', '-', '_', '.'])
+        && title.len() < rest.len()
+        && !title.is_empty()
     {
         front_matter.date.get_or_insert(day);
-        name = rest;
+        name = title;
     }
     let source_key = format!("{} {stem}", if is_post { "post" } else { "page" });
     let mut path = format!("{prefix}{}", if is_post { "/blog/" } else { "/" });
@@ -654,4 +658,29 @@ pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize)
     let mut posts: Vec<&Document> = documents.iter().filter(is_listed).collect();
     posts.sort_by_key(|post| (post.front_matter.age(), &post.path));
     posts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_left_out_of_the_path_with_what_separates_it() {
+        for (file, path, is_dated) in [
+            ("2026-01-02-round.md", "/blog/round/", true),
+            ("2026-01-02_round.md", "/blog/round/", true),
+            ("2026-01-02.round.md", "/blog/round/", true),
+            ("2026-01-02 - Round 2.md", "/blog/Round 2/", true),
+            ("2026-01-02-round/index.md", "/blog/round/", true),
+            ("2026-01-02nd-round.md", "/blog/2026-01-02nd-round/", false),
+            ("2026-01-02é.md", "/blog/2026-01-02é/", false),
+            ("2026-01-023.md", "/blog/2026-01-023/", false),
+            ("2026-01-02-.md", "/blog/2026-01-02-/", false),
+            ("2026-13-02-round.md", "/blog/2026-13-02-round/", false),
+        ] {
+            let mut front_matter = FrontMatter::default();
+            let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
+            assert_eq!((&*found.path, front_matter.date.is_some()), (path, is_dated), "{file}");
+        }
+    }
 }
