@@ -485,10 +485,10 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     PageIdentity { path, kind, language, source_key }
 }
 
-/// Adds the pages that list posts and tags in a language, unless the operator has written them, and unifies
-/// the spelling of tags. An operator's own list of posts gets the date of the newest post if that is later.
-/// Does nothing if the language has no posts. A generated page that lists only unpublished posts counts as a
-/// draft.
+/// Unifies the spelling of tags, and adds the pages that list posts and tags in a language, unless the
+/// operator has written them or the language has no listed posts. An operator's own list of posts gets the
+/// date of the newest listed post if that is later. A generated page that lists only unpublished posts counts
+/// as a draft.
 pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,
@@ -496,58 +496,42 @@ pub(super) fn add_blog_pages(
     faults: &mut Vec<Fault>,
 ) {
     let Language { prefix, words, name, .. } = language;
+    unify_tags(index, documents, faults);
     // Unpublished posts determine the date of a list only if it has no published ones.
-    let age = |document: &Document| (document.unpublished.is_none(), document.updated);
-    let is_post = |document: &&Document| document.language == index && document.kind == PageKind::Post;
-    let latest = documents.iter().filter(is_post).map(age).max();
-    let Some((has_published, latest)) = latest else { return };
-    let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
-    let generate =
-        |path: &str, kind, title: &str, description: &str, (is_published, updated): (bool, Date)| Document {
-            unpublished: (!is_published).then_some(Unpublished::Draft),
-            ..Document::new_generated(index, path, kind, title, description, updated)
-        };
-    let blog = format!("{prefix}/blog/");
-    if !paths.contains(&blog) {
-        let description = words.fill("blog_description", &[("site", name)]);
-        documents.push(generate(
-            &blog,
-            PageKind::Blog,
-            words.get("blog"),
-            &description,
-            (has_published, latest),
-        ));
+    let age = |post: &Document| (post.unpublished.is_none(), post.updated);
+    let posts = listed_posts_newest_first(documents, index);
+    let Some(latest @ (_, updated)) = posts.iter().map(|post| age(post)).max() else { return };
+    let mut tags: BTreeMap<String, (bool, Date)> = BTreeMap::new();
+    for post in posts {
+        for tag in &post.front_matter.tags {
+            let newest = tags.entry(tag.clone()).or_insert_with(|| age(post));
+            *newest = age(post).max(*newest);
+        }
     }
     for document in documents.iter_mut() {
         if document.language == index && document.kind == PageKind::Blog {
-            document.updated = document.updated.max(latest);
+            document.updated = document.updated.max(updated);
         }
     }
-    unify_tags(index, documents, faults);
-    let tags = listed_tags(documents, index, prefix);
-    if tags.is_empty() {
-        return;
+    let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
+    let mut generate =
+        |path: &str, kind, title: &str, description: &str, (is_published, updated): (bool, Date)| {
+            if !paths.contains(path) {
+                documents.push(Document {
+                    unpublished: (!is_published).then_some(Unpublished::Draft),
+                    ..Document::new_generated(index, path, kind, title, description, updated)
+                });
+            }
+        };
+    let description = words.fill("blog_description", &[("site", name)]);
+    generate(&format!("{prefix}/blog/"), PageKind::Blog, words.get("blog"), &description, latest);
+    if let Some(latest) = tags.values().max() {
+        let (path, description) = (format!("{prefix}/blog/tags/"), words.get("tags_description"));
+        generate(&path, PageKind::Tags, words.get("tags"), description, *latest);
     }
-    let tags_path = format!("{prefix}/blog/tags/");
-    if !paths.contains(&tags_path) {
-        let (title, description) = (words.get("tags"), words.get("tags_description"));
-        documents.push(generate(&tags_path, PageKind::Tags, title, description, (has_published, latest)));
-    }
-    let mut updated: HashMap<String, (bool, Date)> = HashMap::default();
-    for document in documents.iter().filter(|document| document.language == index) {
-        for tag in &document.front_matter.tags {
-            let newest = updated.entry(tag.clone()).or_insert_with(|| age(document));
-            *newest = age(document).max(*newest);
-        }
-    }
-    for tag in tags {
-        let path = tag_path(prefix, &tag.name);
-        if !paths.contains(&path) {
-            let age = updated.get(&tag.name).copied().unwrap_or((true, latest));
-            let description = words.fill("tag_description", &[("site", name), ("tag", &tag.name)]);
-            let kind = PageKind::Tag(tag.name.clone());
-            documents.push(generate(&path, kind, &tag.name, &description, age));
-        }
+    for (tag, latest) in tags {
+        let description = words.fill("tag_description", &[("site", name), ("tag", &tag)]);
+        generate(&tag_path(prefix, &tag), PageKind::Tag(tag.clone()), &tag, &description, latest);
     }
 }
 
@@ -682,5 +666,43 @@ mod tests {
             let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
             assert_eq!((&*found.path, front_matter.date.is_some()), (path, is_dated), "{file}");
         }
+    }
+
+    #[test]
+    fn lists_have_the_date_and_state_of_the_posts_that_they_show() {
+        let page = |kind, day, tag: &str| {
+            let front_matter = FrontMatter { tags: vec![tag.to_owned()], ..FrontMatter::default() };
+            let updated = jiff::civil::date(2026, 1, day);
+            let path = format!("/{day}/");
+            Document { path, kind, updated, front_matter: Arc::new(front_matter), ..Document::default() }
+        };
+        let post = |day, tag| page(PageKind::Post, day, tag);
+        let draft = |day, tag| Document { unpublished: Some(Unpublished::Draft), ..post(day, tag) };
+        let unlisted = |day, tag| {
+            let mut document = post(day, tag);
+            Arc::make_mut(&mut document.front_matter).unlisted = true;
+            document
+        };
+        let check = |mut documents: Vec<Document>, expected: &[(&str, i8, bool)]| {
+            let count = documents.len();
+            add_blog_pages(0, &Language::only(&PagesOptions::default()), &mut documents, &mut Vec::new());
+            let added = documents[count..].iter();
+            let added = added.map(|it| (&*it.path, it.updated.day(), it.unpublished.is_none()));
+            assert_eq!(added.collect::<Vec<_>>(), expected);
+        };
+        let (blog, tags, tag) = ("/blog/", "/blog/tags/", "/blog/tags/a/");
+        check(vec![unlisted(1, "a"), page(PageKind::Page, 2, "a")], &[]);
+        check(
+            vec![post(1, "a"), unlisted(2, "a"), page(PageKind::Page, 3, "a"), draft(4, "a")],
+            &[(blog, 1, true), (tags, 1, true), (tag, 1, true)],
+        );
+        check(
+            vec![post(3, "b"), draft(2, "a"), page(PageKind::Page, 1, "a"), unlisted(4, "c")],
+            &[(blog, 3, true), (tags, 3, true), (tag, 2, false), ("/blog/tags/b/", 3, true)],
+        );
+        check(vec![unlisted(3, "a"), draft(2, "a")], &[(blog, 2, false), (tags, 2, false), (tag, 2, false)]);
+        let mut untagged = post(3, "a");
+        Arc::make_mut(&mut untagged.front_matter).tags.clear();
+        check(vec![untagged, draft(2, "a")], &[(blog, 3, true), (tags, 2, false), (tag, 2, false)]);
     }
 }
