@@ -91,13 +91,16 @@ impl Language {
         }
     }
 
-    /// The value of the Open Graph property `og:locale`: `de_DE` for the tag `de-DE`. A second part counts as
-    /// a region even if it is a script. For a tag of one part, this is the word `og_locale`.
+    /// The value of the Open Graph property `og:locale`: the language and the region of the tag, such as
+    /// `zh_TW` for `zh-Hant-TW`. For a tag without a region, this is the word `og_locale`.
     pub(super) fn open_graph_locale(&self) -> String {
-        if self.tag.contains('-') {
-            self.tag.replace('-', "_")
-        } else {
-            self.words.get("og_locale").to_owned()
+        let mut subtags = self.tag.split('-');
+        let language = subtags.next().unwrap_or_default();
+        let is_region = |part: &&str| part.len() == 2 || (part.len() == 3 && part.parse::<u16>().is_ok());
+        // A subtag of one character begins an extension, whose keys can look like regions.
+        match subtags.take_while(|part| part.len() > 1).find(is_region) {
+            Some(region) => format!("{language}_{}", region.to_ascii_uppercase()),
+            None => self.words.get("og_locale").to_owned(),
         }
     }
 }
@@ -113,6 +116,24 @@ mod tests {
         }
         for tag in ["en", "de-AT", "ar-Latn", "az", "arn", ""] {
             assert!(!is_right_to_left(tag), "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_locale_is_a_language_with_its_territory() {
+        for (tag, locale) in [
+            ("de-at", "de_AT"),
+            ("zh-Hant-TW", "zh_TW"),
+            ("es-419", "es_419"),
+            ("sl-IT-nedis", "sl_IT"),
+            ("de", "de_DE"),
+            ("de-1996", "de_DE"),
+            ("de-u-co-phonebk", "de_DE"),
+            ("zh-Hans", ""),
+        ] {
+            let options = PagesOptions { language: tag.to_owned(), ..PagesOptions::default() };
+            let words = crate::words::load(&[tag], &[], &[], &mut Vec::new());
+            assert_eq!(Language::list(&options, words)[0].open_graph_locale(), locale, "{tag}");
         }
     }
 }
