@@ -42,9 +42,10 @@ pub type Placeholder<'a> = (&'a str, Option<&'a str>);
 
 const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 
-/// Parses a file, and fills the placeholders in its subject and text that have a value in `known`. Returns
-/// all faults, also for placeholders there that are not in `known`. `place` is the file's name in faults, and
-/// `language` the language of its text.
+/// Parses a file, and fills the placeholders in its subject, sender's name and text that have a value in
+/// `known`. Returns all faults, also for placeholders there that are not in `known`, and for those of the
+/// sender's name without a value. `place` is the file's name in faults, and `language` the language of its
+/// text.
 pub fn parse_mail(
     place: &str,
     text: &str,
@@ -85,10 +86,17 @@ pub fn parse_mail(
     if body.len() > MAX_TEXT {
         refuse(Some(body_line), format!("the text must have at most {MAX_TEXT} bytes"));
     }
-    for (name, line) in unknown_placeholders(&subject, body, known, line_of("subject"), body_line) {
-        let names: Vec<String> = known.iter().map(|(name, _)| format!("{{{name}}}")).collect();
-        let fault = Fault::error(place, line, format!("unknown placeholder {{{name}}}"));
-        faults.push(fault.hint(format!("use one of {}", names.join(", "))));
+    // The sender's name is the same in all mails.
+    let fixed: Vec<_> = known.iter().copied().filter(|(_, value)| value.is_some()).collect();
+    let head = [(&*subject, line_of("subject"), known), (&from_name, line_of("from_name"), &fixed)];
+    let lines = body.lines().enumerate().map(|(at, line)| (line, Some(body_line + at), known));
+    for (text, line, known) in head.into_iter().chain(lines) {
+        let is_unknown = |name: &&str| !known.iter().any(|(other, _)| other == name);
+        for name in placeholders(text).into_iter().filter(is_unknown) {
+            let names: Vec<String> = known.iter().map(|(name, _)| format!("{{{name}}}")).collect();
+            let fault = Fault::error(place, line, format!("unknown placeholder {{{name}}}"));
+            faults.push(fault.hint(format!("use one of {}", names.join(", "))));
+        }
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -100,7 +108,7 @@ pub fn parse_mail(
     let root = comrak::parse_document(&arena, body, &options);
     let mut text = String::new();
     write_plain_text(root, &mut text);
-    let subject = plain(&subject);
+    let (subject, from_name) = (plain(&subject), plain(&from_name));
     let html = html_document(root, &options, &subject, language, known);
     let html = fill(&html, |name| value(name).map(|value| escape_html(value).into()));
     let text = format!("{}\n", plain(text.trim()));
@@ -129,20 +137,6 @@ fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static st
         Some(Value::String(text)) => Ok(text.trim().to_owned()),
         Some(_) => Err("must be text"),
     }
-}
-
-/// The unknown placeholders in the subject and the body, each once for every line that has it.
-fn unknown_placeholders<'a>(
-    subject: &'a str,
-    body: &'a str,
-    known: &[Placeholder<'_>],
-    subject_line: Option<usize>,
-    body_line: usize,
-) -> Vec<(&'a str, Option<usize>)> {
-    let lines = body.lines().enumerate().map(|(at, line)| (line, Some(body_line + at)));
-    let all = [(subject, subject_line)].into_iter().chain(lines);
-    let named = all.flat_map(|(text, line)| placeholders(text).into_iter().map(move |name| (name, line)));
-    named.filter(|(name, _)| !known.iter().any(|(other, _)| other == name)).collect()
 }
 
 /// The Markdown syntax of mails. Keeps raw HTML, because the author is the operator.
@@ -276,14 +270,14 @@ mod tests {
     #[test]
     fn a_mail_has_a_plain_and_an_html_version() {
         let mail = parse(
-            "---\nsubject: \"Thanks: {site}\"\nfrom_name: Desk\nreply_to: desk@example.com\n---\n\
+            "---\nsubject: \"Thanks: {site}\"\nfrom_name: \"{site}\"\nreply_to: desk@example.com\n---\n\
              # Hello\n\nWe *got* it on {date}.\nSee [our site]({link}) or <https://example.org>.\n\n- one\n- two\n  more\n\n\
              3. first\n3. second\n\n> quoted\n\n| Day | From |\n| --- | --- |\n| Monday | *9* |\n\n<b>raw</b> `code`\n",
         )
         .expect("it is valid");
         assert_eq!(
             (mail.subject.as_str(), mail.from_name.as_str(), mail.reply_to.as_str()),
-            ("Thanks: A & B", "Desk", "desk@example.com")
+            ("Thanks: A & B", "A & B", "desk@example.com")
         );
         assert_eq!(
             mail.text,
@@ -344,6 +338,9 @@ mod tests {
         check("---\nsubject: a\n---\n \n", Some(4), "the mail has no text");
         check("---\nsubject: a\n---\nDear\n{name},\n", Some(5), "unknown placeholder {name}");
         check("---\nsubject: Dear {name}\n---\nThanks.\n", Some(2), "unknown placeholder {name}");
+        let text = "---\nsubject: a\nfrom_name: \"{name}\"\n---\nThanks.\n";
+        check(text, Some(3), "unknown placeholder {name}");
+        check(&text.replace("name}", "date}"), Some(3), "unknown placeholder {date}");
         let long = format!("---\nsubject: {}\n---\nThanks.", "a".repeat(101));
         check(&long, Some(2), "`subject` must have at most 100 characters");
     }
