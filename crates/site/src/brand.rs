@@ -204,25 +204,19 @@ fn accent_css(options: &BrandOptions) -> String {
     )
 }
 
-/// Warnings about configured colors whose contrast with the built-in theme's backgrounds, or with text on the
-/// color, is less than [`MIN_CONTRAST`]: one for each color, about the lower contrast.
+/// Warnings about configured colors whose contrast with the built-in theme's backgrounds is less than
+/// [`MIN_CONTRAST`]. Text on a color is always readable, because [`Color::text_color`] chooses its color.
 fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     let mut faults = Vec::new();
     let checks =
         [("accent", &options.accent, &LIGHT, "light"), ("accent_dark", &options.accent_dark, &DARK, "dark")];
     for (key, color, backgrounds, name) in checks {
         let Some(Placed { value: color, place, line }) = color else { continue };
-        let on_background = color.least_contrast(backgrounds);
-        let of_text = color.least_contrast(&[color.text_color()]);
-        let (ratio, subject) = if on_background <= of_text {
-            (on_background, format!("the {name} background"))
-        } else {
-            (of_text, "the text on it".to_owned())
-        };
+        let ratio = color.least_contrast(backgrounds);
         if ratio < MIN_CONTRAST {
             let better = color.with_contrast(backgrounds, MIN_CONTRAST);
             let message = format!(
-                "`brand.{key}`: {color} has a contrast of {:.2}:1 to {subject}; text needs {MIN_CONTRAST}:1",
+                "`brand.{key}`: {color} has a contrast of {:.2}:1 to the {name} background; text needs {MIN_CONTRAST}:1",
                 (ratio * 100.0).floor() / 100.0
             );
             let hint = format!("use {better}, which has {:.2}:1", better.least_contrast(backgrounds));
