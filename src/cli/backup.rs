@@ -33,6 +33,7 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
                 "`--force` replaces it; use a different name for each backup to keep them all"
             }
             BackupError::IsTheInbox(_) => "name another file, preferably on another disk or machine",
+            BackupError::UnderWay(_) => "wait until it has ended, or name another file",
             BackupError::Store(StoreError::Missing(_)) => {
                 "name the site with `--site DIR`, or the folder with its submissions with `--data-dir DIR`"
             }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use frontdesk_forms::text::{visible, visible_lines};
-use frontdesk_inbox::store::StoreError;
+use frontdesk_inbox::store::{BackupError, CopyError, StoreError};
 use frontdesk_site::fault::{Fault, Severity};
 
 // Styles for the terminal. `anstream` removes them if `NO_COLOR` is set or the output is not a terminal.
@@ -44,7 +44,19 @@ pub(super) fn with_hint(error: impl Into<anyhow::Error>, hint: impl Into<String>
 /// The advice that [`with_hint`] added to an error, otherwise that of the store's error among its causes.
 pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
     let added = error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.clone());
-    added.or_else(|| error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()?.hint()))
+    added.or_else(|| error.chain().find_map(|cause| store_error(cause)?.hint()))
+}
+
+/// The store's error that `cause` is, or that it contains and displays as its own: the chain of causes lacks
+/// the latter.
+fn store_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a StoreError> {
+    if let Some(BackupError::Store(error)) = cause.downcast_ref() {
+        return Some(error);
+    }
+    if let Some(CopyError::Store(error)) = cause.downcast_ref() {
+        return Some(error);
+    }
+    cause.downcast_ref()
 }
 
 /// Writes an error after `label`, then each cause and the hint on lines of their own.
@@ -109,4 +121,18 @@ pub(super) fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a st
 
 pub(super) fn exit_code(is_good: bool) -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_displays_one_of_the_store_has_its_advice() {
+        let advice = StoreError::Full.hint();
+        assert!(advice.is_some());
+        assert_eq!(hint(&BackupError::Store(StoreError::Full).into()), advice);
+        assert_eq!(hint(&CopyError::Store(StoreError::Full).into()), advice);
+        assert_eq!(hint(&anyhow::Error::new(StoreError::Full).context("cannot copy")), advice);
+    }
 }
