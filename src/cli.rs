@@ -363,6 +363,21 @@ mod tests {
     }
 
     #[test]
+    fn only_a_target_that_may_be_a_folder_is_called_missing() {
+        for (target, may_be_folder) in [
+            ("no such folder", true),
+            ("https://ada:secret@example.com/", false),
+            ("ada:secret@example.com", false),
+            ("ftp://example.com/", false),
+        ] {
+            let command = Command::try_parse_from(["frontdesk", "audit", target]).expect("it is valid");
+            let Command::Audit(options) = command else { unreachable!("{command:?}") };
+            let message = options.usage_error().expect(target);
+            assert_eq!(message.ends_with(", and no folder has this name"), may_be_folder, "{message}");
+        }
+    }
+
+    #[test]
     fn the_command_line_is_well_formed() {
         Command::command().debug_assert();
     }

@@ -92,7 +92,8 @@ impl AuditOptions {
     pub(super) fn usage_error(&self) -> Option<String> {
         let target = self.target.as_deref().filter(|target| !is_folder(target))?;
         if let Err(error) = parse_target(target) {
-            return Some(format!("{error}, and no folder has this name"));
+            let may_be_folder = !target.contains("://") && !target.contains('@');
+            return Some(if may_be_folder { format!("{error}, and no folder has this name") } else { error });
         }
         let must_ask = self.submit && !self.yes;
         let message = "`--submit` sends real submissions: confirm that with `--yes`";
