@@ -182,7 +182,10 @@ pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow:
     if let Some(site) = site {
         screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
     } else {
-        writeln!(io::stderr(), "The site cannot be loaded: screening does not know what it is about.")?;
+        writeln!(
+            io::stderr(),
+            "The site cannot be loaded, so screening does not know what it is about; `frontdesk check` shows why."
+        )?;
     }
     let learned = read_lessons(&config, learn.as_deref())?;
     let mut out = anstream::stdout().lock();

@@ -174,7 +174,7 @@ fn compose_app(
         refusals: Arc::default(),
         page_views: PageViews::default(),
         disk: DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(config))
-            .context("cannot monitor free disk space")?,
+            .context("cannot start the thread that monitors free disk space")?,
         snapshot,
         metrics: Metrics::new(log.queue.lost.clone()),
         live_reload,

@@ -17,7 +17,7 @@ pub enum EncryptionError {
     #[error("the text is longer than 1 MiB, the maximum for encryption")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
-    #[error("it is encrypted to another key")]
+    #[error("it is encrypted to a key that is not in the identity file")]
     WrongKey,
     /// The file was changed or truncated, or is not a binary age v1 file.
     #[error("its encrypted data is damaged")]

@@ -353,7 +353,7 @@ impl UnstoredCounts {
     fn log_failure(&mut self, error: &StoreError) {
         let failure = error.to_string();
         if self.failure.as_ref() != Some(&failure) {
-            tracing::warn!(%error, "page views could not be stored; will retry every minute");
+            tracing::warn!(%error, "page views could not be stored; they stay in memory; will retry every minute");
             self.failure = Some(failure);
         }
     }

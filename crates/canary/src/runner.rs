@@ -71,7 +71,9 @@ impl Canary {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the canary's thread panicked before it was stopped");
+            tracing::error!(
+                "the canary's thread panicked before it was stopped; the next start begins it again"
+            );
         }
     }
 }
@@ -99,7 +101,7 @@ impl Runner {
             let options = self.latest.borrow_and_update().clone();
             let wait = if *leads.borrow_and_update() {
                 self.run_if_due(&options).await.unwrap_or_else(|error| {
-                    tracing::debug!(%error, "the canary cannot use the database; will retry");
+                    tracing::debug!(%error, "the canary cannot use the database; will retry in 10 s");
                     STORE_RETRY
                 })
             } else {

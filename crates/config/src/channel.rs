@@ -414,7 +414,8 @@ pub(super) fn read_pem(
 ) -> Option<(Vec<u8>, ExtraRoots)> {
     let name = key.name.clone();
     let path = r.file(key, documentation)?;
-    let pem = named_file::read_bytes(path.as_ref()).map_err(|error| format!("cannot be read: {error}"));
+    let pem = named_file::read_bytes(path.as_ref())
+        .map_err(|error| format!("cannot be read: {}: {error}", path.display()));
     let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
     roots.map_err(|fault| r.refuse_if(true, &name, &fault)).ok()
 }

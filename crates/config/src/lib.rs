@@ -195,7 +195,11 @@ impl Config {
             return Vec::new();
         }
         let message = "`server.max_memory` is less than this server needs for its site".to_owned();
-        let hint = format!("set at least {}MB, plus memory for connections", needed.div_ceil(1_000_000));
+        let needed = needed.div_ceil(1_000_000);
+        let enough = needed * 3 / 2;
+        let hint = format!(
+            "set {enough}MB or more: the program and the site need {needed}MB, and connections the rest"
+        );
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 

@@ -312,7 +312,8 @@ pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], s
         let Some(cases) = routing_cases(&routes, form, &[]) else {
             let message =
                 format!("conditions name more than {MAX_CASES} combinations of values of `{}`", form.name);
-            r.warn_if(true, &key, &message, "not all of them are examined for a channel: name fewer fields");
+            let hint = "some of them may reach no channel without a warning: name fewer fields in `when`";
+            r.warn_if(true, &key, &message, hint);
             continue;
         };
         let gaps: Vec<&RoutingCase> = cases.iter().filter(|case| case.channels.is_empty()).collect();

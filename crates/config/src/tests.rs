@@ -364,7 +364,7 @@ fn a_memory_limit_below_what_the_site_needs_is_a_warning() {
         let faults = accept(text, &[], &[]).memory_faults(site);
         assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
     };
-    let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: set at least 88MB, plus memory for connections";
+    let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: set 132MB or more: the program and the site need 88MB, and connections the rest";
     check("[server]\nmax_memory = \"64MiB\"\n", 4_000_000, &[warning]);
     check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
     check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);

@@ -131,7 +131,7 @@ impl Maintenance {
             match self.run_tasks(now, is_time, removes, &mut log_is_stale).await {
                 Ok(()) if failure_log.record_success() => tracing::info!("inbox maintenance succeeds again"),
                 Err(error) if failure_log.record_failure() => {
-                    tracing::warn!(%error, "inbox maintenance failed; will retry within 15 minutes");
+                    tracing::warn!(%error, "inbox maintenance failed: retention, encryption and the digest may be late; will retry within 15 minutes");
                 }
                 _ => {}
             }
@@ -408,7 +408,7 @@ impl Maintenance {
                         Ok(outcome) if outcome.has_reached_anyone() => None,
                         Ok(Outcome::Failed(failure)) => Some(failure.cause.to_string()),
                         Ok(_) => Some("no recipient".to_owned()),
-                        Err(_) => Some("timeout".to_owned()),
+                        Err(_) => Some("no reply in time".to_owned()),
                     }
                 }
                 Err(error) => Some(error.to_string()),

@@ -67,7 +67,10 @@ impl VisitorMailer {
     pub async fn send(&self, submission: &Submission, dated_at: Timestamp, token: Option<&str>) -> Outcome {
         // The rule may have changed since the mail was queued, so check the address again.
         let Some(email) = submission.email().filter(|email| self.rule.permits(email)) else {
-            return Outcome::failed(Cause::Refused, "this address gets no mail");
+            return Outcome::failed(
+                Cause::Refused,
+                "this address gets no mail: it belongs to a program, a role or the operator, or is no ordinary address",
+            );
         };
         let asks = self.rule.mail != VisitorMail::Acknowledgement;
         if asks && token.is_none() {

@@ -387,7 +387,7 @@ impl WorkerLoop {
         }
         let extend = move |tx: &Transaction<'_>| tx.extend_leases(&under_way, Timestamp::now(), LEASE);
         if let Err(error) = self.store.change(extend).await {
-            tracing::error!(%error, "could not extend the leases of delivery attempts; another replica may repeat them");
+            tracing::error!(%error, "could not extend the leases of delivery attempts; if this lasts, another replica repeats them, so receivers may get submissions twice");
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, 
             Err(panic) => Some(panic.to_string()),
         };
         if let Some(error) = failure {
-            tracing::warn!(%error, "an export of the inbox failed: the downloaded file is incomplete");
+            tracing::warn!(%error, "an export of the inbox failed: the downloaded file is incomplete; download it again");
         }
         drop(permit);
     });

@@ -128,7 +128,7 @@ impl Templates {
         for (name, text) in TEMPLATES {
             if let Err(error) = environment.add_template(name, text) {
                 // This error is not expected, because a test renders each template.
-                tracing::error!(%error, template = name, "a built-in template of the inbox is invalid; its pages respond with a 500");
+                tracing::error!(%error, template = name, "a built-in template of the inbox is invalid; its pages respond with a 500; please report this");
             }
         }
         Self(environment)
@@ -141,7 +141,7 @@ impl Templates {
             Ok(html) => reply(status, "text/html; charset=utf-8", html),
             Err(error) => {
                 // Log only the kind of the error, because its details may quote a submission.
-                tracing::error!(kind = ?error.kind(), template = name, "cannot render a page of the inbox; the response is a 500");
+                tracing::error!(kind = ?error.kind(), template = name, "cannot render a page of the inbox; the response is a 500; please report this");
                 reply(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "text/plain; charset=utf-8",

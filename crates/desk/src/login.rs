@@ -62,7 +62,7 @@ impl LoginMail {
                 return;
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "a login link could not be stored: no mail was sent");
+                tracing::warn!(user, %error, "a login link could not be stored: no mail was sent; the user can ask again");
                 return;
             }
             Err(_) => return,

@@ -378,7 +378,7 @@ impl Visit {
             },
         };
         answered.unwrap_or_else(|error| {
-            tracing::warn!(path = self.head.uri.path(), %error, "a page of the inbox could not be shown");
+            tracing::warn!(path = self.head.uri.path(), %error, "a page of the inbox could not be shown; the response is a 503");
             let sentence = format!("The inbox cannot be used at the moment: {error}.");
             inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "The inbox is not available", &sentence)
         })

@@ -115,7 +115,7 @@ pub enum Rejection {
     #[error("The body must be a JSON object{}, but is empty.", list_required_fields(.0))]
     Empty(&'static Form),
     /// The position of the first invalid byte, counted from 1.
-    #[error("The body must be JSON in UTF-8, but byte {0} is not valid UTF-8.")]
+    #[error("The body must be JSON in UTF-8, but byte {0} of the body is not valid UTF-8.")]
     NotUtf8(usize),
     /// The syntax error, with line and column.
     #[error("The body must be JSON, but is not: {0}.")]
@@ -865,7 +865,10 @@ mod tests {
     #[test]
     fn a_body_that_is_not_utf8_is_refused_in_one_sentence() {
         let error = parse(&WAITLIST, b"{\"email\":\"\xff\"}").unwrap_err();
-        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, but byte 11 is not valid UTF-8.");
+        assert_eq!(
+            error.to_string(),
+            "The body must be JSON in UTF-8, but byte 11 of the body is not valid UTF-8."
+        );
     }
 
     #[test]

@@ -463,7 +463,7 @@ fn read_file(
         Err(error) => {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();
-            Err(Fault::error(place, Some(line), "the file is not valid UTF-8"))
+            Err(Fault::error(place, Some(line), "the file is not valid UTF-8").hint("save it as UTF-8"))
         }
     })
 }

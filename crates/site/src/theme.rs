@@ -120,7 +120,8 @@ impl Theme {
                 continue;
             }
             let Ok(text) = std::str::from_utf8(&blob.bytes) else {
-                faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));
+                let fault = Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8");
+                faults.push(fault.hint("save it as UTF-8"));
                 continue;
             };
             if let Err(error) = environment.add_template_owned(name.clone(), text.to_owned()) {

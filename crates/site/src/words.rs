@@ -219,7 +219,7 @@ struct WordLine {
 /// that and returns no words.
 fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
-        faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
+        faults.push(Fault::error(place, None, "the file is not valid UTF-8").hint("save it as UTF-8"));
         return Vec::new();
     };
     let (mut entries, errors) = parse(text);

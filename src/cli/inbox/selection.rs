@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::console::Console;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
-use frontdesk_age::AgeIdentity;
+use frontdesk_age::{AgeIdentity, EncryptionError};
 use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
@@ -270,7 +270,11 @@ pub(super) fn decrypt_with(
     err: &mut dyn Write,
 ) -> io::Result<bool> {
     let Some(Err(error)) = identity.map(|identity| submission.decrypt(identity)) else { return Ok(true) };
-    writeln!(err, "error: {} cannot be decrypted: {error}", submission.id).map(|()| false)
+    let advice = match error {
+        EncryptionError::WrongKey => "; use the identity file for the `store.recipient` of that time",
+        _ => "; a backup may have it undamaged",
+    };
+    writeln!(err, "error: {} cannot be decrypted: {error}{advice}", submission.id).map(|()| false)
 }
 
 impl Iterator for SelectedSubmissions<'_> {

@@ -102,7 +102,10 @@ impl InboxWatch {
             Err(error) => {
                 let error = error.to_string();
                 if self.last_error.as_ref() != Some(&error) {
-                    writeln!(console.err, "warning: {error}; will retry")?;
+                    writeln!(
+                        console.err,
+                        "warning: cannot read the inbox: {error}; will retry every second"
+                    )?;
                     self.last_error = Some(error);
                 }
                 Ok(POLL_MISSING)

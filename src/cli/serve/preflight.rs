@@ -24,7 +24,7 @@ pub(super) fn report_environment() {
     if let Some(built_at) = BUILT_AT.and_then(|at| later_build_time(Timestamp::now(), at)) {
         tracing::error!(
             %built_at,
-            "the clock shows a time before this version was built: set it, for example with `timedatectl set-ntp true`"
+            "the clock shows a time before this version was built, so valid certificates may be refused: set it, for example with `timedatectl set-ntp true`"
         );
     }
     // Check only a time zone that is set: without `TZ`, a machine that has no time zone is in UTC.
@@ -104,7 +104,7 @@ pub(super) fn create_data_folder(config: &Config) {
         return;
     }
     if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir) {
-        tracing::warn!(%error, "cannot create the data folder {}; starting without it", config.data_dir.display());
+        tracing::warn!(%error, "cannot create the data folder {}; starting without the caches in it", config.data_dir.display());
     }
 }
 

@@ -191,7 +191,7 @@ impl Reloader {
             let _ = ended.send(ReloadReason::EncodingEnded);
         };
         if let Err(error) = std::thread::Builder::new().name("encode".into()).spawn(work) {
-            tracing::warn!(%error, "cannot start the encoding thread; serving large files uncompressed");
+            tracing::warn!(%error, "cannot start the thread that compresses files; serving large files uncompressed until the next reload");
         }
         stop
     }

@@ -207,7 +207,7 @@ impl DirectoryFetch {
                 self.result = Some(found);
             }
             Err(error) => {
-                tracing::warn!(directory, %error, "failed to load an agent key directory; will retry when a request needs it");
+                tracing::warn!(directory, %error, "failed to load an agent key directory, so its agents may not be recognized; will retry when a request needs it");
             }
         }
     }

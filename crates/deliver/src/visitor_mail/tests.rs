@@ -65,7 +65,8 @@ async fn an_address_that_gets_no_mail_is_never_sent_to_the_server() {
     {
         let outcome = mailer().send(&submission(&[("email", email)]), Timestamp::UNIX_EPOCH, None).await;
         let Outcome::Failed(failure) = outcome else { panic!("{email}") };
-        assert_eq!((failure.cause, failure.answer.as_str()), (Cause::Refused, "this address gets no mail"));
+        assert_eq!(failure.cause, Cause::Refused);
+        assert!(failure.answer.starts_with("this address gets no mail: "), "{}", failure.answer);
     }
 }
 

@@ -143,7 +143,13 @@ async fn run(client: Arc<Client>) {
                 let (failures, retry_in_seconds) = (failures.counted, wait.as_secs());
                 let error = client.describe(&error);
                 let domains = client.acme.domains.join(" ");
-                tracing::warn!(%error, domains, failures, retry_in_seconds, "certificate order failed; will retry");
+                let served = client.validity().map_or_else(
+                    || "no connection over TLS is possible until one succeeds".to_owned(),
+                    |(_, not_after)| {
+                        format!("still serving the certificate that is valid until {not_after:.0}")
+                    },
+                );
+                tracing::warn!(%error, domains, failures, retry_in_seconds, "certificate order failed; will retry; {served}");
             }
         }
     }
@@ -226,8 +232,9 @@ impl Client {
     fn use_cached_certificate(&self) {
         match std::fs::read(&self.cache.certificate).map(|pem| ServerCertificate::parse(&pem, &pem)) {
             Ok(Ok(certificate)) => {
+                let (domains, not_after) = (self.acme.domains.join(" "), certificate.not_after);
                 self.current.replace(certificate);
-                tracing::info!(domains = self.acme.domains.join(" "), "using the cached certificate");
+                tracing::info!(domains, %not_after, "using the cached certificate");
             }
             Ok(Err(defect)) => {
                 let file = self.cache.certificate.display();
@@ -291,7 +298,11 @@ impl Client {
         match order.poll_ready(&POLLING).await {
             Ok(OrderStatus::Ready) => {}
             Ok(_) => {
-                return Err(validation_error(&mut order, Error::Other("the order is invalid".into())).await);
+                return Err(validation_error(
+                    &mut order,
+                    Error::Other("the authority rejected the order and gives no reason".into()),
+                )
+                .await);
             }
             Err(error @ Error::Api(_)) => return Err(validation_error(&mut order, error).await),
             Err(error) => return Err(at("validation")(error)),
@@ -339,10 +350,16 @@ impl Client {
             match authorization.status {
                 AuthorizationStatus::Pending => {}
                 AuthorizationStatus::Valid => continue,
-                status => return Err(OrderError::new("authorization", format!("its status is {status:?}"))),
+                status => {
+                    let cause = format!("that of {} has the status {status:?}", authorization.identifier());
+                    return Err(OrderError::new("authorization", cause));
+                }
             }
             let mut challenge = authorization.challenge(ChallengeType::TlsAlpn01).ok_or_else(|| {
-                OrderError::new("authorization", "the authority does not offer TLS-ALPN-01")
+                OrderError::new(
+                    "authorization",
+                    "the authority does not offer TLS-ALPN-01, which is the only supported challenge",
+                )
             })?;
             let Identifier::Dns(name) = challenge.identifier().identifier else {
                 return Err(OrderError::new("authorization", "its identifier is not a DNS name"));

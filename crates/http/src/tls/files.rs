@@ -166,10 +166,10 @@ fn log_validity(certificate: &ServerCertificate, origin: &str, now: Timestamp) -
             tracing::warn!(origin, %not_before, "the certificate is not valid yet: check the system clock");
         }
         Validity::ExpiresSoon => {
-            tracing::warn!(origin, %not_after, "the certificate expires soon and has not been renewed");
+            tracing::warn!(origin, %not_after, "the certificate expires soon and has not been renewed: check the program that renews it or, with ACME, the failed orders in this log");
         }
         Validity::Expired => {
-            tracing::error!(origin, %not_after, "the certificate has expired and has not been renewed: browsers refuse the connection");
+            tracing::error!(origin, %not_after, "the certificate has expired and has not been renewed, so browsers refuse the connection: check the program that renews it or, with ACME, the failed orders in this log");
         }
     }
     true

@@ -13,7 +13,7 @@ use frontdesk_postgres::Server;
 pub enum StoreError {
     #[error("too many submissions are waiting to be written")]
     Overloaded,
-    #[error("the inbox is closed")]
+    #[error("the inbox has been closed, as when the server stops")]
     Closed,
     /// There is no database, or it is empty.
     #[error("there is no inbox at {0}")]
@@ -57,7 +57,7 @@ pub enum StoreError {
     Full,
     #[error("the database is read-only")]
     ReadOnly,
-    #[error("a submission could not be encrypted")]
+    #[error("a submission could not be encrypted to `store.recipient`")]
     NotSealed,
     /// A row in the intake is faulty. Contains the cause.
     #[error("a submission cannot be processed: {0}")]
@@ -126,74 +126,75 @@ impl StoreError {
 
     /// Advice for the operator; `None` if the message says everything.
     pub fn hint(&self) -> Option<String> {
-        match self {
+        let advice = match self {
             StoreError::Io { path, error } if error.kind() == io::ErrorKind::PermissionDenied => {
-                Some(permission_hint(path))
+                return Some(permission_hint(path));
             }
             StoreError::Io { path, error }
                 if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
             {
-                Some(format!("move away the file that is where {} needs a folder", path.display()))
+                return Some(format!("move away the file that is where {} needs a folder", path.display()));
             }
-            StoreError::ReadOnly => Some(
-                "SQLite: make the file and its file system writable for this user; PostgreSQL: name a primary in \
-                 `store.url`"
-                    .to_owned(),
-            ),
-            StoreError::Full => Some(
-                "free space on the disk of the database; for a SQLite file, `--data-dir` can choose another disk".to_owned(),
-            ),
-            StoreError::Locked => {
-                Some("try again once the other process is done, or end that process first".to_owned())
+            StoreError::NotAnInbox(DatabaseUrl::Sqlite(_)) => {
+                "nothing was changed: name an inbox, or a new or empty file, in `store.url`, `--data-dir` or `--to`"
             }
+            StoreError::NotAnInbox(DatabaseUrl::Postgres(_)) => {
+                "nothing was changed: another program has tables with the same names, so name another database in `store.url` or `--to`"
+            }
+            // SQLite's result codes have more detail in their higher bits.
+            StoreError::Database { code, .. } if code & 0xff == rusqlite::ffi::SQLITE_IOERR => {
+                "check the disk and its file system: the log of the kernel names their errors"
+            }
+            StoreError::Damaged(_) | StoreError::Database { code: rusqlite::ffi::SQLITE_CORRUPT, .. } => {
+                "restore a backup (docs/pages/backups.md); please report this if only frontdesk has written to the database"
+            }
+            StoreError::ReadOnly => {
+                "SQLite: make the file and its file system writable for this user; PostgreSQL: name a primary in `store.url`"
+            }
+            StoreError::Full => {
+                "free space on the disk of the database; for a SQLite file, `--data-dir` can choose another disk"
+            }
+            StoreError::Locked => "try again once the other process is done, or end that process first",
             StoreError::NotDurable { setting: "journal_mode", .. } => {
-                Some("put the inbox on a local file system, for example with `--data-dir`".to_owned())
+                "put the inbox on a local file system, for example with `--data-dir`"
             }
             StoreError::NotDurable { setting: setting @ ("fsync" | "synchronous_commit"), .. } => {
-                Some(format!("set `{setting} = on` in the server's `postgresql.conf` and reload the server, or wherever it was changed: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"))
+                return Some(format!(
+                    "set `{setting} = on` in the server's `postgresql.conf` and reload the server, or wherever it was changed: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"
+                ));
             }
             // insufficient_privilege
-            StoreError::Postgres(code) if code == "42501" => Some(
-                "make the role of `store.url` the owner of the database, or let it create tables: \
-                 `GRANT CREATE ON SCHEMA public TO role`, which PostgreSQL 15 and later need"
-                    .to_owned(),
-            ),
-            StoreError::TooOld { .. } => Some(
-                "export the submissions with that version (`frontdesk inbox export`), and begin with an empty inbox"
-                    .to_owned(),
-            ),
-            StoreError::WrongEncoding { setting: "client_encoding", .. } => Some(
-                "name the PostgreSQL server itself in `store.url`, or remove the pooler's setting of `client_encoding`"
-                    .to_owned(),
-            ),
-            StoreError::WrongEncoding { url: DatabaseUrl::Postgres(_), .. } => Some(
-                "create a database with `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 LOCALE 'C.UTF-8'` and name \
-                 it in `store.url`; `frontdesk store move --to URL` copies submissions that are in this one"
-                    .to_owned(),
-            ),
-            StoreError::WrongEncoding { url: DatabaseUrl::Sqlite(_), .. } => Some(
-                "`frontdesk store move --to sqlite:NEW_FILE` copies the submissions to a UTF-8 file; then name that file \
-                 in `store.url`"
-                    .to_owned(),
-            ),
-            StoreError::WrongCollation { .. } => Some(
-                "`frontdesk store move --to URL` copies the submissions to a new database with the right tables".to_owned(),
-            ),
-            StoreError::SharedSessions(_) => Some(
-                "name the PostgreSQL server itself in `store.url`, or set the pooler to pool by transaction \
-                 (PgBouncer: `pool_mode = transaction`)"
-                    .to_owned(),
-            ),
-            StoreError::NoSchema(_) => Some(
-                "create the schema, grant this role USAGE on it, or name another one: `ALTER ROLE user RESET search_path`, \
-                 `ALTER DATABASE name RESET search_path`, or the parameter `options` of `store.url`"
-                    .to_owned(),
-            ),
-            StoreError::Unreachable { .. } => {
-                Some("check `store.url`, whether the server is running and accepts this user, and its log".to_owned())
+            StoreError::Postgres(code) if code == "42501" => {
+                "make the role of `store.url` the owner of the database, or let it create tables: `GRANT CREATE ON SCHEMA public TO role`, which PostgreSQL 15 and later need"
             }
-            _ => None,
-        }
+            StoreError::TooOld { .. } => {
+                "export the submissions with that version (`frontdesk inbox export`), and begin with an empty inbox"
+            }
+            StoreError::WrongEncoding { setting: "client_encoding", .. } => {
+                "name the PostgreSQL server itself in `store.url`, or remove the pooler's setting of `client_encoding`"
+            }
+            StoreError::WrongEncoding { url: DatabaseUrl::Postgres(_), .. } => {
+                "create a database with `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 LOCALE 'C.UTF-8'` and name it in `store.url`; `frontdesk store move --to URL` copies submissions that are in this one"
+            }
+            StoreError::WrongEncoding { url: DatabaseUrl::Sqlite(_), .. } => {
+                "`frontdesk store move --to sqlite:NEW_FILE` copies the submissions to a UTF-8 file; then name that file in `store.url`"
+            }
+            StoreError::WrongCollation { .. } => {
+                "`frontdesk store move --to URL` copies the submissions to a new database with the right tables"
+            }
+            StoreError::SharedSessions(_) => {
+                "name the PostgreSQL server itself in `store.url`, or set the pooler to pool by transaction (PgBouncer: `pool_mode = transaction`)"
+            }
+            StoreError::NoSchema(_) => {
+                "create the schema, grant this role USAGE on it, or name another one: `ALTER ROLE user RESET search_path`, `ALTER DATABASE name RESET search_path`, or the parameter `options` of `store.url`"
+            }
+            StoreError::Unreachable { .. } => {
+                "check `store.url`, whether the server is running and accepts this user, and its log"
+            }
+            StoreError::Slow => "look for a slow disk, or for load and locks on the database server",
+            _ => return None,
+        };
+        Some(advice.to_owned())
     }
 
     pub(crate) fn io(path: &Path, error: io::Error) -> StoreError {

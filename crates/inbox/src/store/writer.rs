@@ -73,7 +73,7 @@ impl Writer {
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("the inbox writer panicked before it was closed");
+                tracing::error!("the inbox writer panicked before its end; no accepted submission is lost");
             }
         }
     }

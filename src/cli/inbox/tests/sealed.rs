@@ -54,7 +54,10 @@ fn a_wrong_identity_is_reported_for_each_submission() {
     let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&objects[0]["_sealed"], &objects[1]["email"]), (&true.into(), &"ada@example.com".into()));
     let id = objects[0]["id"].as_str().unwrap();
-    let said = format!("error: {id} cannot be decrypted: it is encrypted to another key\n");
+    let said = format!(
+        "error: {id} cannot be decrypted: it is encrypted to a key that is not in the identity file; \
+         use the identity file for the `store.recipient` of that time\n"
+    );
     assert_eq!(err, said);
     for arguments in ["list", "export --csv", &format!("show {id}")] {
         let (code, out, err) = inbox.run(&format!("{arguments} --identity {identity}"));

@@ -238,7 +238,7 @@ impl PgConnection {
     fn begin_error(&self, error: &Error) -> StoreError {
         // `Registration::check` divides by zero (22012) if the registration is gone or `fsync` is off.
         if error.as_db_error().is_some_and(|error| error.code().code() == "22012") {
-            return self.unreachable("the registration of this connection has ended");
+            return self.unreachable("it no longer lists this process as using the inbox, or `fsync` is off");
         }
         self.to_store_error(error)
     }
