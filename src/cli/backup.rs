@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the name of a backup contains the time")]
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,6 +34,9 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
             }
             BackupError::IsTheInbox(_) => "name another file, preferably on another disk or machine",
             BackupError::UnderWay(_) => "wait until it has ended, or name another file",
+            BackupError::Store(error) if is_denied_outside(error, file) => {
+                "name a file in a folder in which this user may create files"
+            }
             BackupError::Store(StoreError::Missing(_)) => {
                 "name the site with `--site DIR`, or the folder with its submissions with `--data-dir DIR`"
             }
@@ -66,6 +69,9 @@ pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Re
             }
             BackupError::Damaged { .. } | BackupError::Store(StoreError::NotAnInbox(_)) => {
                 "the inbox was not changed; restore another backup"
+            }
+            BackupError::Store(error) if is_denied_outside(error, file) => {
+                "the inbox was not changed; this user must be able to read the backup"
             }
             _ => return error.into(),
         };
@@ -105,6 +111,14 @@ fn require_file(url: &DatabaseUrl) -> anyhow::Result<&Path> {
     })
 }
 
+/// Whether this user may not use a file outside of the inbox's folder. The store's advice would
+/// give this user the folder of that file, which may be shared.
+fn is_denied_outside(error: &StoreError, inbox: &Path) -> bool {
+    let StoreError::Io { path, error } = error else { return false };
+    let is_inside = inbox.parent().is_some_and(|folder| path.starts_with(folder));
+    error.kind() == ErrorKind::PermissionDenied && !is_inside
+}
+
 /// Describes a backup: `2 submissions, the newest from 2026-11-20T14:03:05.120Z (36 KiB, in 12 ms)`.
 fn describe(backup: &Backup, took: Duration) -> String {
     let newest = backup.newest.map(|newest| format!(", the newest from {newest:.3}")).unwrap_or_default();
@@ -118,7 +132,20 @@ fn describe(backup: &Backup, took: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    #[test]
+    fn only_the_folder_of_the_inbox_may_be_given_to_this_user() {
+        let check = |path: &str, kind: ErrorKind, expected: bool| {
+            let error = StoreError::Io { path: path.into(), error: Arc::new(kind.into()) };
+            assert_eq!(is_denied_outside(&error, Path::new("/srv/data/inbox.sqlite")), expected, "{path}");
+        };
+        check("/root/backup.sqlite", ErrorKind::PermissionDenied, true);
+        check("/srv/data/inbox.sqlite", ErrorKind::PermissionDenied, false);
+        check("/root/backup.sqlite", ErrorKind::NotADirectory, false);
+    }
 
     #[test]
     fn a_hyphen_is_no_file() {

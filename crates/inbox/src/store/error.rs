@@ -220,7 +220,7 @@ fn permission_hint(path: &Path) -> String {
     match existing {
         // A server should not run as root, so give the files to this user instead.
         Some((_, 0)) if us != 0 && folder.is_dir() => format!(
-            "this process runs as {name}, and the files belong to root: `sudo chown -R {account} {}` changes that",
+            "this process runs as {name}, and the files belong to root: `sudo chown -R {account} {}` changes that, if only frontdesk uses this folder",
             folder.display()
         ),
         Some((_, 0)) if us != 0 => {
