@@ -9,6 +9,7 @@
 
 pub mod canary;
 pub mod channel;
+mod confirmations;
 pub mod digest;
 pub mod dispatch;
 mod handover;

@@ -12,7 +12,7 @@
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -22,12 +22,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinSet, LocalSet};
-use uuid::Uuid;
 
 use super::canary::{CanaryLink, OpenChannel};
 use super::channel::{Channel, ChannelOptions, TransportOptions};
+pub use super::confirmations::Confirmations;
 use super::dispatch::{Dispatcher, HealthChange};
 use super::handover::Handover;
 use super::maildir;
@@ -148,72 +148,6 @@ fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions
         {
             let path = path.display();
             tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
-        }
-    }
-}
-
-/// The requests whose responses wait until a channel has confirmed the submission.
-#[derive(Clone, Debug, Default)]
-pub struct Confirmations {
-    waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
-}
-
-impl Confirmations {
-    /// Waits until at least one of the team's channels has confirmed an accepted submission or, for a repeat,
-    /// the original submission. Returns false after `timeout`. A submission that stays held always times out.
-    pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
-        let deadline = tokio::time::Instant::now() + timeout;
-        let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
-            return Ok(false);
-        };
-        let id = accepted?.id();
-        // Must be dropped after the receiver, and is therefore declared before it: dropping this value
-        // removes only registrations whose receiver is closed.
-        let _registration = Waiter { confirmations: self, id };
-        let (sender, mut confirmed) = oneshot::channel();
-        self.lock().entry(id).or_default().push(sender);
-        let is_confirmed = || store.change(move |tx| tx.has_reached_team(id));
-        loop {
-            // The submission may have been confirmed before this request registered, or by another process.
-            if is_confirmed().await? {
-                return Ok(true);
-            }
-            let check_again = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
-            tokio::select! {
-                told = &mut confirmed => return Ok(told.is_ok()),
-                () = tokio::time::sleep_until(check_again) => {}
-            }
-            if tokio::time::Instant::now() >= deadline {
-                return is_confirmed().await;
-            }
-        }
-    }
-
-    fn notify_waiting(&self, id: Uuid) {
-        for waiting in self.lock().remove(&id).unwrap_or_default() {
-            let _ = waiting.send(());
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Vec<oneshot::Sender<()>>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A registration in [`Confirmations`], which ends when this value is dropped, as when a client disconnects.
-struct Waiter<'a> {
-    confirmations: &'a Confirmations,
-    id: Uuid,
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        let mut waiting = self.confirmations.lock();
-        if let Some(others) = waiting.get_mut(&self.id) {
-            others.retain(|other| !other.is_closed());
-            if others.is_empty() {
-                waiting.remove(&self.id);
-            }
         }
     }
 }

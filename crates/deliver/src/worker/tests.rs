@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use uuid::Uuid;
+
 use super::*;
 use crate::mail::MailAddresses;
 use crate::{ChannelOptions, TransportOptions, maildir};
