@@ -42,6 +42,7 @@ use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, Claims, Leas
 use frontdesk_inbox::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use frontdesk_inbox::submission::schedule;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
+use frontdesk_process::failure_log::FailureLog;
 use frontdesk_process::panics::{self, Part};
 
 /// How long the lease of an attempt lasts, and so how long another replica waits for a process that has ended
@@ -198,8 +199,11 @@ struct WorkerLoop {
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
     clock: (Timestamp, Instant),
+    /// Whether the system clock was set back and due times have not been clamped since.
+    must_clamp: bool,
     /// Whether the next claim must first requeue attempts that are recorded but not in progress.
     store_fails: bool,
+    claim_failures: FailureLog,
     /// Indices of the channels that are currently delaying submissions from high-volume networks.
     paced: HashSet<usize>,
     claimed_at: Option<Instant>,
@@ -235,7 +239,9 @@ impl WorkerLoop {
             reported_panics,
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
+            must_clamp: false,
             store_fails: false,
+            claim_failures: FailureLog::default(),
             paced: HashSet::new(),
             claimed_at: None,
         }
@@ -370,11 +376,17 @@ impl WorkerLoop {
             DatabaseUrl::Postgres(_) => None,
         };
         loop {
-            if let Ok(count) = self.store.change(|tx| tx.recover(Timestamp::now())).await {
-                if count > 0 {
-                    tracing::info!(count, "interrupted delivery attempts will be repeated");
+            match self.store.change(|tx| tx.recover(Timestamp::now())).await {
+                Ok(count) => {
+                    if count > 0 {
+                        tracing::info!(count, "interrupted delivery attempts will be repeated");
+                    }
+                    return lock;
                 }
-                return lock;
+                Err(error) if self.claim_failures.record_failure() => {
+                    tracing::error!(%error, "could not read or requeue interrupted delivery attempts; no delivery starts until that succeeds; will retry every second");
+                }
+                Err(_) => {}
             }
             tokio::time::sleep(STORE_RETRY).await;
         }
@@ -386,43 +398,49 @@ impl WorkerLoop {
         self.dispatcher.idle_time(self.started.elapsed(), claimed_at.elapsed())
     }
 
-    /// Claims and starts due deliveries. If the system clock was set back, first clamps due times, and does
-    /// not repeat that if it fails. Returns the time until the next claim, at most [`LONGEST_SLEEP`]. After
-    /// an error of the store, the next claim also requeues attempts that are recorded but not in progress.
+    /// Claims and starts due deliveries. Returns the time until the next claim, at most [`LONGEST_SLEEP`].
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
         }
         self.claimed_at = Some(Instant::now());
-        let wants = self.dispatcher.claim_requests(self.started.elapsed());
-        let now = Timestamp::now();
-        if self.was_clock_set_back(now) && self.store.change(move |tx| tx.clamp_due_times(now)).await.is_err()
-        {
-            return STORE_RETRY;
-        }
-        let under_way = self.dispatcher.under_way.clone();
-        if self.store_fails {
-            // A failed claim may have been committed anyway: requeue attempts that are not in progress.
-            let under_way = under_way.clone();
-            if self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await.is_err() {
-                return STORE_RETRY;
-            }
-        }
-        match self.store.claim(wants, under_way, now, LEASE, order::choose).await {
+        match self.claim(Timestamp::now()).await {
             Ok(claims) => {
                 self.store_fails = false;
+                if self.claim_failures.record_success() {
+                    tracing::info!("deliveries can be claimed from the inbox again");
+                }
                 let sleeps =
                     claims.into_iter().enumerate().map(|(index, claims)| self.begin_attempts(index, claims));
                 sleeps.flatten().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
             }
             Err(error) => {
-                if !self.store_fails {
+                if self.claim_failures.record_failure() {
                     tracing::error!(%error, "could not claim deliveries from the inbox; no delivery starts until that succeeds; will retry every second");
                 }
                 self.store_fails = true;
                 STORE_RETRY
             }
         }
+    }
+
+    /// Claims due deliveries, and returns the claims of each channel. First clamps due times if the system
+    /// clock was set back, and requeues attempts that are recorded but not in progress after an error of the
+    /// store. The next call repeats a step that fails.
+    async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
+        let wants = self.dispatcher.claim_requests(self.started.elapsed());
+        self.must_clamp |= self.was_clock_set_back(now);
+        if self.must_clamp {
+            self.store.change(move |tx| tx.clamp_due_times(now)).await?;
+            self.must_clamp = false;
+        }
+        let under_way = self.dispatcher.under_way.clone();
+        if self.store_fails {
+            // A failed claim may have been committed anyway: requeue attempts that are not in progress.
+            let under_way = under_way.clone();
+            self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await?;
+        }
+        self.store.claim(wants, under_way, now, LEASE, order::choose).await
     }
 
     /// Whether the system clock was set back by more than [`MOST_DRIFT`] since the last call. Records both
@@ -601,6 +619,7 @@ async fn deliver_submission(
         // Do not log the reply: it may quote what a visitor wrote.
         tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "delivery attempt failed; see `frontdesk inbox show ID`");
     }
+    let mut failure_log = FailureLog::default();
     loop {
         let now = Timestamp::now();
         let verdict = schedule::next_step(&outcome, id, failures, uncertain, now);
@@ -624,7 +643,12 @@ async fn deliver_submission(
                 return FinishedAttempt { index, lease, is_retry, outcome, is_recorded: false };
             }
             // Retry: the attempt keeps its lease and its capacity until the outcome is recorded.
-            Err(_) => tokio::time::sleep(STORE_RETRY).await,
+            Err(error) => {
+                if failure_log.record_failure() {
+                    tracing::error!(%id, channel = lease.channel, %error, "could not record the outcome of a delivery attempt; will retry every second; if this process ends first, the attempt is repeated");
+                }
+                tokio::time::sleep(STORE_RETRY).await;
+            }
         }
     }
 }

@@ -133,6 +133,32 @@ fn parent_folders_are_created_only_for_new_maildirs() {
 }
 
 #[test]
+fn due_times_are_clamped_again_after_a_failure_of_the_store() {
+    let fixture = Fixture::in_file(&["box"]);
+    fixture.accept("Hello");
+    let database = rusqlite::Connection::open(fixture.options.url.file().unwrap()).unwrap();
+    let tomorrow = Timestamp::now() + Duration::from_hours(24);
+    let change = format!(
+        "UPDATE delivery SET due_at = {}, failures = 1; CREATE TRIGGER refuse BEFORE UPDATE ON delivery BEGIN SELECT raise(ABORT, 'refused'); END",
+        tomorrow.as_millisecond()
+    );
+    database.execute_batch(&change).unwrap();
+    let (_options, latest) = watch::channel(fixture.worker_options(MaintenanceOptions::default()));
+    let (_stop, stopping) = watch::channel(false);
+    let shared = ((*fixture.store).clone(), Confirmations::default(), Arc::default());
+    let mut work = WorkerLoop::new(latest, stopping, shared, Rc::default());
+    // The retry was scheduled before the clock was set back by a day.
+    work.clock = (tomorrow, Instant::now());
+    let mut dispatch = || {
+        LocalSet::new().block_on(&fixture.runtime, work.dispatch());
+        work.started_attempts.len()
+    };
+    assert_eq!(dispatch(), 0);
+    database.execute_batch("DROP TRIGGER refuse").unwrap();
+    assert_eq!(dispatch(), 1);
+}
+
+#[test]
 fn a_digest_does_not_repeat_panics_after_a_reload_or_a_restart() {
     let fixture = Fixture::new(&["box"]);
     let (_options, latest) = watch::channel(fixture.worker_options(MaintenanceOptions::default()));
