@@ -517,7 +517,11 @@ impl WorkerLoop {
                 self.store.resume(name, after_outage, now).await.map(drop)
             }
             HealthChange::Accepting => {
-                self.store.change(move |tx| tx.bring_deferred_forward(&name, now)).await
+                let forward = self.store.change(move |tx| tx.bring_deferred_forward(&name, now)).await;
+                if let Err(error) = forward {
+                    tracing::error!(%error, channel = lease.channel, "could not bring the channel's deferred deliveries forward; they are retried at their scheduled times");
+                }
+                return;
             }
             HealthChange::Off => {
                 tracing::error!(
