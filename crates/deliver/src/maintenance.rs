@@ -47,7 +47,9 @@ const DIGEST_KEY: &str = "digest";
 /// The key under which the inbox stores the time of the last flood notification.
 const FLOOD_KEY: &str = "flood";
 /// Minimum time between two flood notifications.
-const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
+const FLOOD_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
+/// The time between two digests, and between two mails to a user.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// The delay before another attempt to send a flood notification, or one about the limit of mails to
 /// visitors.
 const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);
@@ -342,19 +344,29 @@ impl Maintenance {
         Ok(sealed)
     }
 
+    /// The time that is stored under `key`; `None` if there is none. Also `None` if it is more than `period`
+    /// after `now`: the clock was set back since, and a task must not wait until it shows that time again.
+    async fn last_time(
+        &self,
+        key: &'static str,
+        period: SignedDuration,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let last = self.store.change(move |tx| tx.stored_time(key)).await?;
+        Ok(last.filter(|last| last.duration_since(now) <= period))
+    }
+
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it. The day
     /// counts as done also if there is nothing to send or no channel to send it, and if the inbox is new. If
-    /// no channel accepts the digest, the next run tries again. After the clock was set back, sends none
-    /// until it passes the due time of the last one.
+    /// no channel accepts the digest, the next run tries again.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
         let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
-        match self.store.change(|tx| tx.stored_time(DIGEST_KEY)).await? {
+        match self.last_time(DIGEST_KEY, DAY, now).await? {
             Some(last) if last >= due => return Ok(()),
-            // The inbox is new: skip this digest, and start with the next one. A time after `now` has
-            // returned above.
-            last if last.is_none_or(|last| last > now) => return done().await,
-            _ => {}
+            Some(_) => {}
+            // The inbox is new, or the clock was set back: skip this digest, and start with the next one.
+            None => return done().await,
         }
         let (at, min_free) = (self.place.clone(), self.options.min_free);
         let mut digest = self.query_inbox(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
@@ -395,7 +407,9 @@ impl Maintenance {
             // The key of the claim contains a hash instead of the user's address.
             let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
             let claim = key.clone();
-            if !self.store.change(move |tx| tx.advance_time(&claim, due)).await? {
+            // A later time than this is from before the clock was set back.
+            let latest = now.timestamp().saturating_add(DAY).unwrap_or(due);
+            if !self.store.change(move |tx| tx.advance_time(&claim, due, latest)).await? {
                 continue;
             }
             let (name, at) = (user.clone(), now.clone());
@@ -439,12 +453,9 @@ impl Maintenance {
             failure_log.record_success();
             return Ok(None);
         }
-        // Ignore a time in the future: the clock has been set back since then.
-        let last = self.store.change(|tx| tx.stored_time(FLOOD_KEY)).await?.filter(|last| *last <= now);
-        let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
-        if let Some(wait) =
-            since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
-        {
+        let last = self.last_time(FLOOD_KEY, FLOOD_INTERVAL, now).await?;
+        let wait = last.map_or(SignedDuration::ZERO, |last| last.duration_since(now) + FLOOD_INTERVAL);
+        if let Some(wait) = Duration::try_from(wait).ok().filter(|wait| !wait.is_zero()) {
             return Ok(Some(wait));
         }
         let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
@@ -468,7 +479,7 @@ impl Maintenance {
         if channel.is_some() || self.channels.is_empty() {
             self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
             failure_log.record_success();
-            return Ok(Some(FLOOD_INTERVAL));
+            return Ok(Some(FLOOD_INTERVAL.unsigned_abs()));
         }
         if failure_log.record_failure() {
             tracing::warn!(

@@ -44,6 +44,11 @@ fn the_digest_is_sent_once_a_day_through_a_working_channel() {
     assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
     assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
     assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a missed digest is not sent later");
+    assert_eq!(tell("2026-11-22T06:59:59Z"), [0, 2], "the clock was set back a little");
+    assert_eq!(tell("2026-11-22T07:00:00Z"), [0, 2], "this one was sent");
+    assert_eq!(tell("2027-11-22T07:00:00Z"), [0, 3], "the clock is a year ahead");
+    assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 3], "it was set back: start with the next digest");
+    assert_eq!(tell("2026-11-23T07:00:00Z"), [0, 4]);
     let mail = &mails(&folder.path().join("well"))[0];
     assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
     assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
@@ -105,12 +110,41 @@ fn each_user_gets_one_mail_a_day_about_due_follow_ups_and_new_submissions() {
         1,
         "too late"
     );
+    let year = day * 365;
+    assert_eq!(send(&(&eight + year), peer.address.port()), 2, "the clock is a year ahead");
+    assert_eq!(send(&(&noon + day), peer.address.port()), 3, "it was set back");
+    assert_eq!(send(&(&noon + day), peer.address.port()), 3, "once a day");
     let record = peer.record();
     let mail = String::from_utf8_lossy(&record.received[0].message()).into_owned();
     assert_eq!(record.received[0].to, ["ada@example.com"]);
     let line = format!("- Ada (contact), due {}", noon.date());
     assert!(mail.contains(&line) && mail.contains("1 open, 0 held"), "{mail}");
     assert!(!mail.contains("sesame") && !mail.contains("New since"), "{mail}");
+}
+
+#[test]
+fn the_team_is_notified_of_a_flood_at_most_once_an_hour() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    let channels = vec![("well".to_owned(), open(&folder.path().join("well")))];
+    let maintenance = Maintenance { channels, ..maintain(MaintenanceOptions::default(), &options, &store) };
+    let send = |now: &str| {
+        let mut failure_log = FailureLog::default();
+        let next = maintenance.send_flood_notification(now.parse().unwrap(), &mut failure_log);
+        let minutes = runtime.block_on(next).unwrap().map(|wait| wait.as_secs() / 60);
+        (minutes, mails(&folder.path().join("well")).len())
+    };
+    hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+    assert_eq!(send("2026-11-20T12:00:00Z"), (None, 0), "there is no flood");
+    let database = rusqlite::Connection::open(folder.path().join("inbox.db")).unwrap();
+    database.execute_batch("UPDATE submission SET flood = 1").unwrap();
+    assert_eq!(send("2026-11-20T12:00:00Z"), (Some(60), 1));
+    assert_eq!(send("2026-11-20T12:59:00Z"), (Some(1), 1));
+    assert_eq!(send("2026-11-20T11:30:00Z"), (Some(90), 1), "the clock was set back a little");
+    assert_eq!(send("2026-11-20T13:00:00Z"), (Some(60), 2));
+    assert_eq!(send("2026-11-19T13:00:00Z"), (Some(60), 3), "the clock was set back by a day");
 }
 
 #[test]

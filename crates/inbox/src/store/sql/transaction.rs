@@ -132,12 +132,14 @@ impl Transaction<'_> {
         rows::store_number(self.sql, name, at.as_millisecond())
     }
 
-    /// Like [`Transaction::store_time`], but stores the time only if none or an earlier one is stored.
-    /// Returns whether it has stored it: of several replicas with the same time, only one succeeds.
-    pub fn advance_time(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
-        let advance = "INSERT INTO meta (name, value) VALUES (?1, ?2)
-             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value";
-        Ok(self.sql.execute(advance, values![name, at.as_millisecond().to_be_bytes()])? == 1)
+    /// Like [`Transaction::store_time`], but stores the time only if none is stored, or one before `at` or
+    /// after `latest`. Returns whether it has stored it: of several replicas with the same time, only one
+    /// succeeds.
+    pub fn advance_time(&self, name: &str, at: Timestamp, latest: Timestamp) -> Result<bool, StoreError> {
+        let advance = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name)
+             DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value OR meta.value > ?3";
+        let [at, latest] = [at, latest].map(|at| at.as_millisecond().to_be_bytes());
+        Ok(self.sql.execute(advance, values![name, at, latest])? == 1)
     }
 
     /// Converts a time by this machine's clock to the database's clock.
