@@ -228,6 +228,13 @@ impl Smtp {
         None
     }
 
+    /// Closes the idle connections. Some servers log a connection that ends without QUIT as an error.
+    pub async fn close(self) {
+        for session in self.idle.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            session.quit(self.options.deadlines.quit).await;
+        }
+    }
+
     fn server_address(&self) -> String {
         format!("{}:{}", self.options.host, self.options.port)
     }

@@ -35,6 +35,9 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
     };
     let channel = Channel::open(&channel.kind);
     let sent = tokio::time::timeout(TIME_LIMIT, channel.send(&notice)).await;
+    if let Channel::Smtp(smtp) = channel {
+        smtp.close().await;
+    }
     sent.unwrap_or_else(|_| {
         Outcome::failed(
             Cause::Channel,

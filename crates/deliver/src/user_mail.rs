@@ -24,7 +24,7 @@ pub struct UserMail<'a> {
 }
 
 impl UserMail<'_> {
-    /// Sends the mail over a new connection, which is then dropped, without QUIT after a success.
+    /// Sends the mail over a new connection, which is then closed.
     pub async fn send(self, options: &SmtpOptions) -> Outcome {
         let addresses = options.addresses.for_recipient(self.to);
         let mut bytes = Vec::new();
@@ -40,6 +40,9 @@ impl UserMail<'_> {
             .header("X-Auto-Response-Suppress", Raw::new("All"))
             .text_body(self.text)
             .serialize(&mut bytes);
-        Smtp::new(options.clone()).send_message(&addresses.from, &[self.to], &bytes, true).await
+        let smtp = Smtp::new(options.clone());
+        let outcome = smtp.send_message(&addresses.from, &[self.to], &bytes, true).await;
+        smtp.close().await;
+        outcome
     }
 }

@@ -120,6 +120,8 @@ fn each_user_gets_one_mail_a_day_about_due_follow_ups_and_new_submissions() {
     let line = format!("- Ada (contact), due {}", noon.date());
     assert!(mail.contains(&line) && mail.contains("1 open, 0 held"), "{mail}");
     assert!(!mail.contains("sesame") && !mail.contains("New since"), "{mail}");
+    let quits = record.commands.iter().filter(|line| *line == "QUIT").count();
+    assert_eq!(quits, record.connections, "each connection is closed properly");
 }
 
 #[test]
