@@ -97,19 +97,11 @@ impl CanaryLink {
         Lead(self)
     }
 
-    /// Spawns a task in `sending` for each waiting message, and does not wait for it. A panic is logged and
-    /// ends only that message, or with [`Receivers::All`] only the channel that panicked.
+    /// Spawns a task in `sending` for each waiting message, and does not wait for it.
     pub(super) fn start(&self, channels: &[OpenChannel], sending: &mut JoinSet<()>) {
         let waiting = std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
         for request in waiting {
-            let work = panics::catch_async(Part::Delivery, serve(request, channels.to_vec()));
-            sending.spawn_local(async move {
-                if let Err(panic) = work.await {
-                    tracing::error!(
-                        "{panic} ended the sending of a message of the canary; channels that had not responded get no result"
-                    );
-                }
-            });
+            sending.spawn_local(serve(request, channels.to_vec()));
         }
     }
 }
@@ -194,17 +186,34 @@ async fn serve(request: CanaryRequest, mut channels: Vec<OpenChannel>) {
     }
 }
 
-/// Sends the message through one channel. No reply within [`CHANNEL_TIMEOUT`] counts as a failure.
+/// Sends the message through one channel.
 async fn send((options, channel): &OpenChannel, notice: &Notification) -> ChannelReport {
+    report(options, channel.send_dated(notice)).await
+}
+
+/// Waits until `sending` through a channel ends, and reports the result. No reply within [`CHANNEL_TIMEOUT`]
+/// and a panic, which is logged, count as failures.
+async fn report(
+    options: &ChannelOptions,
+    sending: impl Future<Output = (Outcome, Option<Timestamp>)>,
+) -> ChannelReport {
     let began = Instant::now();
-    let sent = tokio::time::timeout(CHANNEL_TIMEOUT, channel.send_dated(notice)).await;
+    let sending = panics::catch_async(Part::Delivery, sending);
+    let sent = tokio::time::timeout(CHANNEL_TIMEOUT, sending).await;
     let ours = Timestamp::now();
-    let (outcome, theirs) = sent.unwrap_or_else(|_| {
-        let limit = CHANNEL_TIMEOUT.as_secs();
-        let fault =
-            format!("no reply within {limit} s, when the canary gives up; a delivery would wait longer");
-        (Outcome::failed(Cause::Channel, fault), None)
-    });
+    let (outcome, theirs) = match sent {
+        Ok(Ok(sent)) => sent,
+        Ok(Err(panic)) => {
+            tracing::error!(channel = options.name, "{panic} ended the sending of a message of the canary");
+            (Outcome::failed(Cause::Unclear, panic.to_string()), None)
+        }
+        Err(_) => {
+            let limit = CHANNEL_TIMEOUT.as_secs();
+            let fault =
+                format!("no reply within {limit} s, when the canary gives up; a delivery would wait longer");
+            (Outcome::failed(Cause::Channel, fault), None)
+        }
+    };
     let result = match outcome {
         Outcome::Delivered(reply) => Ok(reply),
         Outcome::Failed(failure) => Err(test_message::describe_failure(&options.kind, &failure)),
@@ -271,6 +280,15 @@ mod tests {
             "{kept:?}"
         );
         assert_eq!(std::fs::read_dir(path.join("cur")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_result_of_its_channel_only() {
+        let options = maildir("box", Path::new("/dev/null/x"));
+        let before = panics::count(Part::Delivery);
+        let result = report(&options, async { panic!("a constant text") }).await.result;
+        assert!(result.is_err_and(|fault| fault.contains("a defect in frontdesk")));
+        assert!(panics::count(Part::Delivery) > before);
     }
 
     #[tokio::test]
