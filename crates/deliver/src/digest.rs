@@ -99,11 +99,10 @@ impl Digest {
             ));
         }
         if self.unasked > 0 {
-            let (entries, have) = if self.unasked == 1 { ("entry", "has") } else { ("entries", "have") };
+            let (entries, are) = counted(self.unasked, "waitlist entry", "waitlist entries");
             lines.push(format!(
-                "{} waitlist {entries} {have} been waiting for the mail in which the visitor confirms the address: \
-                 a limit of mails to visitors is used up (frontdesk inbox list --status unconfirmed).",
-                self.unasked
+                "{entries} {are} waiting for the mail in which the visitor confirms the address, and at least one mail has been due for more than an hour \
+                 (frontdesk inbox list --status unconfirmed; frontdesk inbox show ID shows whether a limit of mails to visitors is the reason).",
             ));
         }
         if let Some(at) = self.mails_limited_at {
@@ -460,7 +459,7 @@ mod tests {
         let begin = [
             "Only 1.0 MiB of 1.0 TiB is free on the inbox's disk",
             "2 submissions are held",
-            "3 waitlist entries have been waiting for the mail in which the visitor confirms the address",
+            "3 waitlist entries are waiting for the mail in which the visitor confirms the address, and at least one mail has been due for more than an hour (",
             "Mails to visitors reached the limit `forms.visitor_mails_per_hour`, last at 2026-11-20T06:00:00Z",
             "1 submission could not be processed and is set aside",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
