@@ -54,7 +54,7 @@ pub struct RecipientsByValue {
     /// Values of the field, each with its recipients. A submission that has several of these values goes to
     /// the recipients of each.
     pub cases: Vec<(FieldValue, Vec<String>)>,
-    /// The recipients of submissions for which `cases` have no recipient.
+    /// The recipients of submissions for which `cases` have no recipient. At least one.
     pub otherwise: Vec<String>,
 }
 
@@ -104,7 +104,8 @@ impl MailAddresses {
         self.by_value.as_deref()
     }
 
-    /// The same sender with the recipients of this notification: none if the rule selects no address in `to`.
+    /// The same sender with the recipients of this notification. The configuration ensures that there is at
+    /// least one: `to` contains all recipients of the rule, and the rule has some for other values (`*`).
     /// Notifications that are not about a submission go to all recipients.
     pub(super) fn for_notification(&self, notice: &Notification) -> Cow<'_, MailAddresses> {
         let by_value = self.by_value.as_ref().filter(|_| notice.topic == Topic::Submission);

@@ -125,8 +125,8 @@ impl Smtp {
         self.send_except(notice, &[]).await
     }
 
-    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it. If
-    /// no recipient is left, or the channel's rule selects none, succeeds without sending.
+    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it; if
+    /// none is left, succeeds without sending.
     pub async fn send_except(&self, notice: &Notification, reached: &[String]) -> Outcome {
         let addresses = self.options.addresses.for_notification(notice);
         let to: Vec<&str> = addresses.to.iter().map(String::as_str).collect();
