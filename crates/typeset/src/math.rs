@@ -116,12 +116,19 @@ fn without_styles(mathml: &str) -> String {
 }
 
 /// Whether text between two dollar signs is probably an amount of money and the text after it, as in `$5 and
-/// 10$`: it begins with a digit, and has a word of two or more letters (or one that is not ASCII) and none of
-/// the characters typical of formulas.
+/// 10$`: it begins with a digit, and has a word and none of the characters typical of formulas. A single
+/// letter is a word unless it can be a variable, as in `$2 π r$`.
 pub fn is_price(text: &str) -> bool {
     let is_formula = text.contains(['\\', '^', '_', '=', '{', '+', '<', '>']);
     let mut words = text.split(|c: char| !c.is_alphabetic());
-    text.starts_with(|c: char| c.is_ascii_digit()) && !is_formula && words.any(|word| word.len() > 1)
+    let is_word = |word: &str| word.chars().nth(1).is_some() || word.contains(|c| !is_variable(c));
+    text.starts_with(|c: char| c.is_ascii_digit()) && !is_formula && words.any(is_word)
+}
+
+/// Whether a letter is ASCII, Greek, or in Unicode's blocks of mathematical letters, such as `ℓ` and `𝑥`.
+fn is_variable(letter: char) -> bool {
+    letter.is_ascii()
+        || matches!(letter, '\u{370}'..='\u{3ff}' | '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}')
 }
 
 #[cfg(test)]
@@ -174,9 +181,23 @@ mod tests {
 
     #[test]
     fn prices_are_no_formulas() {
-        for (text, price) in [("5 and 10", true), ("5 to 10 per month", true), ("2 x", false), ("2", false)] {
+        for (text, price) in [
+            ("5 and 10", true),
+            ("5 to 10 per month", true),
+            ("2 x", false),
+            ("2", false),
+            ("2 π r", false),
+            ("2 α", false),
+            ("2 𝑥", false),
+            ("2 ℓ", false),
+            ("5 έως 10", true),
+            ("5 и 10", true),
+            ("5 à 10", true),
+            ("5或10", true),
+        ] {
             assert_eq!(is_price(text), price, "{text}");
         }
+        assert!(render("2 π r", false).is_ok_and(|html| html.contains("<mi>π</mi>")));
         assert!(!is_price("2 \\sin x") && !is_price("x and y") && !is_price("2ab = c"));
     }
 
