@@ -95,8 +95,7 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. In `/sessions` and `/views`, an unknown action ends one session or saves the view. Skips
-    /// invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
+    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =
@@ -127,13 +126,19 @@ impl Form {
             "/views" => Self::SaveView {
                 name: fields.get("name")?.to_owned(),
                 list: list_in(fields).first_page(),
-                is_removal: action == "remove",
+                is_removal: match action {
+                    "save" => false,
+                    "remove" => true,
+                    _ => return None,
+                },
             },
             "/sessions" => Self::Sessions(match action {
                 "own" => Revocation::Own,
                 "all" => Revocation::Everyone,
                 "user" => Revocation::User(fields.get("user")?.to_owned()),
-                _ => Revocation::One(fields.get("id")?.to_owned()),
+                // The buttons that end one session have the name `id` instead of `action`.
+                "" => Revocation::One(fields.get("id")?.to_owned()),
+                _ => return None,
             }),
             "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
             "/logout" => Self::LogOut,
@@ -573,6 +578,22 @@ mod tests {
         check("/sessions", "action=user&user=ada%40example.com", Admin);
         check("/sessions", "action=all", Admin);
         check("/channels/test", "channel=team", Admin);
+    }
+
+    #[test]
+    fn an_unknown_action_is_no_form() {
+        let is_form = |path, fields: &str| Form::parse(path, &Pairs::parse(fields.as_bytes())).is_some();
+        for (path, fields) in [
+            ("/sessions", "id=00000000"),
+            ("/views", "name=a"),
+            ("/selected", "id=0190b0a0-0000-7000-8000-000000000000"),
+            (ID, ""),
+            (PERSON, ""),
+        ] {
+            assert!(!is_form(path, &format!("{fields}&action=unknown")), "{path}");
+        }
+        assert!(is_form("/sessions", "id=00000000"));
+        assert!(!is_form("/views", "name=a"));
     }
 
     #[test]
