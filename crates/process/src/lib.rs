@@ -1,6 +1,6 @@
 //! The process as a whole: contains panics, counts long work, writes files, configures the allocator, lowers
-//! the priority of threads, measures free disk space, keeps large bodies on disk, and shortens the log of
-//! lasting failures.
+//! the priority of threads, measures free disk space, keeps large bodies on disk, signals other processes,
+//! and shortens the log of lasting failures.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
@@ -8,6 +8,7 @@ pub mod allocator;
 pub mod cache_folder;
 pub mod disk_space;
 pub mod failure_log;
+pub mod file_signal;
 pub mod maps;
 pub mod memo;
 pub mod output_file;

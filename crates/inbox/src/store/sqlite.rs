@@ -24,7 +24,6 @@ use self::files::DatabaseFiles;
 use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::ids::Ids;
-use super::notifier;
 use super::sql::definition::StoredDefinitions;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
@@ -33,6 +32,7 @@ use super::sql::{Cell, Dialect, Row, Sql, TOUCH, Value};
 #[cfg(test)]
 use super::test_recorder as recorder;
 use super::url::DatabaseUrl;
+use frontdesk_process::file_signal;
 
 /// The tables of a new inbox.
 pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
@@ -142,7 +142,7 @@ impl SqliteWriter {
         self.changed = self.connection.total_changes() - changes_before;
         // Do not notify if nothing changed: otherwise the worker would wake itself forever.
         if self.changed > 0 {
-            notifier::notify(&self.path);
+            file_signal::signal(&self.path);
         }
         Ok(accepted)
     }

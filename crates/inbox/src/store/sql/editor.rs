@@ -21,10 +21,10 @@ use super::{
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
-use crate::store::{notifier, open, sqlite};
+use crate::store::{open, sqlite};
 use crate::submission::delivery::Route;
 use frontdesk_forms::mailbox_identity::mailbox_key;
-use frontdesk_process::progress;
+use frontdesk_process::{file_signal, progress};
 use frontdesk_screening::Lexicon;
 use frontdesk_screening::learned::Teaching;
 
@@ -488,7 +488,7 @@ impl Editor {
     /// Notifies the server of a commit. With PostgreSQL, the transaction has already done so.
     fn notify_file_listeners(&self) {
         if let DatabaseUrl::Sqlite(path) = &self.place {
-            notifier::notify(path);
+            file_signal::signal(path);
         }
     }
 
