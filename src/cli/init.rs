@@ -145,7 +145,8 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     }
     let build = build.canonicalize().with_context(|| format!("cannot resolve {}", build.display()))?;
     let folder = resolve_path(folder);
-    // The site and its build often move together, so a build beside or inside `folder` gets a relative path.
+    // The site and its build often move together, so a build below the parent of `folder` gets a relative
+    // path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
     // A JSON string is also a valid TOML string.

@@ -1,5 +1,5 @@
-//! Serializes the headers of representations for the fast path of HTTP/1.1 (`fast_path.rs` states its gain).
-//! Bodies keep the result, so that most of a header is copied in one piece.
+//! Serializes the headers of representations for the fast path of HTTP/1.1 (`crates/http/src/fast_path.rs`
+//! states its gain). Bodies keep the result, so that most of a header is copied in one piece.
 
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};

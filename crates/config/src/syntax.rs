@@ -83,9 +83,12 @@ impl SourceLines<'_> {
         let name = self.name(number);
         let start = if is_header { 1 } else { header.unwrap_or(1) };
         let first = (start..number).find(|number| self.name(*number) == name);
-        let at = first.map(|line| format!(" at line {line}")).unwrap_or_default();
+        let (at, hint) = match first {
+            Some(line) => (format!(" at line {line}"), "change it there, and remove this one"),
+            None => (" above".to_owned(), "it may be written there as `table.key`; remove one of the two"),
+        };
         let fault = Fault::error(FILE_NAME, Some(number), format!("`{name}` is already defined{at}"));
-        Some(fault.hint("change it there, and remove this one"))
+        Some(fault.hint(hint))
     }
 
     /// The key and the value of a line if the value begins with a letter, like text without quotes.

@@ -234,7 +234,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
 /// Symbols that are an answer or a rating.
 const MARKS: [char; 11] = ['✓', '✔', '✗', '✘', '☑', '☒', '✅', '❌', '★', '☆', '\u{fe0f}'];
 
-/// Whether a character is a sign of a currency, of arithmetic or of comparison.
+/// Whether a character is a currency sign, or one of `+`, `-`, `−`, `±`, `×`, `%`, `<` and `>`.
 fn is_sign(c: char) -> bool {
     "$¢£¤¥₿+-−±×%<>".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c)
 }

@@ -197,7 +197,8 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     }
 }
 
-/// Whether an address is that of an image, a script, a style sheet or an interface of WordPress.
+/// Whether an address is that of an image, a script or a style sheet, or is below `/wp-json/` or `/wp-admin/`
+/// of WordPress.
 fn is_part_of_page(address: &str) -> bool {
     let path = address.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     PARTS_OF_PAGES.iter().any(|end| path.ends_with(end))

@@ -54,7 +54,7 @@ enum Open {
 /// again, so a longer one is followed by a space instead.
 const MAX_JOINED_CODE: usize = 1000;
 
-/// The kind of Markdown that follows the text to escape.
+/// The kind of text that follows the text to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     /// The end of the line or paragraph.

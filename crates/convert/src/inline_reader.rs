@@ -82,7 +82,8 @@ fn length_of_code(text: &str) -> usize {
     text[fence.len()..].find(fence).map_or(text.len(), |end| end + 2 * fence.len())
 }
 
-/// The length of the image at the start of the text; `None` if the image is incomplete.
+/// The length of the image at the start of the text, which ends with the text if its `)` is missing. `None`
+/// if its description is not closed, or no `(` follows.
 fn length_of_image(text: &str) -> Option<usize> {
     let end = end_of_description(text)?;
     text[end..].starts_with("](").then(|| end + length_of_destination(&text[end..]))

@@ -133,8 +133,10 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes a node, with all of its descendants, as inline Markdown. Leaves out tabs and the title of the
-    /// current admonition, and replaces footnote references and formulas.
+    /// Writes a node, with its descendants, as inline Markdown. Adds a space where only the layout separates
+    /// it from the node before it. Leaves out tabs, the title of the current admonition, and what
+    /// [`Self::write_symbol`] and [`Self::write_element`] leave out. Replaces footnote references and
+    /// formulas.
     pub(super) fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         if let Some(text) = dom.text(id) {

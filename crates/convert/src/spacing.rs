@@ -115,14 +115,15 @@ fn is_tooltip(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "role") == Some("tooltip") || dom.classes(id).any(is_name)
 }
 
-/// Whether an element is a link with a word in brackets, such as `[source]` after a signature in Sphinx.
+/// Whether an element is a link with a word of at least three letters in brackets, such as `[source]` after a
+/// signature in Sphinx. Shorter ones, such as `[a]` and `[iv]`, are often notes.
 fn is_bracketed_link(dom: &Dom, id: NodeId) -> bool {
     if dom.tag(id) != Tag::A || !dom.has_attribute(id, "href") {
         return false;
     }
     let text = short_text(dom, id);
     let word = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    word.is_some_and(|word| word.len() > 2 && word.chars().all(char::is_alphabetic))
+    word.is_some_and(|word| word.chars().count() > 2 && word.chars().all(char::is_alphabetic))
 }
 
 /// Whether an element is the title or the mark at the start of a block, and the text after it begins another

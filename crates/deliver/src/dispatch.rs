@@ -193,7 +193,7 @@ pub struct ChannelHealth {
     asked_until: Duration,
     /// The channel ignores `Retry-After` in temporary refusals until this time; see [`DISTRUST`].
     distrusts_until: Duration,
-    /// Whether another process has recorded a pause although the channel works in this process.
+    /// Whether another process has recorded a pause although this process has reported none.
     is_paused_elsewhere: bool,
 }
 
@@ -313,8 +313,9 @@ impl ChannelHealth {
         self.gap = Duration::ZERO;
     }
 
-    /// Records whether the channel is paused in the store. If it is paused there but not in this process,
-    /// another process has recorded the pause, and that process may have ended since.
+    /// Records whether another process has paused the channel: the store has a pause (`is_paused`), but this
+    /// process has reported none, and the channel is not off. The next delivery then ends the stored pause
+    /// ([`Self::record_success`]), because the process that recorded it may have ended.
     fn note_stored_pause(&mut self, is_paused: bool) {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }

@@ -82,7 +82,7 @@ pub fn write<E: From<std::io::Error>>(
     })
 }
 
-/// Joins notes, oldest first, one after another: `2026-11-27 ada: Called back`.
+/// Joins notes, oldest first, with line breaks. Each is written as `2026-11-27 ada: Called back`.
 fn format_notes(notes: &[Note], zone: &TimeZone) -> String {
     let describe =
         |note: &Note| format!("{} {}: {}", note.at.to_zoned(zone.clone()).date(), note.user, note.text);

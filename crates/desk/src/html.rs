@@ -158,7 +158,7 @@ impl Templates {
     }
 }
 
-/// A response with the headers that all responses have.
+/// A response with the security headers, which no cache may store.
 pub(super) fn reply(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Reply {
     with_headers(status, media_type, DeskBody::Full(Full::new(body.into())))
 }

@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 200;
 pub(super) enum ListState {
     /// Neither done nor held nor spam.
     Open,
-    /// Open, and not opened by any operator yet.
+    /// [`Self::Open`], and no operator has read it yet.
     Unread,
     /// Open, and assigned to the user who reads the list.
     Mine,

@@ -95,7 +95,8 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
         *of_source.entry(holding.source).or_default() += holding.bytes;
         *of_network.entry(holding.source.network()).or_default() += holding.bytes;
     }
-    // Connections are closed from the end: the largest ones of the source that holds the most come first.
+    // Connections are taken from the end, so sort the first ones to close there: those of the source that
+    // holds the most, and of these the largest.
     holdings.sort_unstable_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
     let mut by_network: HashMap<SourceNetwork, Vec<Holding>> = HashMap::new();
     for holding in holdings {

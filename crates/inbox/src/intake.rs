@@ -229,7 +229,8 @@ impl Intake {
         self.store.append(accepting).await
     }
 
-    /// The numbers of repeated and held submissions, and of skipped mails, since the process started.
+    /// The numbers of repeats, of held submissions, of acknowledgements that were not sent and of rspamd's
+    /// answers, since the process started.
     pub fn counts(&self) -> &Counts {
         &self.processor.counts
     }

@@ -185,9 +185,9 @@ impl Store {
         self.writer.submissions.has_visitors()
     }
 
-    /// Whether submissions are being accepted while SQLite's log is copied into the database. Processing then
-    /// waits, because it writes more to the log than acceptance does, and the writer must copy what is
-    /// written during the copy.
+    /// Whether submissions are being accepted during a checkpoint of SQLite. Processing then waits, because
+    /// it writes more to the write-ahead log than acceptance does, and the writer must copy what is written
+    /// during the checkpoint.
     pub fn is_copying_beside_visitors(&self) -> bool {
         self.writer.submissions.is_copying() && self.has_visitors()
     }

@@ -55,8 +55,8 @@ impl Encodings {
     /// A body longer than `MAX_STRONG` is stored with its quick encodings. Takes minutes for a large site;
     /// once `stop` is set, stops early and removes nothing. Returns whether the cache has strong encodings
     /// that these files do not use yet. Skips files that are not compressible or already strong, and
-    /// calls `done` after each of the others, the shortest first. Fails at the first file that cannot be
-    /// written.
+    /// calls `done` once for each distinct body of the others, the shortest first. Fails at the first file
+    /// that cannot be written, or if the cache cannot be listed.
     pub(super) fn strengthen(
         &self,
         mut files: Vec<&Arc<File>>,

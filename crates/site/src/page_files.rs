@@ -232,7 +232,7 @@ fn lay_out_page(
     let file = |media_type, text| File::from_blob(media_type, Cache::Revalidate, Blob::in_spill(text, spill));
     let mut html = file("text/html; charset=utf-8", html);
     let mut markdown = file("text/markdown; charset=utf-8", markdown.into_bytes());
-    // 404 pages and confirmation pages, which have this kind, have no URL.
+    // `NotFound` is the kind of 404 pages and confirmation pages, which have no URL.
     if document.kind != PageKind::NotFound {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));

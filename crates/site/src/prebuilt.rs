@@ -242,7 +242,9 @@ impl BuildCache {
         Ok(prebuilt)
     }
 
-    /// Converts the pages in parallel: first each on its own, then again without what many pages share.
+    /// Converts the pages in parallel: first each on its own, then again without the blocks of links and the
+    /// site's name that many pages share. A page without these keeps its first result. Reuses the results of
+    /// pages whose inputs are unchanged, and notes those that the cache on disk lacks.
     /// Reports incomplete conversions, panics, and a selector in `convert.main` that matches nothing on any
     /// page. A page whose first conversion panics gets the result of [`Conversion::unconverted`]. If the
     /// second one panics, [`PageConverter::convert_again`] decides the result.

@@ -277,7 +277,7 @@ struct ReadFile {
     file: FoundFile,
     purpose: Purpose,
     content: FileContent,
-    /// The text of a source that has changed.
+    /// The text of a Markdown source that has changed since the last load; `None` for all other files.
     text: Option<String>,
 }
 

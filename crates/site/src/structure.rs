@@ -359,7 +359,8 @@ fn report_missing_home_pages(
         faults.push(Fault::error("pages/", None, "there is no home page").hint(hint));
     }
     for language in languages.iter().skip(1).filter(|language| !names.has_path(&language.home())) {
-        let fault = Fault::warning("pages/", None, format!("there is no home page in `{}`", language.tag));
+        let fault =
+            Fault::warning("pages/", None, format!("the language `{}` has no home page", language.tag));
         faults.push(fault.hint(format!("create `pages/{}/index.md`", language.tag)));
     }
 }

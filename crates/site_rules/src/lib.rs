@@ -370,7 +370,7 @@ fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
         .hint("remove the page from the build, or this rule if the page may be public")
 }
 
-/// Whether `text` begins as a path or as a URL with a scheme and a host does.
+/// Whether `text` looks like a path (`/…`) or a URL (`https://…`). Does not check the host.
 fn is_path_or_url(text: &str) -> bool {
     let scheme = text.split_once("://").map(|(scheme, _)| scheme);
     text.starts_with('/') || scheme.is_some_and(|scheme| scheme.bytes().all(|c| c.is_ascii_alphanumeric()))

@@ -273,6 +273,8 @@ fn missing_id(number: usize) -> String {
 }
 
 /// The lines of the map `$frontdesk_entry` for unknown paths in folders that have a 404 page of their own.
+/// The map's key is `$frontdesk_lookup`, a line feed and the path. nginx takes the first match, so inner
+/// folders must come first, as they do in [`ExportLayout::missing_in`].
 fn missing_entries(layout: &ExportLayout) -> String {
     let entry = |(number, (folder, _)): (usize, &(String, UrlContent))| {
         let expression = format!("~^[^\\n]*\\n{}(?:/|\\z)", escape_expression(folder));

@@ -156,7 +156,7 @@ impl Reloader {
             // next start by seconds.
             if let Err(error) = conversions.store(&stopped) {
                 let folder = conversions.folder().display();
-                tracing::warn!(%error, "cannot cache the Markdown of the build's pages in {folder}; each start converts them");
+                tracing::warn!(%error, "cannot cache the Markdown of the build's pages in {folder}; every start converts them again");
             }
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
@@ -176,7 +176,7 @@ impl Reloader {
             match site.strengthen(&encodings, &stopped) {
                 Ok(is_new) => publish(is_new),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot cache the strongest compression in {folder}; serving faster, larger encodings");
+                    tracing::warn!(%error, "cannot store strongly compressed files in {folder}; serving quickly compressed ones, which are larger");
                 }
             }
             process::release_program_pages();
@@ -184,7 +184,7 @@ impl Reloader {
         let work = move || {
             if let Err(panic) = panics::catch(Part::Content, work) {
                 tracing::error!(
-                    "{}: some files are served in faster, larger encodings or uncompressed",
+                    "{}: some files are served with quick compression, which makes them larger, or uncompressed",
                     panic.with_message()
                 );
             }

@@ -11,7 +11,7 @@ use crate::cli::site;
 use frontdesk_config::{Config, FORMS_FOLDER, LEXICON_FOLDER};
 use frontdesk_site::{BuildOptions, SITE_FOLDERS, has_home_page};
 
-/// The reason for which the reload thread wakes up.
+/// Why the reload thread wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadReason {
     /// The process received SIGHUP.

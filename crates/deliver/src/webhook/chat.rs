@@ -19,7 +19,7 @@ struct Position {
     is_first: bool,
     /// Only white space and then digits precede the character on its line.
     is_after_number: bool,
-    /// The character is part of a web address that chat services make a link.
+    /// The character is part of a URL that chat services turn into a link.
     is_in_url: bool,
 }
 

@@ -77,7 +77,8 @@ impl Reader<'_> {
             } else if let Some(field) = self.field(table, item.span()) {
                 if field.required {
                     let message = format!("the field `{name}` of the form `{}` must be optional", form.name);
-                    let hint = "write `required = false`: clients send this form without the field";
+                    let hint =
+                        "write `required = false`: clients that know only the built-in form would be refused";
                     self.fault(span(table, "name"), message, hint);
                 }
                 form.fields.push(field.clone());

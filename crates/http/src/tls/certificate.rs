@@ -154,7 +154,7 @@ pub enum TlsStartError {
     Roots(String),
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// A thread or the folder for ACME files could not be created.
+    /// A thread, the runtime of the ACME client or the folder for its files could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

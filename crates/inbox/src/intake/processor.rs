@@ -35,7 +35,7 @@ const BATCH_BESIDE_VISITORS: usize = 32;
 /// The lowered priority of the thread: visitors who wait for a response come before the screening of
 /// submissions that are stored already.
 const NICE: i32 = 5;
-/// How long processing waits for the end of a burst of submissions.
+/// The longest time for which processing waits for a burst of submissions to end.
 const MAX_PAUSE: Duration = Duration::from_millis(2500);
 /// How long a stopped processor continues to process the rows that are left in the intake.
 const MAX_FINISH: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 /// again and again.
 const LIMIT_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Counts of submissions since the process started.
+/// Counts of submissions, of acknowledgements and of rspamd's answers since the process started.
 #[derive(Default)]
 pub struct Counts {
     pub repeats: AtomicU64,
@@ -214,7 +214,7 @@ impl ProcessorThread {
 
     /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_FINISH`] is over.
     /// Pauses while another replica is processing a batch, for up to [`MAX_PAUSE`] during a burst of
-    /// submissions, and, while submissions are being accepted, during copies of SQLite's log and as [`rest`]
+    /// submissions, and, while submissions are being accepted, during checkpoints of SQLite and as [`rest`]
     /// demands.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
@@ -486,7 +486,7 @@ impl BatchTimer {
     /// How long the thread rests after a batch, so that visitors get most of a core.
     fn rest(&self, processed: &Processed) -> Duration {
         // To write what the statements have changed, the commit takes about as much CPU time again, and the
-        // copy of SQLite's log a quarter (measured in a profile of a minute with visitors).
+        // checkpoint of SQLite a quarter (measured in a profile of a minute with visitors).
         let spent = thread_time().saturating_sub(self.spent) + processed.spent * 9 / 4;
         rest(spent, self.began.elapsed())
     }

@@ -154,6 +154,9 @@ impl StoreError {
             StoreError::Full => {
                 "free space on the disk of the database; for a SQLite file, `--data-dir` can choose another disk"
             }
+            StoreError::Moved(_) => {
+                "stop the server before the database is replaced; the next write creates an empty inbox unless there is one: restore a backup (docs/pages/backups.md) if it was lost"
+            }
             StoreError::Locked => "try again once the other process is done, or end that process first",
             StoreError::NotDurable { setting: "journal_mode", .. } => {
                 "put the inbox on a local file system, for example with `--data-dir`"

@@ -56,7 +56,7 @@ struct Waiting {
     crowded_at: Option<Instant>,
     /// When the writer last took submissions or finished writing them.
     visited_at: Option<Instant>,
-    /// Whether SQLite's log is being copied into the database on another thread.
+    /// Whether another thread is running a checkpoint: it copies SQLite's write-ahead log into the database.
     is_copying: bool,
     closed: bool,
     failure: Option<StoreError>,
@@ -225,12 +225,12 @@ impl WriteQueue {
             || waiting.visited_at.is_some_and(|at| at.elapsed() < VISIT_DURATION)
     }
 
-    /// Whether SQLite's log was being copied into the database after the last batch.
+    /// Whether a checkpoint was running after the last batch.
     pub fn is_copying(&self) -> bool {
         self.lock().is_copying
     }
 
-    /// Records whether SQLite's log is being copied into the database on another thread.
+    /// Records whether another thread is running a checkpoint.
     pub fn set_copying(&self, is_copying: bool) {
         self.lock().is_copying = is_copying;
     }

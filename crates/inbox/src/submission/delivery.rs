@@ -160,7 +160,7 @@ pub struct Candidates {
     pub high_volume: usize,
 }
 
-/// Chooses the deliveries to claim, within the capacity of the request.
+/// Chooses the deliveries to claim, at most as many as [`ClaimRequest::capacity`] permits.
 pub type Choose = fn(&ClaimRequest, Candidates) -> Vec<DueDelivery>;
 
 /// The store's reply to a [`ClaimRequest`].

@@ -52,7 +52,8 @@ pub(crate) struct PrivateFiles<'a> {
     contents: HashMap<Hash, &'a PrivatePath>,
 }
 
-/// The sizes in bytes of the private files whose copies are recognized. Shorter files have no secrets.
+/// The sizes in bytes of the private files whose copies are recognized. Shorter files have no secrets; longer
+/// ones would take too long to hash.
 const COPIED_BYTES: RangeInclusive<u64> = 8..=64 << 10;
 
 impl<'a> PrivateFiles<'a> {

@@ -52,7 +52,7 @@ impl Ending {
     fn warning(&self, is_plain: bool) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Missing => Some((
-                "has no end, so the rest of the page is left out",
+                "is a comment without an end, so the rest of the page is left out",
                 "end it with `%%` on a line of its own, or write `\\%%` for percent signs",
             )),
             Self::Doubtful => Some((

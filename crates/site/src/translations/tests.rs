@@ -200,7 +200,7 @@ fn wrong_languages_and_keys_are_reported() {
     );
     let languages = ["en", "de", "fr"].map(String::from).to_vec();
     let faults = load_site(FILES, &PagesOptions { languages, ..options() }).1;
-    let expected = "pages/: there is no home page in `fr`\n    hint: create `pages/fr/index.md`";
+    let expected = "pages/: the language `fr` has no home page\n    hint: create `pages/fr/index.md`";
     assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     check(
         "title: X\ntranslation: people",

@@ -326,7 +326,8 @@ impl PgConnection {
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
             "55P03" | "40001" | "40P01" => StoreError::Locked,
             // The server is shutting down, or has ended the session.
-            "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
+            "57P01" | "57P02" | "25P03" => self.unreachable("the server has ended the connection"),
+            "57P03" => self.unreachable("the server is starting or shutting down"),
             "53300" => self.unreachable("the server has too many connections"),
             // The session has changed: the statement was prepared in another session or by another client.
             "26000" | "42P05" => {

@@ -116,7 +116,7 @@ impl Transaction<'_> {
     }
 
     /// Extends the leases of this process's attempts, which may take longer than a lease, until `lease` from
-    /// now. Skips those that are no longer the latest attempt of their delivery.
+    /// now. Skips those that have ended, and those that are no longer the latest attempt of their delivery.
     pub fn extend_leases(
         &self,
         under_way: &[Lease],

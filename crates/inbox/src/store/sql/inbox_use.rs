@@ -24,7 +24,8 @@ pub struct Readership {
 }
 
 impl InboxReader {
-    /// Reports how operators read the inbox. Counts unread submissions that were received before `before`.
+    /// Reports when operators last used the inbox, and how many submissions from before `before` they have
+    /// not read. Does not count those that are done, held or spam.
     pub fn readership(&self, before: Timestamp) -> Result<Readership, StoreError> {
         let count =
             "SELECT count(*) FROM submission WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL

@@ -36,7 +36,7 @@ named_enum! {
         /// Noted that the user replied to the visitor.
         Reply = "reply",
         UndoReply = "undo-reply",
-        /// Saved a view (a list under a name), or removed one.
+        /// Saved a view, which is a list with a name.
         SaveView = "save-view",
         RemoveView = "remove-view",
         /// Sent a test message through a channel.

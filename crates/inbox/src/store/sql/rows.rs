@@ -361,8 +361,8 @@ pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     removables.iter().take_while(fits).count().max(1).min(removables.len())
 }
 
-/// Splits submissions into groups of up to `MAX_ROWS` and `MAX_BYTES`, one for each transaction. Each group's
-/// ids are sorted.
+/// Splits submissions, in their order, into groups of up to `MAX_ROWS` and `MAX_BYTES`, one for each
+/// transaction. A submission larger than `MAX_BYTES` is a group of its own. Sorts the ids of each group.
 pub(super) fn split_into_groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {

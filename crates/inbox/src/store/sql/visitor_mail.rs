@@ -24,7 +24,8 @@ const HOUR: i64 = 60 * 60 * 1000;
 const WINDOW: Duration = Duration::from_hours(1);
 /// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after` (89 days) plus a day.
 const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
-/// An episode in which [`MailLimit::All`] is used up ends once no mail has exceeded the limit for this long.
+/// An episode is a period in which [`MailLimit::All`] is used up. It ends once no mail has exceeded the limit
+/// for this long.
 const EPISODE_GAP: i64 = HOUR;
 /// The minimum time between two updates of an episode's end, because many mails may exceed the limit.
 const EPISODE_PRECISION: i64 = 60 * 1000;
