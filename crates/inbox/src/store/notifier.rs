@@ -1,7 +1,7 @@
 //! Notifies other processes of commits.
 //!
-//! A process that has committed to a SQLite file signals the file ([`frontdesk_process::file_signal`]). With PostgreSQL,
-//! processes use NOTIFY and LISTEN.
+//! A process that has committed to a SQLite file signals the file ([`frontdesk_process::file_signal`]). With
+//! PostgreSQL, processes use NOTIFY and LISTEN.
 
 #![expect(clippy::disallowed_methods, reason = "a thread waits for changes")]
 
