@@ -84,6 +84,15 @@ pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<Nod
     ids.get(dom, fragment).or_else(|| ids.get(dom, &format!("{BACK}{fragment}")))
 }
 
+/// Whether a link leads to its own place: it, its block or an element between them has the id or name in its
+/// fragment.
+pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
+    let Some(fragment) = fragment(dom, link) else { return false };
+    let block = dom.ancestors(link).find(|&a| dom.tag(a).is_block());
+    let below = dom.ancestors(link).take_while(|&a| Some(a) != block);
+    below.chain(block).any(|a| ["id", "name"].iter().any(|name| dom.attribute(a, name) == Some(fragment)))
+}
+
 /// Prefix of the keys under which [`Ids`] stores the links back to references.
 const BACK: &str = "\u{1}";
 

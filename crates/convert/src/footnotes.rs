@@ -2,8 +2,8 @@
 
 use super::dom::{Data, Dom, NodeId, Tag};
 use super::footnote_references::{
-    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, note_name, note_number,
-    reference_number, reference_target, whole_reference,
+    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_permalink,
+    note_name, note_number, reference_number, reference_target, whole_reference,
 };
 use super::note_numbers::{RaisedNumber, first_text, is_isotope, numbered_text, raised_numbers};
 use super::omission_rule::Rule;
@@ -101,7 +101,8 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
-        if fragment(dom, link).is_none() && !dom.has_attribute(link, "onclick") {
+        let has_target = fragment(dom, link).is_some() || dom.has_attribute(link, "onclick");
+        if !has_target || is_permalink(dom, link) || dom.is_in(link, &[Tag::Pre]) {
             continue;
         }
         let number = note_number(dom, link).filter(|_| !is_marked_as_back(dom, link));
@@ -112,7 +113,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
             continue;
         }
-        let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note));
+        let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note, ids));
         let leads_back = content.leads_back_to(dom, link);
         if content.has_heading || !leads_back && !is_named_reference(dom, link, target, note) {
             continue;
@@ -458,17 +459,19 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
 /// The facts about a note by which a link to it is recognized as a reference.
 struct NoteContent<'a> {
     has_heading: bool,
-    /// The fragments of the links in the note.
+    /// The fragments of the links that lead out of the note.
     fragments: HashSet<&'a str>,
 }
 
 impl<'a> NoteContent<'a> {
     /// Reads a note. A heading with only the number of the note does not count as a heading.
-    fn read(dom: &'a Dom, note: NodeId) -> Self {
+    fn read(dom: &'a Dom, note: NodeId, ids: &Ids) -> Self {
         let links = dom.subtree(note).filter(|&id| dom.tag(id) == Tag::A);
+        let is_inside = |target| dom.ancestors(target).any(|a| a == note);
+        let leads_out = |fragment: &&str| !ids.get(dom, fragment).is_some_and(is_inside);
         Self {
             has_heading: dom.descendants(note).any(|id| dom.is_heading(id) && !is_number_heading(dom, id)),
-            fragments: links.filter_map(|link| fragment(dom, link)).collect(),
+            fragments: links.filter_map(|link| fragment(dom, link)).filter(leads_out).collect(),
         }
     }
 
@@ -904,6 +907,22 @@ mod tests {
         let two = format!("<p>a<sup>1</sup> a<sup>2</sup><hr><p>1. b<p>b<p>2. b{after}");
         let end = "---\n\n| d | e |\n| --- | --- |\n\n[^1]: b\n\n    b\n\n[^2]: b\n\n    c\n";
         assert_eq!(markdown(&two), format!("a[^1] a[^2]\n\n{end}"));
+    }
+
+    #[test]
+    fn numbers_that_link_to_themselves_are_no_footnotes() {
+        let verse = |text: &str| format!("<p><sup><a id=v1 href=#v1>1</a></sup>{text}");
+        let clause = |text: &str| format!("<p id=p1><a href=#p1>1</a> {text}");
+        for number in [verse, clause] {
+            let [first, second] = ["One.", "Two."].map(number);
+            let text = markdown(&format!("<h2>A</h2>{first}<h2>B</h2>{second}"));
+            let places = ["A", "One.", "B", "Two."].map(|part| text.find(part));
+            assert!(places.is_sorted() && !text.contains("[^"), "{text}");
+        }
+        let line = "<pre><span class=line-numbers><a href=#n1 name=n1>1</a></span>x</pre>";
+        assert_eq!(markdown(&format!("{line}<p>a{line}")), "```\nx\n```\n\na\n\n```\nx\n```\n");
+        let inside = "<p>a <a id=b href=#a>1</a><div><p id=a>c<p id=b>d <a href=#b>1</a></div>";
+        assert!(markdown(inside).contains("[1](#a)"), "{}", markdown(inside));
     }
 
     #[test]
