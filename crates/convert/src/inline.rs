@@ -522,9 +522,23 @@ pub(super) fn may_be_entity(text: &str, is_open: bool) -> bool {
     }
 }
 
-/// Whether CommonMark treats the character as punctuation, which includes symbols.
-fn is_punctuation(c: char) -> bool {
+/// Whether a version of CommonMark treats the character as punctuation. Since 0.31, symbols such as `€` count;
+/// before, as on GitHub, they do not. Also true for marks and invisible characters, which never count.
+fn may_be_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
+}
+
+/// Whether all versions of CommonMark treat the character as punctuation; false for the punctuation of rare
+/// scripts.
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation()
+        || matches!(
+            c,
+            '¡' | '§' | '«' | '¶' | '·' | '»' | '¿' | '\u{37e}' | '\u{387}' | '\u{589}' | '\u{5be}'
+                | '،' | '؛' | '؟' | '۔' | '।' | '॥' | '‐'..='‧' | '‰'..='⁃' | '⁅'..='⁑' | '⁓'..='⁞'
+                | '、'..='〃' | '〈'..='】' | '〔'..='〟' | '〰' | '・' | '！'..='＃' | '％'..='＊' | '，'..='／'
+                | '：' | '；' | '？' | '＠' | '［'..='］' | '＿' | '｛' | '｝' | '｟'..='･'
+        )
 }
 
 /// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter. Drops
@@ -593,7 +607,7 @@ fn needs_tags(text: &str, marks: &[Mark], start: usize, open: &[usize]) -> bool 
                 && !is_multiple_of_3
         })
     };
-    is_in_address || !opening.can_open() || !closing.can_close() || opening.can_close() && is_ambiguous()
+    is_in_address || !opening.can_open() || !closing.can_close() || opening.may_close() && is_ambiguous()
 }
 
 /// Adjacent delimiters of one character, which CommonMark reads together, and the characters around them.
@@ -629,19 +643,30 @@ impl Run {
 
     /// Whether the run can begin emphasis: it is a left-flanking delimiter run (CommonMark §6.2).
     fn can_open(&self) -> bool {
-        flanks(self.after, self.before)
+        flanks(self.after, self.before, may_be_punctuation, is_punctuation)
     }
 
     /// Whether the run can end emphasis: it is a right-flanking delimiter run.
     fn can_close(&self) -> bool {
-        flanks(self.before, self.after)
+        flanks(self.before, self.after, may_be_punctuation, is_punctuation)
+    }
+
+    /// Whether a version of CommonMark allows the run to end emphasis.
+    fn may_close(&self) -> bool {
+        flanks(self.before, self.after, is_punctuation, may_be_punctuation)
     }
 }
 
 /// Whether a delimiter run flanks the text that begins or ends with `inner`, with `outer` on its other side.
-fn flanks(inner: Option<char>, outer: Option<char>) -> bool {
-    let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
-    inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
+/// Each of the two has its own test for punctuation, because the versions of CommonMark differ.
+fn flanks(
+    inner: Option<char>,
+    outer: Option<char>,
+    is_inner_punctuation: fn(char) -> bool,
+    is_outer_punctuation: fn(char) -> bool,
+) -> bool {
+    let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_outer_punctuation(c));
+    inner.is_some_and(|c| !c.is_whitespace() && (!is_inner_punctuation(c) || is_outside))
 }
 
 #[cfg(test)]
@@ -661,6 +686,25 @@ mod tests {
         inline.add_text(strong);
         inline.close();
         inline.add_text(after);
+    }
+
+    #[test]
+    fn emphasis_beside_symbols_has_tags_where_versions_differ() {
+        for (html, expected) in [
+            ("<b>Price:</b>€90 <b>Sale!</b>🎉 b", "<strong>Price:</strong>€90 <strong>Sale!</strong>🎉 b"),
+            (
+                "🎉<b>(new)</b>, ⚠\u{fe0f}<b>“b”</b>",
+                "🎉<strong>(new)</strong>, ⚠\u{fe0f}<strong>“b”</strong>",
+            ),
+            ("<em>Hello!</em>™ <del>a!</del>✓", "<em>Hello!</em>™ <del>a!</del>✓"),
+            ("<b>A.</b>→<b>.B</b> b", "<strong>A.</strong>→<strong>.B</strong> b"),
+            // These are the same in all versions.
+            ("<b>Price</b>€90 🎉<b>new</b>→", "**Price**€90 🎉**new**→"),
+            ("<b>“a”</b>—<b>(b)</b>。「<b>《c》</b>」", "**“a”**—**(b)**。「**《c》**」"),
+            ("<b>a:</b>+5 <b>5 €</b> b", "**a:**+5 **5 €** b"),
+        ] {
+            assert_eq!(markdown(&format!("<p>{html}")), format!("{expected}\n"), "{html}");
+        }
     }
 
     #[test]
