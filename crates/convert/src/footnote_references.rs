@@ -127,6 +127,12 @@ pub(super) fn note_number(dom: &Dom, link: NodeId) -> Option<String> {
     reference_number(dom, link).filter(is_number)
 }
 
+/// Whether a link is raised or has the class of references, and its text is at most eight bytes long.
+pub(super) fn is_raised_and_short(dom: &Dom, link: NodeId) -> bool {
+    (dom.has_class(link, "footnote-ref") || dom.is_in(link, &[Tag::Sup]))
+        && (1..=8).contains(&dom.collapsed_text(link).len())
+}
+
 /// Whether a link has a role or a class that marks it as a link back to a reference.
 pub(super) fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
     dom.attribute(link, "role") == Some("doc-backlink")

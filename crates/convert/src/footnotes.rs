@@ -1,11 +1,12 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
 use super::dom::{Data, Dom, NodeId, Tag};
+use super::footnote_marks::{NUMBER_CLASSES, bold_start, remove_back_links, remove_number};
 use super::footnote_references::{
     Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_permalink,
-    note_name, note_number, reference_number, reference_target, whole_reference,
+    is_raised_and_short, note_name, note_number, reference_number, reference_target, whole_reference,
 };
-use super::note_numbers::{RaisedNumber, first_text, is_isotope, numbered_text, raised_numbers};
+use super::note_numbers::{RaisedNumber, numbered_text, raised_numbers};
 use super::omission_rule::Rule;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -102,13 +103,16 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
         let has_target = fragment(dom, link).is_some() || dom.has_attribute(link, "onclick");
-        if !has_target || is_permalink(dom, link) || dom.is_in(link, &[Tag::Pre]) {
+        let is_no_reference = || is_permalink(dom, link) || is_marked_as_back(dom, link);
+        if !has_target || is_no_reference() || dom.is_in(link, &[Tag::Pre]) {
             continue;
         }
-        let number = note_number(dom, link).filter(|_| !is_marked_as_back(dom, link));
         let target = reference_target(dom, link, ids).filter(|&target| !dom.is_heading(target));
-        let Some((number, target)) = number.zip(target) else { continue };
+        let Some(target) = target else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
+        // Other references to a note that has been found may have another text, such as `1:1`.
+        let known = || found.numbers.get(&note).filter(|_| is_raised_and_short(dom, link)).cloned();
+        let Some(number) = note_number(dom, link).or_else(known) else { continue };
         // A link inside a note is not a reference to a note.
         if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
             continue;
@@ -496,117 +500,6 @@ fn is_named_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> 
             && (is_raised || is_named(target) || is_named(note))
 }
 
-/// Maximum number of characters of the text of a link back, such as "Jump back to footnote 1 in the text".
-const MAX_BACK_LINK: usize = 60;
-
-/// The classes of links back and of the elements around them, and of the numbers of notes. The class `label`
-/// counts only on a note's own number.
-#[rustfmt::skip]
-const BACK_CLASSES: &[&str] = &[
-    "footnote-backref", "mw-cite-backlink", "footnote-back", "data-footnote-backref", "footnote-definition-label",
-    "easy-footnote-to-top", "fn-backref", "footnote_plugin_index",
-];
-
-/// The classes of the numbers that LaTeXML repeats in a note.
-const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark"];
-
-/// Removes a note's links back to the text, its number if it is marked up as one, and the brackets and arrows
-/// around these. `leads_back` returns whether the target of a link is a reference. A link to a fragment or a
-/// script whose text is a symbol need not lead to one.
-fn remove_back_links(dom: &mut Dom, note: NodeId, number: &str, leads_back: impl Fn(&Dom, NodeId) -> bool) {
-    let is_number = |dom: &Dom, id| {
-        let text = dom.collapsed_text(id);
-        text.trim_matches(['[', ']', '.', ':', ')', '(', ' ']) == number
-    };
-    let is_back_link = |id| {
-        let text = dom.collapsed_text(id);
-        let length = text.chars().count();
-        let is_symbol = length <= 12 && !text.contains(char::is_alphanumeric);
-        let is_script = || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript"));
-        // A text such as "1" may also belong to another link, so check where the link leads.
-        (fragment(dom, id).is_some() || is_script())
-            && (is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id))
-    };
-    let is_back = |&id: &NodeId| {
-        dom.has_class_in(id, BACK_CLASSES)
-            || dom.has_class(id, "label") && is_number(dom, id)
-            || dom.tag(id) == Tag::A && is_back_link(id)
-    };
-    let links: Vec<NodeId> = dom.descendants(note).filter(is_back).collect();
-    let first = first_text(dom, note);
-    let raised = first.and_then(|first| dom.ancestors(first).take(3).find(|&a| dom.tag(a) == Tag::Sup));
-    let raised = raised.filter(|&raised| is_number(dom, raised) && !is_isotope(dom, note, raised));
-    let has_links = !links.is_empty();
-    let mut parents: Vec<NodeId> = Vec::new();
-    for link in links {
-        parents.extend(dom.parent(link).filter(|&p| p != note));
-        dom.omit(link, Rule::FootnoteMark);
-    }
-    // Also remove the parents that now contain only brackets and arrows.
-    let mut seen = HashSet::new();
-    for parent in parents.into_iter().filter(|&parent| seen.insert(parent)) {
-        let is_symbol = |c: char| "[]()^.:↑↩ \u{a0}".contains(c);
-        if dom.text_content(parent).trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
-            dom.omit(parent, Rule::FootnoteMark);
-        }
-    }
-    if let Some(raised) = raised {
-        dom.omit(raised, Rule::FootnoteMark);
-    }
-    let Some(first) = first else { return };
-    if dom.ancestors(first).all(|a| a != note) {
-        trim_note_start(dom, note);
-    } else if has_links
-        && let Data::Text(text) = &mut dom.node_mut(first).data
-        && text.trim().chars().all(|c| "[]()^.:↑↩".contains(c))
-    {
-        *text = "".into();
-        trim_note_start(dom, note);
-    }
-}
-
-/// Removes the number at the beginning of a note, if it is bold or in a form of [`numbered_text`], and the
-/// punctuation after it. An item of an ordered list keeps a number without a bracket before it, because
-/// browsers number the items.
-fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
-    let Some(first) = first_text(dom, note) else { return };
-    let is_item = dom.tag(note) == Tag::Li && dom.parent(note).is_some_and(|list| dom.tag(list) == Tag::Ol);
-    if let Some(bold) = bold_start(dom, note).filter(|&bold| dom.collapsed_text(bold) == number) {
-        dom.omit(bold, Rule::FootnoteMark);
-        trim_note_start(dom, note);
-    } else if !dom.is_in(first, &CODE)
-        && let Data::Text(text) = &mut dom.node_mut(first).data
-        && (!is_item || text.trim_start().starts_with('['))
-        && let Some(rest) = numbered_text(text.trim_start(), number)
-    {
-        *text = rest.into();
-    }
-}
-
-/// Elements with code, whose text is never shortened.
-const CODE: [Tag; 4] = [Tag::Code, Tag::Kbd, Tag::Pre, Tag::Samp];
-
-/// The bold element directly around the first text of a note.
-fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
-    let parent = dom.parent(first_text(dom, note)?)?;
-    matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)
-}
-
-/// Removes the punctuation left at the beginning of a note after its number or a link back has been removed
-/// there. Punctuation between a space and a word belongs to the word, as in ` .NET`.
-fn trim_note_start(dom: &mut Dom, note: NodeId) {
-    let Some(first) = first_text(dom, note).filter(|&first| !dom.is_in(first, &CODE)) else { return };
-    if let Data::Text(text) = &mut dom.node_mut(first).data {
-        let start = text.trim_start();
-        let rest = start.trim_start_matches([']', ':', '.', '↑', '^', ')', '-', '\u{2013}']);
-        let is_in_word =
-            start.len() < text.len() && !rest.is_empty() && !rest.starts_with(char::is_whitespace);
-        if rest.len() < start.len() && !is_in_word {
-            *text = rest.trim_start().into();
-        }
-    }
-}
-
 /// Removes the `containers` of notes that are now empty or have only a title, such as "Notes", along with the
 /// rule or title before them. Then does the same with their parents. Each container comes with its depth.
 /// Those with an image stay, and so do `<body>`, `<main>` and `<article>`.
@@ -923,6 +816,16 @@ mod tests {
         assert_eq!(markdown(&format!("{line}<p>a{line}")), "```\nx\n```\n\na\n\n```\nx\n```\n");
         let inside = "<p>a <a id=b href=#a>1</a><div><p id=a>c<p id=b>d <a href=#b>1</a></div>";
         assert!(markdown(inside).contains("[1](#a)"), "{}", markdown(inside));
+    }
+
+    #[test]
+    fn all_references_to_a_note_are_recognized() {
+        let note = "<ol><li id=fn1>b <a href=#r1>\u{21a9}</a> <a href=#r1:1>\u{21a9}</a></ol>";
+        for second in ["<sup><a href=#fn1 id=r1:1>[1:1]</a></sup>", "<sup id=r1:1><a href=#fn1>1b</a></sup>"]
+        {
+            let html = format!("<p>a<sup><a href=#fn1 id=r1>[1]</a></sup> a{second} c{note}");
+            assert_eq!(markdown(&html), "a[^1] a[^1] c\n\n[^1]: b\n", "{second}");
+        }
     }
 
     #[test]
