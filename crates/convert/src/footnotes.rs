@@ -6,9 +6,10 @@ use super::footnote_references::{
     Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_permalink,
     is_raised_and_short, note_name, note_number, reference_number, reference_target, whole_reference,
 };
+use super::note_blocks::divide_notes;
 use super::note_numbers::{RaisedNumber, numbered_text, raised_numbers};
 use super::omission_rule::Rule;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The footnotes of a page. The notes have been detached from the tree.
 pub(super) struct Footnotes {
@@ -29,6 +30,11 @@ pub(super) struct Definition {
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
+    let shared = found.targets.values().filter(|targets| targets.len() > 1);
+    let shared: Vec<Vec<NodeId>> = shared.map(|targets| targets.values().copied().collect()).collect();
+    if shared.iter().fold(false, |has_changed, targets| divide_notes(dom, targets) || has_changed) {
+        found = find_linked_notes(dom, root, &ids);
+    }
     if found.order.is_empty() && !found.has_bibliography {
         found = find_unlinked_notes(dom, root, &ids);
     }
@@ -64,6 +70,8 @@ struct Found {
     references: HashMap<NodeId, NodeId>,
     /// The number or symbol that the page shows for each note.
     numbers: HashMap<NodeId, String>,
+    /// The targets of the links to each note, by the numbers of these links.
+    targets: BTreeMap<NodeId, BTreeMap<String, NodeId>>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,
     /// Whether notes were dropped because they are a bibliography, whose links stay.
@@ -123,6 +131,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             continue;
         }
         lists_with_links_back.extend(dom.parent(note).filter(|_| leads_back));
+        found.targets.entry(note).or_default().entry(number.clone()).or_insert(target);
         found.add_note(note, number);
         found.references.insert(whole_reference(dom, link), note);
     }
@@ -826,6 +835,23 @@ mod tests {
             let html = format!("<p>a<sup><a href=#fn1 id=r1>[1]</a></sup> a{second} c{note}");
             assert_eq!(markdown(&html), "a[^1] a[^1] c\n\n[^1]: b\n", "{second}");
         }
+    }
+
+    #[test]
+    fn notes_that_share_a_block_are_separate() {
+        let text = "<p>a<sup><a href=#n1 id=m1>1</a></sup> b<sup><a href=#n2 id=m2>2</a></sup>";
+        for notes in [
+            "<p><a id=n1 href=#m1>1</a> one<br><a id=n2 href=#m2>2</a> two",
+            "<p>1. <a id=n1 href=#m1>^</a> one<br>2. <a id=n2 href=#m2>^</a> two",
+            "<p>Notes:<br>[<a id=n1 href=#m1>1</a>] one<br>[<a id=n2 href=#m2>2</a>] two",
+            "<div><span id=n1><a href=#m1>1</a> one</span><br><span id=n2><a href=#m2>2</a> two</span></div>",
+            "<div><span><i id=n1></i><a href=#m1>[1]</a> one</span><span><i id=n2></i><a href=#m2>[2]</a> two</span></div>",
+        ] {
+            let expected = "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n";
+            assert_eq!(markdown(&format!("{text}{notes}")), expected, "{notes}");
+        }
+        let one = "<ol><li id=n1><b id=n2>one</b> <a href=#m1>^</a> <a href=#m2>^</a></ol>";
+        assert_eq!(markdown(&format!("{text}{one}")), "a[^1] b[^1]\n\n[^1]: **one**\n");
     }
 
     #[test]

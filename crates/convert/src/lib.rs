@@ -10,8 +10,8 @@
 //! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree
 //!    to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
-//! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks` and
-//!    `note_numbers`.
+//! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks`,
+//!    `note_blocks` and `note_numbers`.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
 //!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`. `spacing`
 //!    decides where the layout of a page separates words.
@@ -45,6 +45,7 @@ mod mathml;
 mod measure;
 mod media;
 mod metadata;
+mod note_blocks;
 mod note_numbers;
 mod omission_rule;
 mod omitted_text;
