@@ -1,7 +1,7 @@
 //! Removes the numbers of footnotes and their links back to the text.
 
 use super::dom::{Data, Dom, NodeId, Tag};
-use super::footnote_references::{fragment, is_marked_as_back};
+use super::footnote_references::{fragment, is_marked_as_back, with_ascii_digits};
 use super::note_numbers::{first_text, is_isotope, numbered_text};
 use super::omission_rule::Rule;
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ pub(super) fn remove_back_links(
     leads_back: impl Fn(&Dom, NodeId) -> bool,
 ) {
     let is_number = |dom: &Dom, id| {
-        let text = dom.collapsed_text(id);
+        let text = with_ascii_digits(&dom.collapsed_text(id));
         text.trim_matches(['[', ']', '.', ':', ')', '(', ' ']) == number
     };
     let is_back_link = |id| {

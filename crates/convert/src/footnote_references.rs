@@ -110,14 +110,30 @@ pub(super) fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
         .then_some(fragment)
 }
 
-/// The number or symbol of a reference, without brackets, colons and `^` at its ends. `None` unless the rest
-/// is one to four ASCII letters, digits or symbols such as `†`.
+/// The number or symbol of a reference, without brackets, colons and `^` at its ends, and without asterisks
+/// before digits. Digits of other scripts become ASCII digits. `None` unless the rest is one to four ASCII
+/// letters, digits or symbols such as `†`.
 pub(super) fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
-    let text = dom.collapsed_text(link);
+    let text = with_ascii_digits(&dom.collapsed_text(link));
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
+    let number = text.trim_start_matches('*');
+    let text = if number.starts_with(|c: char| c.is_ascii_digit()) { number } else { text };
     let is_short = (1..=4).contains(&text.chars().count());
     let is_mark = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '†' | '‡' | '§' | '¶'));
     (is_short && is_mark).then(|| text.to_owned())
+}
+
+/// The zeros of the scripts in which pages write numbers; the other digits follow each: Arabic, Persian, the
+/// scripts of India, Thai, Khmer, and the wide digits of East Asia.
+const ZEROS: [char; 15] = ['٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '၀', '០', '０'];
+
+/// The text with the digits of other scripts ([`ZEROS`]) replaced with ASCII digits.
+pub(super) fn with_ascii_digits(text: &str) -> String {
+    let digit = |c: char| {
+        let value = ZEROS.iter().map(|&zero| u32::from(c).wrapping_sub(u32::from(zero))).find(|&v| v < 10)?;
+        char::from_digit(value, 10)
+    };
+    text.chars().map(|c| if c.is_ascii() { c } else { digit(c).unwrap_or(c) }).collect()
 }
 
 /// The number of a reference ([`reference_number`]), if it has only digits or is a single character. Other

@@ -108,6 +108,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
+    let mut targets_without_note: HashSet<NodeId> = HashSet::new();
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
         let has_target = fragment(dom, link).is_some() || dom.has_attribute(link, "onclick");
@@ -117,7 +118,14 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         }
         let target = reference_target(dom, link, ids).filter(|&target| !dom.is_heading(target));
         let Some(target) = target else { continue };
-        let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
+        let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else {
+            targets_without_note.extend(note_number(dom, link).map(|_| target));
+            continue;
+        };
+        // The link back from a note that has no element of its own is no reference.
+        if dom.ancestors(link).take(3).any(|a| targets_without_note.contains(&a)) {
+            continue;
+        }
         // Other references to a note that has been found may have another text, such as `1:1`.
         let known = || found.numbers.get(&note).filter(|_| is_raised_and_short(dom, link)).cloned();
         let Some(number) = note_number(dom, link).or_else(known) else { continue };
@@ -850,8 +858,24 @@ mod tests {
             let expected = "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n";
             assert_eq!(markdown(&format!("{text}{notes}")), expected, "{notes}");
         }
+        let loose = "<p>a<a id=r href=#n>1</a></p><a id=n href=#r>1</a> b";
+        assert_eq!(markdown(loose), "a[1](#n)\n\n[1](#r) b\n");
         let one = "<ol><li id=n1><b id=n2>one</b> <a href=#m1>^</a> <a href=#m2>^</a></ol>";
         assert_eq!(markdown(&format!("{text}{one}")), "a[^1] b[^1]\n\n[^1]: **one**\n");
+    }
+
+    #[test]
+    fn numbers_may_have_asterisks_and_digits_of_other_scripts() {
+        for (number, note) in [
+            ("*1", "<a href=#r>*1</a>: b"),
+            ("[۱]", "<a href=#r>۱</a> b"),
+            ("১", "<b><a href=#r>↑</a></b> b"),
+            ("[१]", "[१] b"),
+            ("１", "１. b"),
+        ] {
+            let html = format!("<p>a<sup id=r><a href=#fn1>{number}</a></sup><p id=fn1>{note}");
+            assert_eq!(markdown(&html), "a[^1]\n\n[^1]: b\n", "{html}");
+        }
     }
 
     #[test]

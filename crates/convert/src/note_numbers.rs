@@ -2,6 +2,7 @@
 //! isotopes, and numbers at the beginning of notes.
 
 use super::dom::{Dom, NodeId, Tag};
+use super::footnote_references::with_ascii_digits;
 use std::collections::HashMap;
 
 /// A raised number, and the paragraph, list item or `<div>` that begins with it, if one does.
@@ -88,11 +89,18 @@ pub(super) fn is_isotope(dom: &Dom, note: NodeId, raised: NodeId) -> bool {
     dom.tag(note) == Tag::Li && after.is_some_and(|text| text.starts_with(char::is_uppercase))
 }
 
-/// The rest of `text` after a leading `number` and punctuation; `None` if `text` does not begin with these,
-/// or if the number goes on, as in `1.5`.
+/// Maximum length in bytes of a number at the start of a note.
+const MAX_NUMBER: usize = 16;
+
+/// The rest of `text` after a leading `number`, which may have the digits of another script, and punctuation;
+/// `None` if `text` does not begin with these, or if the number goes on, as in `1.5`.
 pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     const ENDS: [char; 4] = ['.', ')', ']', ':'];
-    let rest = text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(ENDS)?;
+    let text = text.strip_prefix('[').unwrap_or(text);
+    let (start, rest) = text.split_once(ENDS).filter(|(start, _)| start.len() <= MAX_NUMBER)?;
+    if with_ascii_digits(start) != number {
+        return None;
+    }
     let rest = rest.trim_start_matches(ENDS);
     (!rest.starts_with(|c: char| c.is_ascii_digit())).then(|| rest.trim_start())
 }
