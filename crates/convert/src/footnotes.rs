@@ -530,7 +530,7 @@ fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeI
             continue;
         }
         let text = dom.text_content(id);
-        if !text.trim().is_empty() && !is_title_of_notes(&text) {
+        if !text.trim().is_empty() && !is_title_of_notes(&text) && !has_only_titles(dom, id) {
             continue;
         }
         if let Some(previous) = dom.previous_element(id) {
@@ -544,10 +544,24 @@ fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeI
     }
 }
 
+/// Titles of sections of notes, in lower case.
+#[rustfmt::skip]
+const TITLES: [&str; 25] = [
+    "footnotes", "notes", "references", "endnotes", "footnote", "citations", "fußnoten", "anmerkungen", "einzelnachweise",
+    "notes de bas de page", "références", "notas", "notas al pie", "notas de rodapé", "note", "voetnoten", "fotnoter",
+    "przypisy", "примечания", "сноски", "脚注", "注釈", "注释", "註釋", "각주",
+];
+
 /// Whether `text` is the title of a section of notes, such as "References".
 fn is_title_of_notes(text: &str) -> bool {
-    let text = text.trim().trim_end_matches(':').to_lowercase();
-    matches!(&*text, "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations")
+    TITLES.contains(&&*text.trim().trim_end_matches(':').to_lowercase())
+}
+
+/// Whether an element that is named like footnotes has no content but titles and rules.
+fn has_only_titles(dom: &Dom, id: NodeId) -> bool {
+    let mut names = dom.classes(id).chain(dom.attribute(id, "id"));
+    names.any(|name| name.contains("footnote"))
+        && dom.children(id).all(|c| dom.is_heading(c) || dom.tag(c) == Tag::Hr || dom.is_blank(c))
 }
 
 #[cfg(test)]
@@ -876,6 +890,21 @@ mod tests {
             let html = format!("<p>a<sup id=r><a href=#fn1>{number}</a></sup><p id=fn1>{note}");
             assert_eq!(markdown(&html), "a[^1]\n\n[^1]: b\n", "{html}");
         }
+    }
+
+    #[test]
+    fn the_title_of_the_notes_goes_with_them_in_any_language() {
+        let note = "<ol><li id=n>b <a href=#r>^</a></ol>";
+        for section in [
+            format!("<h2>Fußnoten:</h2>{note}"),
+            format!("<section class=footnotes><h2>Tanımlar</h2>{note}</section>"),
+            format!("<section class=footnotes><span class=footnotes-title>脚注</span>{note}</section>"),
+        ] {
+            let html = format!("<p>a<sup><a href=#n id=r>1</a></sup>{section}");
+            assert_eq!(markdown(&html), "a[^1]\n\n[^1]: b\n", "{html}");
+        }
+        let other = format!("<p>a<sup><a href=#n id=r>1</a></sup><h2>Tanımlar</h2>{note}<p>c");
+        assert_eq!(markdown(&other), "a[^1]\n\n## Tanımlar\n\nc\n\n[^1]: b\n");
     }
 
     #[test]
