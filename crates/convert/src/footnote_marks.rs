@@ -2,7 +2,7 @@
 
 use super::dom::{Data, Dom, NodeId, Tag};
 use super::footnote_references::{fragment, is_marked_as_back, with_ascii_digits};
-use super::note_numbers::{first_text, is_isotope, numbered_text};
+use super::note_numbers::{bold_start, first_text, is_isotope, numbered_text};
 use super::omission_rule::Rule;
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ const BACK_CLASSES: &[&str] = &[
     "easy-footnote-to-top", "fn-backref", "footnote_plugin_index",
 ];
 
-/// The classes of the numbers that LaTeXML repeats in a note.
-pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark"];
+/// The classes of the numbers that LaTeXML and Tufte CSS repeat in a note.
+pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "sidenote-number"];
 
 /// Removes a note's links back to the text, its number if it is marked up as one, and the separators, brackets
 /// and arrows between and around these. `leads_back` returns whether the target of a link is a reference. A
@@ -194,12 +194,6 @@ pub(super) fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
 
 /// Elements with code, whose text is never shortened.
 const CODE: [Tag; 4] = [Tag::Code, Tag::Kbd, Tag::Pre, Tag::Samp];
-
-/// The bold element directly around the first text of a note.
-pub(super) fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
-    let parent = dom.parent(first_text(dom, note)?)?;
-    matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)
-}
 
 /// Removes the punctuation left at the beginning of a note after its number or a link back has been removed
 /// there. Punctuation between a space and a word belongs to the word, as in ` .NET`.

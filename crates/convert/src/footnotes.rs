@@ -1,13 +1,13 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
 use super::dom::{Data, Dom, NodeId, Tag};
-use super::footnote_marks::{NUMBER_CLASSES, bold_start, remove_back_links, remove_number};
+use super::footnote_marks::{NUMBER_CLASSES, remove_back_links, remove_number};
 use super::footnote_references::{
     Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_permalink,
     is_raised_and_short, note_name, note_number, reference_number, reference_target, whole_reference,
 };
 use super::note_blocks::divide_notes;
-use super::note_numbers::{RaisedNumber, numbered_text, raised_numbers};
+use super::note_numbers::{RaisedNumber, notes_in_asides, raised_numbers, starting_number};
 use super::omission_rule::Rule;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -179,9 +179,9 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
 }
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
-/// with the same superscript number, an item of a list that is alone in an `<aside>`, a paragraph that
-/// follows the last `<hr>` and begins with the number, or an element with an id such as `fn1`. Finds nothing
-/// on pages without a note 1.
+/// with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that follows the
+/// last `<hr>` and begins with the number, or an element with an id such as `fn1`. Finds nothing on pages
+/// without a note 1.
 fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     let mut references: Vec<(NodeId, String)> = Vec::new();
@@ -206,18 +206,8 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     if references.is_empty() {
         return found;
     }
-    for list in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Ol) {
-        let is_aside =
-            dom.parent(list).is_some_and(|p| dom.tag(p) == Tag::Aside && is_alone_in_parent(dom, list));
-        let start = dom.attribute(list, "start").map_or(Some(1), |start| start.trim().parse::<usize>().ok());
-        let (true, Some(start)) = (is_aside, start) else { continue };
-        let items = dom.child_elements(list).enumerate();
-        let items: Vec<_> = items.map(|(at, item)| (item, start.saturating_add(at).to_string())).collect();
-        if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
-            for (item, number) in &items {
-                add_note(*item, number);
-            }
-        }
+    for (note, number) in notes_in_asides(dom, root, &references, &numbers) {
+        add_note(note, &number);
     }
     let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
     for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
@@ -240,19 +230,6 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let references = references.into_iter().filter_map(|(id, number)| Some((id, *notes.get(&number)?)));
     found.references = references.collect();
     found
-}
-
-/// The number at the start of a paragraph, if it is in `numbers`, and is bold or in a form of
-/// [`numbered_text`].
-fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> Option<String> {
-    let text = dom.collapsed_text(paragraph);
-    let bold = bold_start(dom, paragraph).map(|bold| dom.collapsed_text(bold));
-    if let Some(bold) = bold.filter(|bold| numbers.contains(bold)) {
-        return Some(bold);
-    }
-    let digits = text.strip_prefix('[').unwrap_or(&text);
-    let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
-    (numbers.contains(digits) && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
 }
 
 /// Detaches the notes, which must be in document order, with the blocks that continue them, and returns their
@@ -905,6 +882,29 @@ mod tests {
         }
         let other = format!("<p>a<sup><a href=#n id=r>1</a></sup><h2>Tanımlar</h2>{note}<p>c");
         assert_eq!(markdown(&other), "a[^1]\n\n## Tanımlar\n\nc\n\n[^1]: b\n");
+    }
+
+    #[test]
+    fn asides_below_their_references_are_footnotes() {
+        let page = |first: &str, second: &str| {
+            markdown(&format!("<p>a<sup>1</sup></p>{first}<div><p>b<sup>2</sup></p></div>{second}<p>c"))
+        };
+        for (first, second) in [
+            ("<aside><sup>1</sup> one</aside>", "<aside><sup>2</sup> two</aside>"),
+            ("<aside>1. one</aside>", "<aside><p><small>2. two</small></aside>"),
+            ("<aside><ol><li>one</ol></aside>", "<aside><ol><li value=2>two</ol></aside>"),
+            ("<div role=note><ol start=1><li>one</ol></div>", "<div role=note>[2] two</div>"),
+        ] {
+            let expected = "a[^1]\n\nb[^2]\n\nc\n\n[^1]: one\n\n[^2]: two\n";
+            assert_eq!(page(first, second), expected, "{first}{second}");
+        }
+        let both = "<p>a<sup>1</sup> b<sup>2</sup></p><aside><p>1. one<p>2. two</aside>";
+        assert_eq!(markdown(both), "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n");
+        let steps = "<p>a<sup>1</sup><p>b<aside>1. c</aside>";
+        assert_eq!(markdown(steps), "a<sup>1</sup>\n\nb\n\n1\\. c\n");
+        let side = "<label for=s class=sidenote-number>1</label><input type=checkbox id=s>\
+                    <span class=sidenote><span class=sidenote-number>1</span> one</span>";
+        assert_eq!(markdown(&format!("<p>a{side} b")), "a[^1] b\n\n[^1]: one\n");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! isotopes, and numbers at the beginning of notes.
 
 use super::dom::{Dom, NodeId, Tag};
-use super::footnote_references::with_ascii_digits;
-use std::collections::HashMap;
+use super::footnote_references::{is_alone_in_parent, with_ascii_digits};
+use std::collections::{HashMap, HashSet};
 
-/// A raised number, and the paragraph, list item or `<div>` that begins with it, if one does.
+/// A raised number, and the paragraph, list item, `<div>` or `<aside>` that begins with it, if one does.
 pub(super) struct RaisedNumber {
     pub(super) id: NodeId,
     pub(super) number: String,
@@ -28,7 +28,7 @@ pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
         let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
         let note = block.filter(|&b| {
             let start = *starts.entry(b).or_insert_with(|| first_text(dom, b));
-            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
+            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div | Tag::Aside)
                 && start.is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
         });
         if is_expression(dom, id) {
@@ -103,6 +103,80 @@ pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> 
     }
     let rest = rest.trim_start_matches(ENDS);
     (!rest.starts_with(|c: char| c.is_ascii_digit())).then(|| rest.trim_start())
+}
+
+/// The number at the start of a paragraph, if it is in `numbers`, and is bold or in a form of
+/// [`numbered_text`].
+pub(super) fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> Option<String> {
+    let text = dom.collapsed_text(paragraph);
+    let bold = bold_start(dom, paragraph).map(|bold| dom.collapsed_text(bold));
+    if let Some(bold) = bold.filter(|bold| numbers.contains(bold)) {
+        return Some(bold);
+    }
+    let digits = text.strip_prefix('[').unwrap_or(&text);
+    let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
+    (numbers.contains(digits) && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
+}
+
+/// The bold element directly around the first text of a note.
+pub(super) fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
+    let parent = dom.parent(first_text(dom, note)?)?;
+    matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)
+}
+
+/// Maximum number of asides between a reference and its note.
+const MAX_ASIDES: usize = 8;
+
+/// The notes in `<aside>` elements and those with the role `note`, with their numbers, which must be in
+/// `numbers`: the items of a list that is alone in the element; or the element itself, if it begins with the
+/// number of one of the `references` in the block before it; or its children, if several do so.
+pub(super) fn notes_in_asides(
+    dom: &Dom,
+    root: NodeId,
+    references: &[(NodeId, String)],
+    numbers: &HashSet<String>,
+) -> Vec<(NodeId, String)> {
+    let is_aside = |id| dom.tag(id) == Tag::Aside || dom.attribute(id, "role") == Some("note");
+    let mut referring: HashSet<(NodeId, &str)> = HashSet::new();
+    for (id, number) in references {
+        referring.extend(dom.ancestors(*id).skip(1).take(4).map(|around| (around, &**number)));
+    }
+    let mut notes = Vec::new();
+    for aside in dom.outermost(root, is_aside) {
+        if let Some(list) = dom.child_elements(aside).find(|&list| dom.tag(list) == Tag::Ol) {
+            let items = if is_alone_in_parent(dom, list) { numbered_items(dom, list) } else { Vec::new() };
+            if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
+                notes.extend(items);
+            }
+            continue;
+        }
+        let numbered = |id| Some((id, starting_number(dom, id, numbers)?));
+        let mut parts: Vec<_> = dom.child_elements(aside).filter_map(numbered).collect();
+        if parts.len() < 2 {
+            parts = numbered(aside).into_iter().collect();
+        }
+        let above = std::iter::successors(dom.previous_element(aside), |&id| dom.previous_element(id));
+        let above = above.take(MAX_ASIDES).find(|&id| !is_aside(id));
+        notes.extend(
+            parts
+                .into_iter()
+                .filter(|(_, number)| above.is_some_and(|above| referring.contains(&(above, number)))),
+        );
+    }
+    notes
+}
+
+/// The items of an ordered list with the numbers that browsers show.
+fn numbered_items(dom: &Dom, list: NodeId) -> Vec<(NodeId, String)> {
+    let number = |id, name| dom.attribute(id, name)?.trim().parse::<usize>().ok();
+    let mut next = number(list, "start").unwrap_or(1);
+    let mut items = Vec::new();
+    for item in dom.child_elements(list) {
+        let number = number(item, "value").unwrap_or(next);
+        items.push((item, number.to_string()));
+        next = number.saturating_add(1);
+    }
+    items
 }
 
 /// The first text node below `root` that is not only white space.
