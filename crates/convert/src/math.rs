@@ -38,7 +38,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
         }
         Tag::Script => {
             let rest = dom.attribute(id, "type")?.strip_prefix("math/tex")?;
-            (clean_tex(&dom.text_content(id))?, rest.contains("display"))
+            (clean_tex(without_cdata(&dom.text_content(id)))?, rest.contains("display"))
         }
         Tag::Table if dom.has_class_in(id, EQUATION_TABLES) => (read_equations(dom, id)?, true),
         // Code is a formula only with the attribute with which GitLab marks it.
@@ -239,6 +239,13 @@ fn clean_tex(tex: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
+/// TeX without the marks of a CDATA section around it, which kramdown writes as comments of TeX.
+fn without_cdata(tex: &str) -> &str {
+    let inner = tex.trim().trim_start_matches(['%', ' ']).strip_prefix("<![CDATA[");
+    let inner = inner.and_then(|inner| inner.strip_suffix("]]>"));
+    inner.map_or(tex, |inner| inner.strip_suffix('%').unwrap_or(inner))
+}
+
 /// Whether the page loads a script that renders TeX between delimiters as formulas: MathJax or KaTeX, or one
 /// of the files of MathJax on another server, or an inline script that configures or loads one of these.
 pub(super) fn has_math_script(dom: &Dom) -> bool {
@@ -345,6 +352,8 @@ mod tests {
             first("<script type='math/tex; mode=display'>\\frac12</script>"),
             Some(("\\frac12".into(), true))
         );
+        let cdata = "<script type=math/tex>% <![CDATA[\na < b %]]></script>";
+        assert_eq!(first(cdata), Some(("a < b".into(), false)));
         assert_eq!(first("<span class='math inline'>\\(a_1\\)</span>"), Some(("a_1".into(), false)));
         assert_eq!(first("<span class=math>addition</span>"), None);
         assert_eq!(
