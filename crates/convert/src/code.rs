@@ -10,17 +10,19 @@ use super::omission_rule::Rule;
 const LINE_NUMBERS: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
-    "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number",
+    "rouge-gutter", "blob-num", "source-line-no", "sourceLineNo", "line-no", "line-num", "code-line-number",
     "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n", "ltx_tag_listingline", "lines-num",
 ];
 
-/// Classes of elements in a code block that are not code: copy buttons, hidden texts and popups.
+/// Classes of elements in a code block that are not code: copy buttons, hidden texts, popups, the name of the
+/// language, and links to documentation or to an editor.
 #[rustfmt::skip]
 const NOT_CODE: &[&str] = &[
     "ttc", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
     "cm-gutters", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
     "code-block-copy", "rehype-pretty-copy",
     "twoslash-popup-container", "ltx_listing_data", "code-annotation-anchor",
+    "viewcode-back", "language-id", "playground-link",
 ];
 
 /// Classes of a `<div>` or a table cell that is not code. On other elements, they mark highlighted words.
@@ -53,6 +55,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
             dom.has_class_in(id, CODE_BLOCKS)
                 || is_diagram(dom, id)
+                || is_pasted_code(dom, id)
                 // Doxygen marks code blocks with the class `fragment`, and Writerside with `code-block`.
                 || dom.has_class(id, "fragment") && only_lines()
                 || dom.has_class(id, "code-block")
@@ -70,6 +73,17 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an element is a `<div>` with lines of code as Visual Studio Code writes them to the clipboard: its
+/// style is monospace and keeps white space, and it has only text, line breaks, `<span>` and `<div>`.
+fn is_pasted_code(dom: &Dom, id: NodeId) -> bool {
+    let is_part = |d| matches!(dom.tag(d), Tag::Div | Tag::Span | Tag::Br | Tag::Text | Tag::Ignored);
+    dom.tag(id) == Tag::Div
+        && matches!(dom.style(id, "white-space"), Some("pre" | "pre-wrap" | "break-spaces"))
+        && dom.attribute(id, "style").is_some_and(|style| style.contains("monospace"))
+        && !dom.is_blank(id)
+        && dom.descendants(id).all(is_part)
 }
 
 /// Whether a `<div>` contains only the source of a diagram, which a script draws.
@@ -138,8 +152,9 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;
-    // Doxygen puts a no-break space between the number of a line and its code.
-    let mut is_after_number = false;
+    // The character that is no code, if it follows the element that has been skipped: Doxygen puts a no-break
+    // space between the number of a line and its code, and Sphinx a line break after a link on its own line.
+    let mut separator = None;
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
         while let Some(&(line, has_text)) = lines.last() {
@@ -152,13 +167,17 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         let is_skipped = is_not_code(dom, id);
         match dom.tag(id) {
             _ if is_skipped => {
-                is_after_number = dom.has_class(id, "lineno");
+                let is_own_line = dom.has_class(id, "viewcode-back") && text.ends_with('\n');
+                separator = if is_own_line {
+                    Some('\n')
+                } else {
+                    Some('\u{a0}').filter(|_| dom.has_class(id, "lineno"))
+                };
                 dom.skip(id, Rule::NotCode);
             }
             Tag::Text | Tag::Img => {
                 let piece = dom.text(id).or_else(|| dom.attribute(id, "alt")).unwrap_or_default();
-                let is_after_number = std::mem::take(&mut is_after_number);
-                let piece = piece.strip_prefix('\u{a0}').filter(|_| is_after_number).unwrap_or(piece);
+                let piece = separator.take().and_then(|c| piece.strip_prefix(c)).unwrap_or(piece);
                 let is_between = lines.is_empty() && is_owed && piece.trim().is_empty();
                 if is_owed && !piece.starts_with('\n') && !is_between {
                     text.push('\n');
@@ -169,7 +188,9 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 }
             }
             Tag::Br if lines.last().is_none_or(|(_, has_text)| *has_text) => {
-                is_owed = false;
+                // Between the lines of a pasted block, a `<br>` is a blank line.
+                let is_line = is_owed && lines.is_empty() && is_pasted_code(dom, root);
+                is_owed = is_line;
                 text.push('\n');
             }
             _ if is_code_line(dom, id) => {
@@ -193,8 +214,8 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let end = text.trim_end().len();
     let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let text = &text[start.min(end)..end];
-    // A `<pre>` and the fragments of Doxygen keep their indentation.
-    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment");
+    // A `<pre>`, the fragments of Doxygen and pasted blocks keep their indentation.
+    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted_code(dom, root);
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
 }
 
@@ -334,7 +355,9 @@ fn declared_language(dom: &Dom, root: NodeId) -> String {
     let wrappers = dom.ancestors(root).skip(1).take(4).take_while(|&id| !is_page(id));
     let line = dom.child_elements(root).next().filter(|_| dom.tag(root) == Tag::Div);
     let mut candidates = std::iter::once(root).chain(code).chain(line).chain(wrappers);
-    candidates.find_map(|id| element_language(dom, id)).unwrap_or_default()
+    let label = || dom.descendants(root).take(4).find(|&d| dom.has_class(d, "language-id"));
+    let labeled = || normalize_language(&dom.collapsed_text(label()?));
+    candidates.find_map(|id| element_language(dom, id)).or_else(labeled).unwrap_or_default()
 }
 
 /// The beginnings of classes that end with the name of a language.
@@ -367,7 +390,8 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     }
     let mut previous = "";
     let (mut found, mut is_highlighter) = (None, false);
-    for class in dom.classes(id).map(|class| class.trim_end_matches(';')) {
+    let classes = dom.classes(id).map(|class| class.split(';').next().unwrap_or_default());
+    for class in classes.map(|class| class.trim_matches('"')) {
         let prefixed = PREFIXES.iter().find_map(|p| class.strip_prefix(p));
         let prefixed = prefixed.filter(|n| !matches!(*n, "block" | "toolbar"));
         // Sphinx puts `highlight-` and the language on the parent of a `<div class=highlight>`. Elsewhere,
@@ -411,7 +435,7 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
 /// Normalizes the name of a language for use after a code fence; `None` for plain text, for names with
 /// characters other than letters, digits and `+-#_.`, and for those of more than 30 bytes.
 fn normalize_language(name: &str) -> Option<String> {
-    let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
+    let name = name.trim().trim_end_matches(';').trim_matches('"').to_ascii_lowercase();
     let name = name.strip_prefix("lang-").unwrap_or(&name).to_owned();
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));
     let is_plain = matches!(
@@ -458,6 +482,43 @@ mod tests {
         let dom = parse(html);
         let id = dom.descendants(DOCUMENT).find(|&id| is_code_block(&dom, id)).expect("a code block");
         (language(&dom, id), code_text(&dom, id))
+    }
+
+    #[test]
+    fn numbers_links_and_labels_are_no_code() {
+        for (html, expected) in [
+            (
+                "<pre><span class=sourceLineNo>001</span><a>/*</a>\n<span class=sourceLineNo>002</span> *</pre>",
+                "/*\n *",
+            ),
+            (
+                "<pre>a\n<div><a class=viewcode-back href=a>[docs]</a>    def b(self):\n</div></pre>",
+                "a\n    def b(self):",
+            ),
+            ("<pre>a\n\n<a class=viewcode-back href=a>[docs]</a>\ndef b():</pre>", "a\n\ndef b():"),
+        ] {
+            assert_eq!(code(html).1, expected, "{html}");
+        }
+        let labeled = "<pre class=shiki><div class=language-id>ts</div><div class=code-container><code>\
+                       <div class=line>a</div></code><a class=playground-link>Try</a></div></pre>";
+        assert_eq!(code(labeled), ("ts".to_owned(), "a".to_owned()));
+    }
+
+    #[test]
+    fn a_pasted_block_of_lines_is_code() {
+        let style = "font-family: Consolas, 'Courier New', monospace;font-size: 14px;white-space: pre;";
+        let html = |style: &str| {
+            format!(
+                "<div style=\"{style}\"><div><span>  if</span> a {{</div><br><div>  b</div><div>}}</div></div>"
+            )
+        };
+        assert_eq!(code(&html(style)).1, "  if a {\n\n  b\n}");
+        for other in
+            ["font-family: monospace", "white-space: pre", "font-family: monospace;white-space: pre-line"]
+        {
+            let dom = parse(&html(other));
+            assert!(!dom.descendants(DOCUMENT).any(|id| is_code_block(&dom, id)), "{other}");
+        }
     }
 
     #[test]
@@ -655,6 +716,8 @@ mod tests {
             ("<pre data-syntaxhighlighter-params='brush: java; gutter: false'>x</pre>", "java"),
             ("<div class='source-view type-box'><pre class=wide>x</pre></div>", ""),
             ("<pre data-language=lang-auto>x</pre>", ""),
+            ("<pre class='brush:js;toolbar:false'>x</pre>", "js"),
+            ("<pre class='brush: &quot;php&quot;; html-script: true'>x</pre>", "php"),
         ] {
             assert_eq!(code(html).0, expected, "{html}");
         }
