@@ -63,6 +63,7 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     show_fallbacks(dom, root, is_article);
     visible_text::show_final_numbers(dom, root);
     visible_text::show_dates(dom, root);
+    visible_text::mark_check_lists(dom, root);
     visible_text::merge_spoken_copies(dom, root);
 }
 

@@ -1,7 +1,8 @@
 //! Corrects texts that differ from what visitors see: counters that a script counts up, dates that a script
-//! writes, and values that a page has twice, for the screen and for screen readers.
+//! writes, and values that a page has twice, for the screen and for screen readers. Also reads check marks.
 
 use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
+use super::note_numbers::first_text;
 use super::omission_rule::Rule;
 
 /// Words in the names of `data-` attributes with the number that a counter shows in the end.
@@ -119,6 +120,27 @@ pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
     for (id, date) in dates {
         let text = dom.push_text(&date);
         dom.append(id, text);
+    }
+}
+
+/// Marks the items of each `<ul class=checklist>` that begin with a check mark or an empty box as checked or
+/// not, and removes this sign, which Asciidoctor writes.
+pub(super) fn mark_check_lists(dom: &mut Dom, root: NodeId) {
+    let is_item = |id| {
+        let list = dom.parent(id).filter(|_| dom.tag(id) == Tag::Li);
+        list.is_some_and(|list| dom.tag(list) == Tag::Ul && dom.has_class(list, "checklist"))
+    };
+    let start = |item| {
+        let first = first_text(dom, item)?;
+        let is_own = dom.ancestors(first).find(|&a| dom.tag(a) == Tag::Li) == Some(item);
+        let text = dom.text(first).filter(|_| is_own)?.trim_start();
+        let state = if text.starts_with('✓') { "true" } else { "false" };
+        Some((item, state, first, text.strip_prefix(['✓', '❏'])?.trim_start().to_owned()))
+    };
+    let items: Vec<_> = dom.descendants(root).filter(|&id| is_item(id)).filter_map(start).collect();
+    for (item, state, first, rest) in items {
+        dom.set_attribute(item, "data-checked", state);
+        dom.node_mut(first).data = Data::Text(rest.as_str().into());
     }
 }
 
@@ -243,6 +265,14 @@ fn is_said_by(value: &str, spoken: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::markdown;
+
+    #[test]
+    fn check_lists_of_asciidoctor_are_task_lists() {
+        let list = "<li><p>&#10003; a</p><li><p>&#10063; <b>b</b></p><li><p>c</p>";
+        let tasks = "- [x] a\n\n- [ ] **b**\n\n- c\n";
+        assert_eq!(markdown(&format!("<ul class=checklist>{list}</ul>")), tasks);
+        assert_eq!(markdown(&format!("<ul>{list}</ul>")), "- ✓ a\n\n- ❏ **b**\n\n- c\n");
+    }
 
     #[test]
     fn counters_show_their_final_number() {
