@@ -152,8 +152,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;
-    // The character that is no code, if it follows the element that has been skipped: Doxygen puts a no-break
-    // space between the number of a line and its code, and Sphinx a line break after a link on its own line.
+    // The character that is no code, if the next text begins with it.
     let mut separator = None;
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
@@ -167,12 +166,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         let is_skipped = is_not_code(dom, id);
         match dom.tag(id) {
             _ if is_skipped => {
-                let is_own_line = dom.has_class(id, "viewcode-back") && text.ends_with('\n');
-                separator = if is_own_line {
-                    Some('\n')
-                } else {
-                    Some('\u{a0}').filter(|_| dom.has_class(id, "lineno"))
-                };
+                separator = separator_after(dom, id, &text);
                 dom.skip(id, Rule::NotCode);
             }
             Tag::Text | Tag::Img => {
@@ -217,6 +211,14 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // A `<pre>`, the fragments of Doxygen and pasted blocks keep their indentation.
     let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted_code(dom, root);
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
+}
+
+/// The character that highlighters add after an element that is no code: Doxygen writes a no-break space
+/// between the number of a line and its code, and Sphinx a line break after a link that has its own line.
+/// `text` is the code before the element.
+fn separator_after(dom: &Dom, id: NodeId, text: &str) -> Option<char> {
+    let is_own_line = || dom.has_class(id, "viewcode-back") && text.ends_with('\n');
+    if dom.has_class(id, "lineno") { Some('\u{a0}') } else { is_own_line().then_some('\n') }
 }
 
 /// The sign that a page shows with CSS before a line of code that was added or removed.

@@ -20,10 +20,10 @@ const BACK_CLASSES: &[&str] = &[
 /// The classes of the numbers that LaTeXML and Tufte CSS repeat in a note.
 pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "sidenote-number"];
 
-/// Removes a note's links back to the text, its number if it is marked up as one, and the separators, brackets
-/// and arrows between and around these. `leads_back` returns whether the target of a link is a reference. A
-/// link to a fragment or a script whose text is a symbol need not lead to one. Of a link back whose text is a
-/// part of the note ([`is_content`]), the text stays.
+/// Removes a note's links back to the text, its number if it is marked up as one, and the separators,
+/// brackets and arrows between and around these. `leads_back` returns whether the target of a link is a
+/// reference. A link to a fragment or a script whose text is a symbol need not lead to one. Of a link back
+/// whose text is a part of the note ([`split_contents`]), the text stays.
 pub(super) fn remove_back_links(
     dom: &mut Dom,
     note: NodeId,

@@ -32,7 +32,11 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let mut found = find_linked_notes(dom, root, &ids);
     let shared = found.targets.values().filter(|targets| targets.len() > 1);
     let shared: Vec<Vec<NodeId>> = shared.map(|targets| targets.values().copied().collect()).collect();
-    if shared.iter().fold(false, |has_changed, targets| divide_notes(dom, targets) || has_changed) {
+    let mut has_changed = false;
+    for targets in shared {
+        has_changed |= divide_notes(dom, &targets);
+    }
+    if has_changed {
         found = find_linked_notes(dom, root, &ids);
     }
     if found.order.is_empty() && !found.has_bibliography {
@@ -179,8 +183,8 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
 }
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
-/// with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that follows the
-/// last `<hr>` and begins with the number, or an element with an id such as `fn1`. Finds nothing on pages
+/// with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that follows
+/// the last `<hr>` and begins with the number, or an element with an id such as `fn1`. Finds nothing on pages
 /// without a note 1.
 fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();

@@ -522,8 +522,8 @@ pub(super) fn may_be_entity(text: &str, is_open: bool) -> bool {
     }
 }
 
-/// Whether a version of CommonMark treats the character as punctuation. Since 0.31, symbols such as `€` count;
-/// before, as on GitHub, they do not. Also true for marks and invisible characters, which never count.
+/// Whether a version of CommonMark treats the character as punctuation. Since 0.31, symbols such as `€`
+/// count; before, as on GitHub, they do not. Also true for marks and invisible characters, which never count.
 fn may_be_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
 }
