@@ -76,7 +76,8 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element is a `<div>` with lines of code as Visual Studio Code writes them to the clipboard: its
-/// style is monospace and keeps white space, and it has only text, line breaks, `<span>` and `<div>`.
+/// style is monospace and keeps white space, and it has several lines and only text, line breaks, `<span>`
+/// and `<div>`.
 fn is_pasted_code(dom: &Dom, id: NodeId) -> bool {
     let is_part = |d| matches!(dom.tag(d), Tag::Div | Tag::Span | Tag::Br | Tag::Text | Tag::Ignored);
     dom.tag(id) == Tag::Div
@@ -84,6 +85,8 @@ fn is_pasted_code(dom: &Dom, id: NodeId) -> bool {
         && dom.attribute(id, "style").is_some_and(|style| style.contains("monospace"))
         && !dom.is_blank(id)
         && dom.descendants(id).all(is_part)
+        && (dom.child_elements(id).any(|c| dom.tag(c) != Tag::Span)
+            || dom.text_content(id).trim().contains('\n'))
 }
 
 /// Whether a `<div>` contains only the source of a diagram, which a script draws.

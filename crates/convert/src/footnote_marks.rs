@@ -72,9 +72,11 @@ pub(super) fn remove_back_links(
             dom.omit(parent, Rule::FootnoteMark);
         }
     }
-    // Links with the symbol of permalinks have been removed before, but not the separators between them.
+    // Links with the symbol of permalinks have been removed before, but not the separators between them: two
+    // texts follow each other there.
     let last = dom.descendants(note).filter(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty())).last();
-    if let Some(last) = last.filter(|&last| is_separator(dom, last)) {
+    let is_after_text = |last| dom.node(last).previous.is_some_and(|previous| dom.text(previous).is_some());
+    if let Some(last) = last.filter(|&last| is_separator(dom, last) && is_after_text(last)) {
         dom.node_mut(last).data = Data::Text("".into());
     }
     if let Some(raised) = raised {
@@ -115,6 +117,9 @@ const BACK_WORDS: [&str; 14] = [
 /// digits that neither ends with the number of the note nor has one of [`BACK_WORDS`]; they have no class or
 /// role of links back, and other text of the note follows them.
 fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> (Vec<NodeId>, Vec<NodeId>) {
+    if links.is_empty() {
+        return (Vec::new(), links);
+    }
     let is_marked = |id| is_marked_as_back(dom, id) || dom.has_class_in(id, BACK_CLASSES);
     let is_content = |id| {
         let text = dom.collapsed_text(id).to_lowercase();
@@ -236,6 +241,7 @@ mod tests {
         ] {
             assert_eq!(note_with(content), "Note.\n", "{content}");
         }
+        assert_eq!(note_with("See <i>b</i>; <a href=#r>^</a>"), "See *b*;\n");
         assert_eq!(note_with("(a) Note (b), c (<a href=/x>1</a>)."), "(a) Note (b), c ([1](/x)).\n");
     }
 

@@ -136,10 +136,12 @@ pub(super) fn with_ascii_digits(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii() { c } else { digit(c).unwrap_or(c) }).collect()
 }
 
-/// The number of a reference ([`reference_number`]), if it has only digits or is a single character. Other
-/// short texts, such as "API", may be words.
+/// The number of a reference ([`reference_number`]), if it has only digits or only symbols, or is a single
+/// character. Other short texts, such as "API", may be words.
 pub(super) fn note_number(dom: &Dom, link: NodeId) -> Option<String> {
-    let is_number = |n: &String| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1;
+    let is_number = |n: &String| {
+        n.bytes().all(|b| b.is_ascii_digit()) || !n.contains(char::is_alphanumeric) || n.chars().count() == 1
+    };
     reference_number(dom, link).filter(is_number)
 }
 

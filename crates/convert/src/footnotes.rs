@@ -1,5 +1,6 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
+use super::code::is_verse;
 use super::dom::{Data, Dom, NodeId, Tag};
 use super::footnote_marks::{NUMBER_CLASSES, remove_back_links, remove_number};
 use super::footnote_references::{
@@ -112,22 +113,24 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
-    let mut targets_without_note: HashSet<NodeId> = HashSet::new();
+    // The links that look like references and are none, by their targets.
+    let mut others: HashMap<NodeId, NodeId> = HashMap::new();
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
         let has_target = fragment(dom, link).is_some() || dom.has_attribute(link, "onclick");
         let is_no_reference = || is_permalink(dom, link) || is_marked_as_back(dom, link);
-        if !has_target || is_no_reference() || dom.is_in(link, &[Tag::Pre]) {
+        if !has_target || is_no_reference() || is_in_code(dom, link) {
             continue;
         }
         let target = reference_target(dom, link, ids).filter(|&target| !dom.is_heading(target));
         let Some(target) = target else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else {
-            targets_without_note.extend(note_number(dom, link).map(|_| target));
+            others.extend(note_number(dom, link).map(|_| (target, link)));
             continue;
         };
-        // The link back from a note that has no element of its own is no reference.
-        if dom.ancestors(link).take(3).any(|a| targets_without_note.contains(&a)) {
+        // The link back from a note that was not recognized is no reference.
+        let mut above = dom.ancestors(link).take(3).filter_map(|a| others.get(&a));
+        if above.any(|&other| is_around(dom, target, other) || is_around(dom, other, target)) {
             continue;
         }
         // Other references to a note that has been found may have another text, such as `1:1`.
@@ -140,6 +143,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note, ids));
         let leads_back = content.leads_back_to(dom, link);
         if content.has_heading || !leads_back && !is_named_reference(dom, link, target, note) {
+            others.insert(target, link);
             continue;
         }
         lists_with_links_back.extend(dom.parent(note).filter(|_| leads_back));
@@ -149,6 +153,16 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     }
     drop_incomplete_lists(dom, &mut found, &lists_with_links_back);
     found
+}
+
+/// Whether `outer` is `inner` or one of the two elements around it.
+fn is_around(dom: &Dom, outer: NodeId, inner: NodeId) -> bool {
+    dom.ancestors(inner).take(3).any(|a| a == outer)
+}
+
+/// Whether a link is in a `<pre>` that is no verse.
+fn is_in_code(dom: &Dom, link: NodeId) -> bool {
+    dom.ancestors(link).any(|a| dom.tag(a) == Tag::Pre && !is_verse(dom, a))
 }
 
 /// Drops the notes of each list that also has items without a reference, unless the list has links back to
@@ -210,8 +224,11 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     if references.is_empty() {
         return found;
     }
-    for (note, number) in notes_in_asides(dom, root, &references, &numbers) {
-        add_note(note, &number);
+    let asides = notes_in_asides(dom, root, &references, &numbers);
+    let (items, asides): (Vec<_>, Vec<_>) =
+        asides.into_iter().partition(|(note, _)| dom.tag(*note) == Tag::Li);
+    for (note, number) in &items {
+        add_note(*note, number);
     }
     let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
     for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
@@ -226,6 +243,9 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         if let Some(note) = note {
             add_note(note, number);
         }
+    }
+    for (note, number) in &asides {
+        add_note(*note, number);
     }
     // Without a note 1, the numbers are exponents or the numbers of paragraphs, not of footnotes.
     if !notes.contains_key("1") {
@@ -825,6 +845,9 @@ mod tests {
             assert!(places.is_sorted() && !text.contains("[^"), "{text}");
         }
         let line = "<pre><span class=line-numbers><a href=#n1 name=n1>1</a></span>x</pre>";
+        let verse =
+            "<pre class=wp-block-verse>a<sup><a href=#n id=r>1</a></sup></pre><p id=n>b <a href=#r>^</a>";
+        assert_eq!(markdown(verse), "a[^1]\n\n[^1]: b\n");
         assert_eq!(markdown(&format!("{line}<p>a{line}")), "```\nx\n```\n\na\n\n```\nx\n```\n");
         let inside = "<p>a <a id=b href=#a>1</a><div><p id=a>c<p id=b>d <a href=#b>1</a></div>";
         assert!(markdown(inside).contains("[1](#a)"), "{}", markdown(inside));
@@ -855,6 +878,11 @@ mod tests {
         }
         let loose = "<p>a<a id=r href=#n>1</a></p><a id=n href=#r>1</a> b";
         assert_eq!(markdown(loose), "a[1](#n)\n\n[1](#r) b\n");
+        let titled = "<p>a<a id=r href=#n>1</a></p><div><h2>c</h2><a id=n href=#r>1</a> b</div>";
+        assert_eq!(markdown(titled), "a[1](#n)\n\n## c\n\n[1](#r) b\n");
+        let index =
+            "<p><a href=#p1>1</a><p id=p1>a<sup><a id=r href=#n>1</a></sup><p id=n>b <a href=#r>^</a>";
+        assert_eq!(markdown(index), "[1](#p1)\n\na[^1]\n\n[^1]: b\n");
         let one = "<ol><li id=n1><b id=n2>one</b> <a href=#m1>^</a> <a href=#m2>^</a></ol>";
         assert_eq!(markdown(&format!("{text}{one}")), "a[^1] b[^1]\n\n[^1]: **one**\n");
     }
@@ -863,6 +891,7 @@ mod tests {
     fn numbers_may_have_asterisks_and_digits_of_other_scripts() {
         for (number, note) in [
             ("*1", "<a href=#r>*1</a>: b"),
+            ("**", "<a href=#r>**</a> b"),
             ("[۱]", "<a href=#r>۱</a> b"),
             ("১", "<b><a href=#r>↑</a></b> b"),
             ("[१]", "[१] b"),
@@ -904,6 +933,8 @@ mod tests {
         }
         let both = "<p>a<sup>1</sup> b<sup>2</sup></p><aside><p>1. one<p>2. two</aside>";
         assert_eq!(markdown(both), "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n");
+        let below = "<p>a<sup>1</sup></p><aside>1. b</aside><hr><p>1. c";
+        assert_eq!(markdown(below), "a[^1]\n\n1\\. b\n\n[^1]: c\n");
         let steps = "<p>a<sup>1</sup><p>b<aside>1. c</aside>";
         assert_eq!(markdown(steps), "a<sup>1</sup>\n\nb\n\n1\\. c\n");
         let side = "<label for=s class=sidenote-number>1</label><input type=checkbox id=s>\

@@ -123,12 +123,13 @@ pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Marks the items of each `<ul class=checklist>` that begin with a check mark or an empty box as checked or
-/// not, and removes this sign, which Asciidoctor writes.
+/// Marks the items of Asciidoctor's check lists that begin with a check mark or an empty box as checked or
+/// not, and removes this sign.
 pub(super) fn mark_check_lists(dom: &mut Dom, root: NodeId) {
     let is_item = |id| {
         let list = dom.parent(id).filter(|_| dom.tag(id) == Tag::Li);
-        list.is_some_and(|list| dom.tag(list) == Tag::Ul && dom.has_class(list, "checklist"))
+        let is_wrapper = |p| dom.has_class(p, "ulist") && dom.has_class(p, "checklist");
+        list.and_then(|list| dom.parent(list)).is_some_and(is_wrapper)
     };
     let start = |item| {
         let first = first_text(dom, item)?;
@@ -270,8 +271,11 @@ mod tests {
     fn check_lists_of_asciidoctor_are_task_lists() {
         let list = "<li><p>&#10003; a</p><li><p>&#10063; <b>b</b></p><li><p>c</p>";
         let tasks = "- [x] a\n\n- [ ] **b**\n\n- c\n";
-        assert_eq!(markdown(&format!("<ul class=checklist>{list}</ul>")), tasks);
-        assert_eq!(markdown(&format!("<ul>{list}</ul>")), "- ✓ a\n\n- ❏ **b**\n\n- c\n");
+        assert_eq!(
+            markdown(&format!("<div class='ulist checklist'><ul class=checklist>{list}</ul></div>")),
+            tasks
+        );
+        assert_eq!(markdown(&format!("<ul class=checklist>{list}</ul>")), "- ✓ a\n\n- ❏ **b**\n\n- c\n");
     }
 
     #[test]
