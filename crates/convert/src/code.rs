@@ -150,7 +150,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         return code_text(dom, editor);
     }
     let mut text = String::new();
-    let is_diff = is_diff(dom, root);
+    let (is_diff, is_pasted) = (is_diff(dom, root), is_pasted_code(dom, root));
     // The open elements that contain one line of code each, and whether each has contained text so far.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
@@ -186,7 +186,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
             }
             Tag::Br if lines.last().is_none_or(|(_, has_text)| *has_text) => {
                 // Between the lines of a pasted block, a `<br>` is a blank line.
-                let is_line = is_owed && lines.is_empty() && is_pasted_code(dom, root);
+                let is_line = is_owed && lines.is_empty() && is_pasted;
                 is_owed = is_line;
                 text.push('\n');
             }
@@ -212,7 +212,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let text = &text[start.min(end)..end];
     // A `<pre>`, the fragments of Doxygen and pasted blocks keep their indentation.
-    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted_code(dom, root);
+    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted;
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
 }
 

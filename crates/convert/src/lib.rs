@@ -554,9 +554,14 @@ mod tests {
             ("<p>", "x<d-footnote>y</d-footnote>", ""),
             ("<p><sup><a href=#n>1</a></sup><ol><li id=n>", "<li>x", ""),
             ("<ol>", "<li><span>1.</span>x", ""),
+            ("<p id=r>a<sup><a href=#n>1</a></sup><ol><li id=n>", "<a href=#r>^</a>, ", ""),
+            ("<p id=r>a<sup><a href=#n>1</a></sup><ol><li id=n>", "<a href=#r>Genesis</a> b", ""),
+            ("<p>a<sup>1</sup>", "<aside>1. x</aside>", ""),
+            ("<div class='ulist checklist'><ul>", "<li>", "✓"),
             // Code without a `<pre>`, marked lines, and formulas.
             ("<div>", "<code class=language-x>a\nb</code><i></i>", ""),
             ("<div>", "<div class=mermaid>a<!-- -->", ""),
+            ("<div style='white-space:pre;font-family:monospace'>", "<div>x</div><br>", ""),
             ("<pre>", "<b class='line diff add'>a</b>", ""),
             ("<script src=mathjax.js></script><p>", "\\begin{align} ", ""),
             ("<table class=ltx_eqn_table>", "<tr><td><math alttext=x></math>", ""),
@@ -574,10 +579,13 @@ mod tests {
             let notes = part(&|i| format!("<p id=n{i}>x <a href=#r{i}>^</a></p>y"));
             let lists = part(&|i| format!("<ol><li id=m{i}>x <a href=#s{i}>^</a></ol>z"));
             let more = part(&|i| format!("<sup><a href=#m{i} id=s{i}>*</a></sup>"));
-            let html = format!("<p>{references}{more}</p><div class=notes>{notes}</div><hr>{lists}");
+            let lines = part(&|i| format!("<a id=k{i} href=#t{i}>^</a> x<br>"));
+            let last = part(&|i| format!("<sup><a href=#k{i} id=t{i}>{i}</a></sup>"));
+            let html =
+                format!("<p>{references}{more}{last}</p><div class=notes>{notes}</div><hr>{lists}<p>{lines}");
             let before = dom::NODE_READS.get();
             let converted = convert(&html, &Options::default());
-            assert_eq!(converted.markdown.matches("\n[^").count(), 2 * count, "all notes are found");
+            assert_eq!(converted.markdown.matches("\n[^").count(), 3 * count, "all notes are found");
             dom::NODE_READS.get() - before
         };
         let (once, twice) = (page(300), page(600));
