@@ -151,7 +151,7 @@ fn remove_separators(dom: &mut Dom, links: &[NodeId]) {
     let all: HashSet<NodeId> = links.iter().copied().collect();
     let mut seen: HashSet<NodeId> = HashSet::new();
     for &start in links {
-        let mut end = start;
+        let (mut end, mut separators) = (start, Vec::new());
         while seen.insert(end) {
             let Some(next) = dom.node(end).next else { break };
             if all.contains(&next) {
@@ -160,6 +160,7 @@ fn remove_separators(dom: &mut Dom, links: &[NodeId]) {
                 && is_separator(dom, next)
             {
                 dom.node_mut(next).data = Data::Text(" ".into());
+                separators.push(next);
                 end = after;
             }
         }
@@ -170,9 +171,13 @@ fn remove_separators(dom: &mut Dom, links: &[NodeId]) {
             if let Some(left) = left.trim_end().strip_suffix(open)
                 && let Some(right) = right.trim_start().strip_prefix(close)
             {
+                let left = if right.starts_with(['.', ',', ';']) { left.trim_end() } else { left };
                 let (left, right) = (left.into(), right.into());
                 dom.node_mut(before).data = Data::Text(left);
                 dom.node_mut(after).data = Data::Text(right);
+                for separator in separators {
+                    dom.node_mut(separator).data = Data::Text("".into());
+                }
                 break;
             }
         }
@@ -236,6 +241,7 @@ mod tests {
             "Note. (<a href=#r>1</a>, <a href=#s>2</a>)",
             "Note. <a href=#r>↩</a>, <a href=#s>↩<sup>2</sup></a>",
             "Note. <a href=#r>↩</a>, <a href=#s>↩</a>",
+            "Note (<a href=#r>1</a>, <a href=#s>2</a>).",
             "Note. [<a href=#r>Return to text</a>]",
             "Note. [<a href=#r>a</a>|<a href=#s>b</a>]",
         ] {

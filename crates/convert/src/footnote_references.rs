@@ -42,33 +42,62 @@ const MAX_REFERENCE_NODES: usize = 8;
 
 /// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
 /// reference: its key is [`BACK`] followed by the link's fragment without its first `_ref`, or else without
-/// its first `ref`. Of several elements with one key, the first counts. Built when it is first needed,
-/// because most pages have no footnotes.
+/// its first `ref`. Built when it is first needed, because most pages have no footnotes.
 #[derive(Default)]
-pub(super) struct Ids(OnceCell<HashMap<String, NodeId>>);
+pub(super) struct Ids(OnceCell<IdMaps>);
+
+#[derive(Default)]
+struct IdMaps {
+    /// The first element with each key.
+    first: HashMap<String, NodeId>,
+    /// The other elements with each key, in document order.
+    others: HashMap<String, Vec<NodeId>>,
+}
 
 impl Ids {
+    /// The first element with a key.
     pub(super) fn get(&self, dom: &Dom, name: &str) -> Option<NodeId> {
-        self.0.get_or_init(|| Self::read(dom)).get(name).copied()
+        self.maps(dom).first.get(name).copied()
     }
 
-    /// Builds the map of [`Ids`] from the whole document.
-    fn read(dom: &Dom) -> HashMap<String, NodeId> {
-        let mut ids = HashMap::new();
-        for id in dom.descendants(DOCUMENT) {
-            let names =
-                [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
-            for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
-                ids.entry(name.to_owned()).or_insert(id);
+    /// The first element with a key after a node, or else the first element with the key: a page with several
+    /// articles may repeat the ids of notes.
+    fn get_after(&self, dom: &Dom, name: &str, node: NodeId) -> Option<NodeId> {
+        let first = self.get(dom, name)?;
+        let others = self.maps(dom).others.get(name).filter(|_| first < node);
+        let after = others.and_then(|others| others.get(others.partition_point(|&id| id <= node)));
+        Some(after.copied().unwrap_or(first))
+    }
+
+    /// Reads the ids of the whole document on the first call.
+    fn maps(&self, dom: &Dom) -> &IdMaps {
+        self.0.get_or_init(|| {
+            let mut maps = IdMaps::default();
+            for id in dom.descendants(DOCUMENT) {
+                let names =
+                    [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
+                for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
+                    maps.add(name.to_owned(), id);
+                }
+                if dom.tag(id) == Tag::A
+                    && let Some((before, after)) =
+                        fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
+                {
+                    maps.add(format!("{BACK}{before}{after}"), id);
+                }
             }
-            if dom.tag(id) == Tag::A
-                && let Some((before, after)) =
-                    fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
-            {
-                ids.entry(format!("{BACK}{before}{after}")).or_insert(id);
-            }
+            maps
+        })
+    }
+}
+
+impl IdMaps {
+    fn add(&mut self, key: String, id: NodeId) {
+        match self.first.get(&key) {
+            None => drop(self.first.insert(key, id)),
+            Some(&first) if first == id => {}
+            Some(_) => self.others.entry(key).or_default().push(id),
         }
-        ids
     }
 }
 
@@ -81,7 +110,8 @@ pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<Nod
         ids.get(dom, arguments.split('\'').next()?).filter(|_| call.contains("ToReference"))
     };
     let Some(fragment) = fragment(dom, link) else { return script() };
-    ids.get(dom, fragment).or_else(|| ids.get(dom, &format!("{BACK}{fragment}")))
+    let back = || ids.get_after(dom, &format!("{BACK}{fragment}"), link);
+    ids.get_after(dom, fragment, link).or_else(back)
 }
 
 /// Whether a link leads to its own place: it, its block or an element between them has the id or name in its

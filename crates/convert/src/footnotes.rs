@@ -498,9 +498,11 @@ impl<'a> NoteContent<'a> {
     }
 
     /// Whether the note has a link to a reference: to the id of the link, of an element in it, or of one of
-    /// the two elements around it.
+    /// the two elements around it. The id of a block counts only if the link is raised, because paragraphs
+    /// that refer to each other are no notes.
     fn leads_back_to(&self, dom: &Dom, link: NodeId) -> bool {
-        let around = dom.ancestors(link).take(3);
+        let is_raised = dom.is_in(link, &[Tag::Sup]) || dom.find(link, Tag::Sup).is_some();
+        let around = dom.ancestors(link).take(3).filter(|&a| is_raised || !dom.tag(a).is_block());
         let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
         let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
         around.chain(own).any(|name| name.len() <= MAX_NAME && self.fragments.contains(name))
@@ -940,6 +942,17 @@ mod tests {
         let side = "<label for=s class=sidenote-number>1</label><input type=checkbox id=s>\
                     <span class=sidenote><span class=sidenote-number>1</span> one</span>";
         assert_eq!(markdown(&format!("<p>a{side} b")), "a[^1] b\n\n[^1]: one\n");
+    }
+
+    #[test]
+    fn articles_may_repeat_the_ids_of_notes() {
+        let article = |text: &str, note: &str| {
+            format!(
+                "<article><p>{text}<sup id=r><a href=#n>1</a></sup><ol><li id=n>{note} <a href=#r>^</a></ol></article>"
+            )
+        };
+        let html = article("a", "one") + &article("b", "two");
+        assert_eq!(markdown(&html), "a[^1]\n\nb[^2]\n\n[^1]: one\n\n[^2]: two\n");
     }
 
     #[test]
