@@ -1,7 +1,8 @@
 //! Signals between processes through the timestamps of a file.
 //!
-//! Listeners watch the timestamps with inotify, or check them twice a second if no inotify instance or watch is
-//! available. They never open the file: closing an SQLite file would drop the locks that SQLite holds on it.
+//! Listeners watch the timestamps with inotify, or check them twice a second if no inotify instance or watch
+//! is available. They never open the file: closing a file of SQLite would drop the locks that SQLite holds on
+//! it.
 
 #![expect(clippy::disallowed_methods, reason = "a thread waits for signals")]
 
