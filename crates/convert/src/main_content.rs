@@ -822,6 +822,9 @@ mod tests {
     #[test]
     fn titles_are_those_of_the_page() {
         let logo = "<header><h1><a href=/>Site</a></h1></header>";
+        let meta = |name: &str, title: &str, own: &str| {
+            format!("<title>{title}</title><meta property={name} content='{own}'>")
+        };
         for (head, html, title, start) in [
             ("<title>Page | Site</title>", "<h2>Page</h2>", "Page", "# Page\n"),
             ("<title>Site - Page</title>", "<h2>Page</h2>", "Page", "# Page\n"),
@@ -840,6 +843,20 @@ mod tests {
                 "# Page\n",
             ),
             ("<title>A - B</title>", "<h1>C</h1>", "A - B", "# C\n"),
+            // A `<meta>` may have the same title on all pages.
+            (&meta("og:title", "Page | Site", "Know where to go"), "<h2>Page</h2>", "Page", "# Page\n"),
+            (&meta("twitter:title", "Page | Other", "Site: cranes"), "<h1>Page</h1>", "Page", "# Page\n"),
+            (&meta("dc.title", "Page", "Other"), "<h1>Site</h1><h2>Part</h2>", "Page", "# Site\n"),
+            (&meta("og:title", "Site", "A page"), "<h2>Part</h2>", "A page", "# A page\n"),
+            (&meta("og:title", "Rent now", "A page | Site"), "<h1>A page</h1>", "A page", "# A page\n"),
+            (&meta("og:title", "A page by Ann | X", "A page"), "<p>x", "A page", "# A page\n"),
+            (
+                &meta("og:title", "Page - Site", "page: all of it"),
+                "<p>x",
+                "page: all of it",
+                "# page: all of it\n",
+            ),
+            (&meta("og:title", "", "A page"), "<h2>Part</h2>", "A page", "# A page\n"),
             (
                 "<title>A</title>",
                 "<h1>A</h1><h2>b</h2><h1>C</h1><h2>d</h2>",

@@ -57,7 +57,7 @@ pub(super) fn read_metadata(
         first(&["og:title", "twitter:title", "dc.title"]),
         head.title.clone(),
     ];
-    let titles = Titles { declared: declared.into_iter().flatten().collect(), site_names };
+    let titles = Titles { declared, site_names };
     let resolve = |link: String| media::resolve_link(base, &link);
     // Some systems add their own name as a second `author`; other names of `<meta>` list several authors.
     let limit = |name: &str| if matches!(name, "author" | "article:author") { 1 } else { usize::MAX };
@@ -105,8 +105,9 @@ const LANGUAGE: &[&str] = &["content-language", "og:locale"];
 
 /// The titles that a page declares, and the possible names of the site in these titles.
 pub(super) struct Titles {
-    /// The titles, the most specific kind first.
-    declared: Vec<String>,
+    /// The titles in JSON-LD, in Open Graph and similar `<meta>`, and in `<title>`: the most specific kind
+    /// first.
+    declared: [Option<String>; 3],
     /// The declared name of the site and the texts of links to the home page, as [`site_key`]
     /// writes them.
     site_names: HashSet<String>,
@@ -115,8 +116,8 @@ pub(super) struct Titles {
 impl Titles {
     /// The title in `<title>`, or else the one in Open Graph and similar `<meta>`, or else the one in
     /// JSON-LD.
-    pub(super) fn into_declared(mut self) -> Option<String> {
-        self.declared.pop()
+    pub(super) fn into_declared(self) -> Option<String> {
+        self.declared.into_iter().rev().flatten().next()
     }
 
     /// Whether a text may be the name of the site, ignoring case and spaces, and separators at its ends.
@@ -130,7 +131,7 @@ impl Titles {
         let is_joined = |title: &String| {
             title_without(title, site).eq_ignore_ascii_case(own) && !own.eq_ignore_ascii_case(title)
         };
-        self.declared.iter().any(is_joined)
+        self.declared.iter().flatten().any(is_joined)
     }
 
     /// Whether an element is a first-level heading that consists of a link with the name of the site.
@@ -147,14 +148,16 @@ impl Titles {
         let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);
         let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
         let headings: Vec<String> = headings.map(|id| clip_value(&shown_text(dom, id))).collect();
-        let titles = self.declared.iter().map(|title| self.remove_site_name(title, &headings));
+        let titles = self.declared.iter().flatten().map(|title| self.remove_site_name(title, &headings));
         titles.filter(|title| !self.is_site_name(title)).any(|title| headings.contains(&title))
     }
 
     /// Chooses the title of the page, whose main region is below `root`: the first declared title, without
-    /// the name of the site, that is more than this name. If there is none, the first-level heading or first
-    /// heading in the region, but on the home page, the name of the site takes precedence. If the page
-    /// declares no title, only a first-level heading counts. `None` if there is neither.
+    /// the name of the site, that is more than this name. Except on the home page, a title in `<meta>` counts
+    /// only if it agrees with `<title>` or with the heading, because many sites declare the same one on all
+    /// pages. If there is no title, the first-level heading or first heading in the region, but on the home
+    /// page, the name of the site takes precedence. If the page declares no title, only a first-level heading
+    /// counts. `None` if there is neither.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
         let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
@@ -169,15 +172,26 @@ impl Titles {
             }
             // A page that declares no title may be a part of another one: only a first-level heading is its
             // title.
-            if at == 0 && !self.declared.is_empty() {
+            if at == 0 && self.declared.iter().any(Option::is_some) {
                 headings.push(text);
             }
         }
-        let cleaned: Vec<String> =
-            self.declared.iter().map(|title| self.remove_site_name(title, &headings)).collect();
-        let own = cleaned.iter().find(|title| !self.is_site_name(title));
+        let mut cleaned = self
+            .declared
+            .each_ref()
+            .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings)));
+        let [_, meta, in_title] = &mut cleaned;
+        let name = in_title.as_ref().filter(|title| !is_home && !self.is_site_name(title));
+        if let (Some(own), Some(name)) = (&*meta, name)
+            && !std::iter::once(name).chain(headings.first()).any(|other| is_same_title(own, other))
+        {
+            *meta = None;
+        }
+        let mut cleaned = cleaned.iter().flatten().peekable();
+        let any = cleaned.peek().copied();
+        let own = cleaned.find(|title| !self.is_site_name(title));
         let heading = headings.iter().find(|heading| !self.is_site_name(heading)).filter(|_| !is_home);
-        own.or(heading).or(cleaned.first()).or(headings.first()).cloned()
+        own.or(heading).or(any).or(headings.first()).cloned()
     }
 
     /// Removes the site's name from the end or the beginning of a title. If the rest of the title is one of
@@ -206,6 +220,12 @@ impl Titles {
         }
         title.to_owned()
     }
+}
+
+/// Whether one of two titles contains the other, ignoring case and spaces.
+fn is_same_title(one: &str, other: &str) -> bool {
+    let (one, other) = (site_key(one), site_key(other));
+    one.contains(&other) || other.contains(&one)
 }
 
 /// A possible name of the site, in lower case and without spaces: a logo may have parts that are laid out
