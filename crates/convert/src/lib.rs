@@ -184,7 +184,7 @@ pub const COUNTED_LETTERS: usize = 1000;
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
-    let (mut metadata, titles, redirect) =
+    let (mut metadata, mut titles, redirect) =
         metadata::read_metadata(&dom, options.url.as_ref(), options.site_name.as_deref());
     let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
@@ -210,7 +210,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     } else if let Some(declared) = &declared {
         article::isolate_content(&mut dom, declared)
     } else {
-        main_content::isolate_region(&mut dom, &titles, is_home)
+        main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home);

@@ -45,12 +45,17 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 /// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
 /// Returns the element with the main region, into which the page's first-level heading is moved, unless that
 /// is a name of the site.
-pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> NodeId {
+pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
     let root = isolate_explicit_region(dom, body).unwrap_or_else(|| {
         let keeps_logo = is_home && !titles.has_title_heading(dom, body);
-        remove_surroundings(dom, body, |dom, id| !keeps_logo && titles.is_logo(dom, id));
+        let logo = find_logo_in_header(dom, titles, body).filter(|_| !is_home);
+        if let Some(logo) = logo {
+            titles.add_site_name(&shown_text(dom, logo));
+        }
+        let is_logo = |dom: &Dom, id| !keeps_logo && titles.is_logo(dom, id) || Some(id) == logo;
+        remove_surroundings(dom, body, is_logo);
         find_lone_article(dom, body).unwrap_or(body)
     });
     let first = dom.descendants(root).find(|&id| dom.is_heading(id) && !dom.is_blank(id));
@@ -59,6 +64,35 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
     move_heading_into(dom, body, root, |heading| titles.is_site_name(heading) || is_site(heading));
     root
 }
+
+/// The first heading of the page, if it is a first-level heading in a header with the name of the site: the
+/// title that the page declares consists of the next heading and this one, which comes last unless it is a
+/// known name of the site. `None` if the next heading is in a footer, which may have the name of the site
+/// below the page's own heading.
+fn find_logo_in_header(dom: &Dom, titles: &Titles, body: NodeId) -> Option<NodeId> {
+    let is_in_header = |a| {
+        dom.tag(a) == Tag::Header
+            || dom.attribute(a, "role") == Some("banner")
+            || dom.classes(a).chain(dom.attribute(a, "id")).any(|name| HEADERS.contains(&name))
+    };
+    let is_heading = |&id: &NodeId| dom.is_heading(id) && !dom.is_blank(id) && !dom.is_in(id, &[Tag::Nav]);
+    let mut headings = dom.descendants(body).filter(is_heading);
+    let (logo, own) = (headings.next()?, headings.next()?);
+    if dom.tag(logo) != Tag::H1
+        || !dom.ancestors(logo).any(is_in_header)
+        || dom.is_in(logo, &[Tag::Article, Tag::Section])
+        || dom.is_in(own, &[Tag::Footer])
+    {
+        return None;
+    }
+    let (site, own) = (shown_text(dom, logo), shown_text(dom, own));
+    let is_site = titles.joins(&own, &site) && !titles.is_site_name(&own);
+    (is_site && (titles.is_site_name(&site) || titles.end_with(&site))).then_some(logo)
+}
+
+/// Classes and ids of the header of a site, or of the site's name in it.
+const HEADERS: &[&str] =
+    &["header", "site-header", "masthead", "banner", "branding", "site-branding", "site-title", "logo"];
 
 /// Finds the region that the page marks as its content: with `data-pagefind-body`, else with `<main>` or its
 /// role, else with the class or `itemprop` of a known generator. A generator's mark must occur once; if the
@@ -800,6 +834,43 @@ mod tests {
             let url = parse_url(&format!("https://www.example.com/{path}")).ok();
             let converted = convert(&page, &Options { url, ..Options::default() });
             assert!(converted.markdown.starts_with(expected), "{href} on {path}: {}", converted.markdown);
+        }
+    }
+
+    #[test]
+    fn the_name_of_the_site_in_a_header_is_not_the_heading() {
+        for (title, header, expected) in [
+            ("Page | Site", "<div id=h><a href=/><h1>Site</h1></a></div><h2>Page</h2>", "# Page\n\nx\n"),
+            ("Site: Page", "<a href=../><h1>Site</h1></a><h2>Page</h2>", "# Page\n\nx\n"),
+            ("Page - Site", "<header><h1>Site</h1></header><h2>Page</h2>", "# Page\n\nx\n"),
+            (
+                "Page - Site",
+                "<header><h1>Site</h1><p>We rent cranes to small harbours.</p></header><h2>Page</h2>",
+                "We rent cranes to small harbours.\n\n# Page\n\nx\n",
+            ),
+            (
+                "Page - Site",
+                "<div id=header><h1>Site</h1><nav><h2>Menu</h2><a href=/a>A</a></nav></div><h3>page</h3>",
+                "# page\n\nx\n",
+            ),
+            ("Page - Site", "<h1 class=site-title>Site</h1><article><h2>Page</h2>", "# Page\n\nx\n"),
+            // Here the first heading is that of the page.
+            (
+                "Site - Page</title><meta property=og:site_name content=Site><title>",
+                "<header><h1>Page</h1></header><h2>Site</h2>",
+                "# Page\n\n## Site\n\nx\n",
+            ),
+            ("Page - Site", "<header><h1>Page</h1></header><h2>Site</h2>", "# Page\n\n## Site\n\nx\n"),
+            ("Page - Site", "<h1>Site</h1><h2>Page</h2>", "# Site\n\n## Page\n\nx\n"),
+            ("Page - Site", "<header><h1>Site</h1></header><h2>Part</h2>", "# Site\n\n## Part\n\nx\n"),
+            (
+                "Part - Page",
+                "<article><header><h1>Page</h1></header><h2>Part</h2>",
+                "# Page\n\n## Part\n\nx\n",
+            ),
+        ] {
+            let page = format!("<!doctype html><title>{title}</title><body>{header}<p>x");
+            assert_eq!(convert(&page, &Options::default()).markdown, expected, "{title} {header}");
         }
     }
 

@@ -120,6 +120,11 @@ impl Titles {
         self.declared.into_iter().rev().flatten().next()
     }
 
+    /// Adds a name of the site.
+    pub(super) fn add_site_name(&mut self, name: &str) {
+        self.site_names.insert(site_key(name));
+    }
+
     /// Whether a text may be the name of the site, ignoring case and spaces, and separators at its ends.
     pub(super) fn is_site_name(&self, text: &str) -> bool {
         self.site_names.contains(&site_key(text.trim_matches(MARKS)))
@@ -134,12 +139,18 @@ impl Titles {
         self.declared.iter().flatten().any(is_joined)
     }
 
-    /// Whether an element is a first-level heading that consists of a link with the name of the site.
+    /// Whether a declared title ends with this text.
+    pub(super) fn end_with(&self, text: &str) -> bool {
+        self.declared.iter().flatten().any(|title| title.ends_with(text))
+    }
+
+    /// Whether an element is a first-level heading with the name of the site that consists of a link or is in
+    /// one.
     pub(super) fn is_logo(&self, dom: &Dom, id: NodeId) -> bool {
         let is_link = |child| dom.tag(child) == Tag::A || dom.is_blank(child);
+        let is_linked = || dom.find(id, Tag::A).is_some() && dom.children(id).all(is_link);
         dom.tag(id) == Tag::H1
-            && dom.find(id, Tag::A).is_some()
-            && dom.children(id).all(is_link)
+            && (is_linked() || dom.is_in(id, &[Tag::A]))
             && self.is_site_name(&shown_text(dom, id))
     }
 
