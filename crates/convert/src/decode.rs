@@ -9,17 +9,82 @@ use memchr::memmem;
 const ESCAPE: u8 = 0x1b;
 
 /// The text of an HTML file, and its media type. A file that is not UTF-8, or that declares ISO-2022-JP and
-/// has escape sequences, has the encoding of its byte order mark, or the one that it declares, or else
-/// Windows-1252. Its media type has no `charset`, so that browsers choose the same encoding. Invalid bytes
+/// has escape sequences, has the encoding of its byte order mark, or the one that it declares, or else the
+/// default of its language ([`DEFAULTS`]), or else Windows-1252. Only the default of the language is in the
+/// `charset` of the media type: without one, browsers choose the other encodings themselves. Invalid bytes
 /// become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     // The declaration of a UTF-8 file matters only if its escape sequences may be those of ISO-2022-JP.
     let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);
-    match std::str::from_utf8(bytes).ok().filter(is_utf8) {
-        Some(text) => (text.into(), "text/html; charset=utf-8"),
-        // Browsers decode a file without a declared encoding as Windows-1252.
-        None => (declared_encoding(bytes).unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
+    if let Some(text) = std::str::from_utf8(bytes).ok().filter(is_utf8) {
+        return (text.into(), "text/html; charset=utf-8");
     }
+    let declared = declared_encoding(bytes).or_else(|| Some(Encoding::for_bom(bytes)?.0));
+    let by_language = if declared.is_none() { decode_by_language(bytes) } else { None };
+    by_language.unwrap_or_else(|| (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"))
+}
+
+/// Each line has language tags, and media types with the default encodings of files in these languages
+/// (HTML §13.2.3.2), the most likely one first. A file has the first one in which its bytes are valid.
+/// Besides those of the standard, Japanese may be EUC-JP, in which Shift_JIS is not valid, and languages with
+/// an encoding of ISO 8859 may have that of Windows.
+const DEFAULTS: &str = "\
+ru_uk_be_bg_mk_sr_kk_ky_tg_tt_ba_sah|text/html; charset=windows-1251
+ja|text/html; charset=euc-jp|text/html; charset=shift_jis
+zh-hant_zh-tw_zh-hk_zh-mo|text/html; charset=big5
+zh|text/html; charset=gbk
+ko|text/html; charset=euc-kr
+cs_hr_hu_pl_sk_sl|text/html; charset=iso-8859-2|text/html; charset=windows-1250
+el|text/html; charset=iso-8859-7|text/html; charset=windows-1253
+tr_az_ku|text/html; charset=windows-1254
+iw_he|text/html; charset=windows-1255
+ar_fa|text/html; charset=windows-1256
+et_lt_lv|text/html; charset=windows-1257
+th|text/html; charset=windows-874
+vi|text/html; charset=windows-1258";
+
+/// The text of a file in a default encoding of its language, and its media type. `None` if there is none in
+/// which the bytes are valid.
+fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
+    let language = find_language(bytes)?.to_ascii_lowercase();
+    let is_own =
+        |tag: &str| language.strip_prefix(tag).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let mut lines = DEFAULTS.lines().filter_map(|line| line.split_once('|'));
+    let (_, media_types) = lines.find(|(tags, _)| tags.split('_').any(is_own))?;
+    media_types.split('|').find_map(|media_type| {
+        let (_, label) = media_type.split_once('=')?;
+        // In ISO 8859, these bytes are control characters, which no text has.
+        let has_controls = label.starts_with("iso") && bytes.iter().any(|byte| matches!(byte, 0x80..=0x9f));
+        let encoding = Encoding::for_label(label.as_bytes()).filter(|_| !has_controls)?;
+        Some((encoding.decode_without_bom_handling_and_without_replacement(bytes)?, media_type))
+    })
+}
+
+/// The language of the first tag `<html>`, outside of comments.
+fn find_language(bytes: &[u8]) -> Option<&str> {
+    let mut rest = bytes;
+    loop {
+        rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];
+        if rest.starts_with(b"<!--") {
+            rest = skip_past(&rest[2..], b"-->")?;
+            continue;
+        }
+        let (name, after) = split_name(&rest[1..]);
+        rest = after;
+        if name.eq_ignore_ascii_case(b"html") {
+            break;
+        }
+    }
+    let mut language = None;
+    while let Some((attribute, value)) = next_attribute(&mut rest) {
+        if attribute.eq_ignore_ascii_case(b"lang") {
+            return str::from_utf8(value).ok();
+        }
+        if attribute.eq_ignore_ascii_case(b"xml:lang") {
+            language = str::from_utf8(value).ok();
+        }
+    }
+    language
 }
 
 /// The encoding in the first `<meta>` that declares one, or else in the XML declaration (HTML §13.2.3.2).
@@ -196,6 +261,38 @@ mod tests {
         ] {
             let (text, _) = decode_html(html);
             assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_declaration_is_in_the_encoding_of_its_language() {
+        for (html, expected, charset) in [
+            (&b"<!doctype html><html lang=ru><title>\xd6\xe5\xed\xfb"[..], "Цены", "; charset=windows-1251"),
+            (
+                b"<!-- <html lang=ja> --><HTML id=a XML:LANG='uk-UA'>\xd6\xb3\xed\xe8",
+                "Ціни",
+                "; charset=windows-1251",
+            ),
+            (b"<html lang=ja>\x89\xbf\x8ai\x95\\ \x82\xcc", "価格表 の", "; charset=shift_jis"),
+            (b"<html lang=ja>\xb2\xc1\xb3\xca\xc9\xbd \xa4\xce", "価格表 の", "; charset=euc-jp"),
+            (b"<html lang=zh-CN>\xbc\xdb\xb8\xf1", "价格", "; charset=gbk"),
+            (b"<html lang=zh-TW>\xbb\xf9\xae\xe6", "價格", "; charset=big5"),
+            (b"<html lang=pl>\xafuraw, \xb1\xb6", "Żuraw, ąś", "; charset=iso-8859-2"),
+            (b"<html lang=pl>\xafuraw, \xb9\x9c", "Żuraw, ąś", "; charset=windows-1250"),
+            (b"<html lang=el>\xd4\xe9\xec\xdd\xf2", "Τιμές", "; charset=iso-8859-7"),
+            (b"<html lang=tr>\xfe\xf0", "şğ", "; charset=windows-1254"),
+            // Bytes that are not valid in these encodings, other languages, and declarations.
+            (b"<html lang=ja>caf\xe9 ", "café ", ""),
+            (b"<html lang=rum>\xfc", "ü", ""),
+            (b"<html lang=de>\xfc", "ü", ""),
+            (b"<html><p lang=ru>\xfc", "ü", ""),
+            (b"<html lang=ru><meta charset=koi8-r>\xe3\xc5\xce\xd9", "Цены", ""),
+            ("<html lang=ru>Цены".as_bytes(), "Цены", "; charset=utf-8"),
+            (b"\xff\xfe<\0h\0t\0m\0l\0 \0l\0a\0n\0g\0=\0r\0u\0>\0\x26\x04", "Ц", ""),
+        ] {
+            let (text, media_type) = decode_html(html);
+            assert!(text.contains(expected), "{text}");
+            assert_eq!(media_type, format!("text/html{charset}"), "{expected}");
         }
     }
 }
