@@ -89,6 +89,9 @@ pub struct Options {
     pub boilerplate: HashSet<u64>,
     /// The name of the site, which is not part of the titles of its pages.
     pub site_name: Option<String>,
+    /// Whether most pages of the site declare its name as their title. A first-level heading with this name
+    /// then is not the title of a page either, except of the home page.
+    pub has_common_title: bool,
     /// Markdown that replaces the elements `<form data-frontdesk="NAME">`, by name: it says how to send the
     /// form. Forms with other names are converted like other content.
     pub forms: Arc<[(String, String)]>,
@@ -213,7 +216,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
     main_content::remove_navigation(&mut dom, root, is_fragment);
-    metadata.title = titles.choose(&dom, root, is_home);
+    metadata.title = titles.choose(&dom, root, is_home, options.has_common_title);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
 
     let footnotes = footnotes::extract_footnotes(&mut dom, root);

@@ -891,6 +891,24 @@ mod tests {
     }
 
     #[test]
+    fn a_heading_that_most_pages_have_is_not_the_title() {
+        for (path, has_common_title, body, expected) in [
+            ("a", true, "<h1>Site</h1><p>x<h2>Page</h2><h2>b</h2>", "Page"),
+            ("a", false, "<h1>Site</h1><h2>Page</h2>", "Site"),
+            ("", true, "<h1>Site</h1><h2>Page</h2>", "Site"),
+            ("a", true, "<h1>Site</h1><p>x", "Site"),
+        ] {
+            let page = format!("<!doctype html><title>Site</title><body><main>{body}</main>");
+            let url = parse_url(&format!("https://www.example.com/{path}")).ok();
+            let site_name = Some("Site".to_owned());
+            let converted =
+                convert(&page, &Options { url, site_name, has_common_title, ..Options::default() });
+            assert_eq!(converted.metadata.title.as_deref(), Some(expected), "{path} {body}");
+            assert!(converted.markdown.starts_with("# Site\n"), "{}", converted.markdown);
+        }
+    }
+
+    #[test]
     fn titles_are_those_of_the_page() {
         let logo = "<header><h1><a href=/>Site</a></h1></header>";
         let meta = |name: &str, title: &str, own: &str| {

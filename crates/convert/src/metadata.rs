@@ -168,12 +168,13 @@ impl Titles {
     /// only if it agrees with `<title>` or with the heading, because many sites declare the same one on all
     /// pages. If there is no title, the first-level heading or first heading in the region, but on the home
     /// page, the name of the site takes precedence. If the page declares no title, only a first-level heading
-    /// counts. `None` if there is neither.
-    pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
+    /// counts. `None` if there is neither. See [`super::Options::has_common_title`] for `is_shared`.
+    pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool, is_shared: bool) -> Option<String> {
         let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
             let text = clip_value(&shown_text(dom, id));
-            (!text.is_empty()).then(|| (dom.tag(id), text))
+            let is_of_all = is_shared && !is_home && self.is_site_name(&text);
+            (!text.is_empty() && !is_of_all).then(|| (dom.tag(id), text))
         });
         let mut headings: Vec<String> = Vec::new();
         for (at, (tag, text)) in texts.take(MAX_HEADINGS).enumerate() {
@@ -191,8 +192,8 @@ impl Titles {
             .declared
             .each_ref()
             .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings)));
-        let [_, meta, in_title] = &mut cleaned;
-        let name = in_title.as_ref().filter(|title| !is_home && !self.is_site_name(title));
+        let [_, meta, last] = &mut cleaned;
+        let name = last.as_ref().filter(|title| !is_home && !self.is_site_name(title));
         if let (Some(own), Some(name)) = (&*meta, name)
             && !std::iter::once(name).chain(headings.first()).any(|other| is_same_title(own, other))
         {
@@ -646,7 +647,7 @@ mod tests {
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
         let (mut metadata, titles, _) = read_metadata(&dom, Some(&base), None);
-        metadata.title = titles.choose(&dom, DOCUMENT, false);
+        metadata.title = titles.choose(&dom, DOCUMENT, false, false);
         let front_matter = metadata.front_matter(&[]);
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
             author: \"Ada, Bob\"\ndate: \"2026-01-02\"\nlanguage: en\n---\n\n";
@@ -667,7 +668,7 @@ mod tests {
             let head = format!("<title>Page - Site</title><link rel=canonical href='{canonical}'>");
             let dom = parse(&format!("<!doctype html>{head}<main>x</main><a href='{href}'>Site</a>"));
             let titles = read_metadata(&dom, base, None).1;
-            let found = titles.choose(&dom, DOCUMENT, false);
+            let found = titles.choose(&dom, DOCUMENT, false, false);
             assert_eq!(found.as_deref(), Some(expected), "{base:?} {canonical} {href}");
         }
     }
@@ -692,7 +693,7 @@ mod tests {
         ] {
             let site_name = format!("<meta property=og:site_name content='{site}'>");
             let dom = parse(&format!("<title>{title}</title>{site_name}<h2>{heading}</h2><p>x"));
-            let found = read_metadata(&dom, None, None).1.choose(&dom, DOCUMENT, false);
+            let found = read_metadata(&dom, None, None).1.choose(&dom, DOCUMENT, false, false);
             assert_eq!(found.as_deref(), Some(expected), "{title}");
         }
     }

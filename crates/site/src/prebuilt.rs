@@ -270,11 +270,15 @@ impl BuildCache {
         let alone: Vec<_> = alone.into_iter().map(|Ok(conversion)| conversion).collect();
         let boilerplate = find_boilerplate(alone.iter().map(|(page, _)| &*page.facts));
         let site_name = common_site_name(alone.iter().map(|(page, _)| page.facts.declared_title.as_deref()));
+        let is_named = |facts: &Facts| site_name.is_some() && facts.declared_title == site_name;
+        let named = alone.iter().filter(|(page, _)| is_named(&page.facts)).count();
+        let is_most = named >= 3 && named * 2 > alone.len();
         let both: Vec<_> = pages.iter().zip(alone).collect();
         let shared = |facts: &Facts| {
             let hashes = facts.link_blocks.iter().flatten().copied();
             let links = hashes.filter(|hash| boilerplate.contains(hash)).collect();
-            Shared { links, site_name: site_name.clone().filter(|name| depends_on(facts, name)) }
+            let site_name = site_name.clone().filter(|name| depends_on(facts, name));
+            Shared { links, has_common_title: is_most && site_name.is_some(), site_name }
         };
         let results = self.without_shared.get_all(
             &both,

@@ -81,6 +81,8 @@ pub(super) struct Shared {
     pub links: HashSet<u64>,
     /// The name of the site, if the title or the first-level heading of the Markdown contains it.
     pub site_name: Option<String>,
+    /// Whether this name is the whole title of this page and of most others.
+    pub has_common_title: bool,
 }
 
 impl Conversion {
@@ -197,6 +199,7 @@ pub(super) fn hash_inputs(page: &HtmlPage<'_>, settings: &Hash, shared: &Shared)
     if let Some(name) = &shared.site_name {
         add_text(&mut hasher, name);
     }
+    hasher.update(&[u8::from(shared.has_common_title)]);
     hasher.finalize()
 }
 

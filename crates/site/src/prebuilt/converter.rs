@@ -61,9 +61,9 @@ impl<'a> PageConverter<'a> {
         }
         let conversion = panics::catch(Part::Content, || {
             panics::inject(if needs_text { "build-page-again" } else { "build-page" }, page.name());
-            let Shared { links: boilerplate, site_name } = shared.clone();
+            let Shared { links: boilerplate, site_name, has_common_title } = shared.clone();
             let url = parse_url(&page.url).ok();
-            let options = Options { url, boilerplate, site_name, ..self.options.clone() };
+            let options = Options { url, boilerplate, site_name, has_common_title, ..self.options.clone() };
             let html = page.html();
             Conversion::new(&html, with_all_forms(convert(&html, &options), &options.forms))
         })?;

@@ -799,6 +799,18 @@ fn texts_that_are_not_configured_come_from_the_home_page() {
 }
 
 #[test]
+fn a_title_that_most_pages_have_names_none_of_them() {
+    let page = |own: &str| {
+        format!("<!doctype html><title>Acme</title><body><main><h1>Acme</h1><h2>{own}</h2><p>Text</main>")
+    };
+    let files = [("index.html", page("Welcome")), ("a.html", page("Prices")), ("b.html", page("About"))];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let site = Bench::new(&files).site();
+    let titles: Vec<&str> = site.pages.iter().map(|page| page.title.as_str()).collect();
+    assert_eq!(titles, ["Acme", "Prices", "About"]);
+}
+
+#[test]
 fn pages_of_a_build_and_markdown_pages_share_a_site() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut bench =
