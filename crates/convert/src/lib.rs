@@ -430,6 +430,14 @@ mod tests {
             ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),
             ("<span data-as=p>a</span><span data-as=p>b</span>", "a\n\nb\n"),
             (
+                "<span role=heading aria-level=3>a</span><span role=paragraph>b</span><span role=paragraph>c</span>",
+                "### a\n\nb\n\nc\n",
+            ),
+            (
+                "<h2><span role=heading aria-level=3>a</span></h2><a href=/b><span role=heading>b</span></a>",
+                "## a\n\n## [b](/b)\n",
+            ),
+            (
                 "<ul class=checklist><li><p><i class='fa fa-check-square-o'></i> a<li><p><i class='fa fa-square-o'></i> b</ul>",
                 "- [x] a\n\n- [ ] b\n",
             ),
