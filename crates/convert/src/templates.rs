@@ -1,5 +1,5 @@
 //! Moves what a page carries in templates to where browsers show it: declarative shadow trees, and the parts
-//! that React streams after the page.
+//! that React and Solid stream after the page.
 
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
 use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
@@ -8,16 +8,17 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length in bytes of the names in a call of a streaming function.
 const MAX_NAMES: usize = 200;
 
-/// Puts the content of declarative shadow trees, and the parts that React streams, where browsers show them.
-/// Other templates stay as they are.
+/// Puts the content of declarative shadow trees, and the parts that React and Solid stream, where browsers
+/// show them. Other templates stay as they are.
 pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
     show_streamed_parts(dom, &templates);
     let mut has_slots = false;
     for &id in &templates {
-        let is_shadow =
-            dom.attribute(id, "shadowrootmode").is_some_and(|mode| matches!(mode, "open" | "closed"));
+        let is_shadow = dom
+            .attribute(id, "shadowrootmode")
+            .is_some_and(|mode| ["open", "closed"].iter().any(|name| mode.eq_ignore_ascii_case(name)));
         if is_shadow && let Some(host) = dom.parent(id) {
             show_shadow_tree(dom, host, id);
             has_slots = true;
@@ -66,13 +67,14 @@ fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
     dom.detach(template);
 }
 
-/// Moves the parts that React streams in hidden elements to the templates that mark their places, as the
-/// scripts on the page do: `$RC("B:0","S:0")` replaces the template and the fallback after it, and
-/// `$RS("S:1","P:1")` replaces only the template.
+/// Moves the parts that React streams in hidden elements, and Solid in templates, to the templates that mark
+/// their places, as the scripts on the page do: `$RC("B:0","S:0")` and `$df("0")` replace the template and
+/// the fallback after it, and `$RS("S:1","P:1")` replaces only the template.
 fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     let places: HashMap<String, NodeId> =
         templates.iter().filter_map(|&id| Some((dom.attribute(id, "id")?.to_owned(), id))).collect();
-    if !places.keys().any(|name| name.contains("B:") || name.contains("P:")) {
+    let is_place = |name: &String| name.contains("B:") || name.contains("P:") || name.starts_with(SOLID);
+    if !places.keys().any(is_place) {
         return;
     }
     let (mut parts, mut calls) = (HashMap::new(), Vec::new());
@@ -84,7 +86,8 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
         }
     }
     for (place, part) in calls {
-        let (Some(&place), Some(&part)) = (places.get(&place), parts.get(&part)) else { continue };
+        let part = parts.get(&part).or_else(|| places.get(&part));
+        let (Some(&place), Some(&part)) = (places.get(&place), part) else { continue };
         // Skip a part that contains its own place or that has already been moved.
         let above: Vec<NodeId> = dom.ancestors(place).take(MAX_TREE_DEPTH).collect();
         if above.len() == MAX_TREE_DEPTH
@@ -94,8 +97,13 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
         {
             continue;
         }
-        if dom.attribute(place, "id").is_some_and(|name| name.contains("B:")) {
-            remove_fallback(dom, place);
+        match dom.attribute(place, "id") {
+            Some(name) if name.starts_with(SOLID) => {
+                let end = name.to_owned();
+                remove_fallback(dom, place, &end);
+            }
+            Some(name) if name.contains("B:") => remove_fallback(dom, place, "/$"),
+            _ => {}
         }
         dom.move_children_before(place, part);
         dom.detach(place);
@@ -103,8 +111,16 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     }
 }
 
-/// Collects the ids of place and part from each call of React's streaming functions in `script`.
+/// The start of the ids of templates that mark places of Solid.
+const SOLID: &str = "pl-";
+
+/// Collects the ids of place and part from each call of the streaming functions in `script`.
 fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
+    for call in script.split("$df(\"").skip(1) {
+        if let Some((part, _)) = clip(call, MAX_NAMES).split_once('"') {
+            calls.push((format!("{SOLID}{part}"), part.to_owned()));
+        }
+    }
     let mut rest = script;
     while let Some(at) = rest.find("$R") {
         rest = &rest[at + 2..];
@@ -117,15 +133,17 @@ fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
     }
 }
 
-/// Removes the fallback that a boundary shows until its content arrives: the nodes up to the comment that
-/// ends the boundary. Removes nothing if there is no such comment.
-fn remove_fallback(dom: &mut Dom, place: NodeId) {
+/// Removes the fallback that a boundary shows until its content arrives: the nodes up to the comment
+/// `ending`, which ends the boundary. Removes nothing if there is no such comment.
+fn remove_fallback(dom: &mut Dom, place: NodeId, ending: &str) {
     let nodes: Vec<NodeId> = dom.nodes_after(place).collect();
     let mut depth = 0;
     let end = nodes.iter().position(|&id| {
         let Data::Comment(text) = &dom.node(id).data else { return false };
         match &**text {
-            "/$" if depth == 0 => return true,
+            text if text == ending && depth == 0 => return true,
+            // Solid marks other things with these comments, and its places have names.
+            _ if ending != "/$" => {}
             "/$" => depth -= 1,
             "$" | "$?" | "$!" | "$~" => depth += 1,
             _ => {}
@@ -168,6 +186,7 @@ mod tests {
                 "<x-a><template shadowrootmode=open><template><slot name=s></slot></template><slot name=s></slot></template><p slot=s>j</x-a>",
                 "j\n",
             ),
+            ("<x-a><template shadowrootmode=Open><p>k</template></x-a>", "k\n"),
             ("a<template><p>b</template>", "a\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
@@ -192,6 +211,11 @@ mod tests {
             <!--$--><p>more</p><!--/$--><!--/$--><p>end</main><div hidden id=S:0><p>a</p><template id=P:1></template></div>\
             <script>$RC(\"B:0\",\"S:0\")</script><div hidden id=S:1><p>b</div><script>$RS(\"S:1\",\"P:1\")</script>";
         assert_eq!(markdown(page), "# t\n\na\n\nb\n\nend\n");
+        let solid = "<main><template id=pl-0-0></template><!--$--><p>Loading<p>more</p><!--pl-0-0--><p>end</main>\
+            <template id=0-0><p>a<template id=pl-0-1></template><!--pl-0-1--></template><script>$df(\"0-0\");$df(\"x\")\
+            </script><template id=0-1>b</template><script>$df(\"0-1\")</script>";
+        assert_eq!(markdown(solid), "ab\n\nend\n");
+        assert_eq!(markdown(&solid.replace("$df", "no")), "Loading\n\nmore\n\nend\n");
         // Without a call of React's function, the template and the hidden part stay as they are.
         let page = page.replace("$RC", "no");
         assert_eq!(markdown(&page), "# t\n\nLoading\n\nmore\n\nend\n");
