@@ -21,9 +21,9 @@ pub(super) struct Notice {
 /// use for such an admonition.
 #[rustfmt::skip]
 const KINDS: [(&str, &[&str], &[&str]); 5] = [
-    ("NOTE", &["note", "info"], &["seealso", "abstract", "summary", "tldr", "todo", "question", "help", "faq", "example",
+    ("NOTE", &["note", "info"], &["information", "seealso", "abstract", "summary", "tldr", "todo", "question", "help", "faq", "example",
         "quote", "cite", "primary", "secondary"]),
-    ("TIP", &["tip", "hint"], &["success", "check", "done"]),
+    ("TIP", &["tip", "hint"], &["success", "check", "done", "okay"]),
     ("IMPORTANT", &["important"], &[]),
     ("WARNING", &["warning", "attention", "warn"], &[]),
     ("CAUTION", &["caution", "danger"], &["error", "failure", "fail", "bug", "missing"]),
@@ -54,14 +54,15 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     Some(notice)
 }
 
-/// Reads an admonition of Asciidoctor, DocBook or Doxygen. These are laid out as tables or lists, or have a
-/// class that is too common to decide alone.
+/// Reads an admonition of Asciidoctor, DocBook, DocFX or Doxygen. These are laid out as tables or lists, or
+/// have a class that is too common to decide alone.
 fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     const COMMON: [&str; 7] = ["note", "tip", "hint", "important", "warning", "caution", "attention"];
     if !matches!(dom.tag(id), Tag::Div | Tag::Dl | Tag::Aside) {
         return None;
     }
-    let kind = dom.classes(id).find(|class| COMMON.contains(class)).and_then(alert_kind)?;
+    let common = |class: &str| COMMON.into_iter().find(|name| name.eq_ignore_ascii_case(class));
+    let kind = dom.classes(id).find_map(common).and_then(alert_kind)?;
     let is_kind = |d: NodeId| says_kind(dom, d, kind);
     let notice = |icon, title, body| Some(Notice { kind, title, icon, has_own_title: false, body });
     let first = dom.child_elements(id).next()?;
@@ -70,7 +71,8 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         return notice(None, Some(first), id).filter(|_| is_title);
     }
     let Some(table) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table) else {
-        let is_title = dom.has_class(first, "title") || dom.is_heading(first) && is_kind(first);
+        let is_label = || dom.is_heading(first) || dom.tag(first) == Tag::P;
+        let is_title = dom.has_class(first, "title") || is_label() && is_kind(first);
         return notice(None, Some(first), id).filter(|_| is_title);
     };
     let cells = dom.descendants(table).take(200).filter(|&d| matches!(dom.tag(d), Tag::Td | Tag::Th)).take(4);
@@ -90,7 +92,9 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
 /// Reads an admonition from an element with a class or an attribute that names its kind.
 fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     // Other classes of paragraphs, such as `hint`, also name parts of forms.
-    let is_paragraph = || dom.tag(id) == Tag::P && dom.has_class_in(id, &["admonition", "alert", "callout"]);
+    let is_admonition =
+        |c: &str| matches!(c, "admonition" | "alert" | "callout") || c.starts_with("notice--");
+    let is_paragraph = || dom.tag(id) == Tag::P && dom.classes(id).any(is_admonition);
     let is_box = matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other);
     if !is_box && !is_paragraph() {
         return None;
@@ -106,13 +110,17 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
                     | "blockquote-tag-title"
                     | "callout-title-container"
                     | "callout-caption-container"
+                    | "hint-container-title"
+                    | "note__title"
+                    | "prompt__title"
             )
             || c.starts_with("admonitionHeading")
     };
     // A title after a paragraph is a heading in the text of the admonition.
+    let is_marked = |d| dom.classes(d).any(is_title) || dom.tag(d) == Tag::P && dom.has_class(d, "title");
     let mut start = dom.descendants(id).take(30);
-    let title = start.find(|&d| dom.classes(d).any(is_title) || dom.tag(d) == Tag::P && !dom.is_blank(d));
-    let title = title.filter(|&title| dom.classes(title).any(is_title));
+    let title = start.find(|&d| is_marked(d) || dom.tag(d) == Tag::P && !dom.is_blank(d));
+    let title = title.filter(|&title| is_marked(title));
     // Ignore the title of a nested admonition.
     let is_inside = |title: NodeId| {
         dom.ancestors(title).skip(1).take_while(|&a| a != id).any(|a| kind_by_class(dom, a).is_some())
@@ -123,16 +131,20 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
 
 /// The beginnings of classes that end with the kind of an admonition.
 #[rustfmt::skip]
-const KIND_PREFIXES: [&str; 9] = [
-    "markdown-alert-", "theme-admonition-", "starlight-aside--", "admonition-", "callout-", "hint-", "alert--", "alert-",
-    "blockquote-tag-",
+const KIND_PREFIXES: [&str; 16] = [
+    "markdown-alert-", "theme-admonition-", "starlight-aside--", "admonition-", "callout-", "callout_", "hint-", "alert--",
+    "alert-", "blockquote-tag-", "confluence-information-macro-", "note_", "notice--", "prompt--", "prompt-", "rmd",
 ];
 
 /// The classes of admonitions that name their kind in another class.
-const ADMONITIONS: [&str; 6] = ["admonition", "custom-block", "callout", "hint", "alert", "admonitionblock"];
+#[rustfmt::skip]
+const ADMONITIONS: [&str; 8] = [
+    "admonition", "custom-block", "callout", "hint", "alert", "admonitionblock", "hint-container", "notecard",
+];
 
-/// The kind of the alert that the classes, `data-callout` or `data-callout-type` of an element name. An
-/// element with the class `admonition` but without a known kind is a note.
+/// The kind of the alert that the classes, `data-callout` or `data-callout-type` of an element name, or
+/// `data-type` with the class `prompt` of Writerside. An element with the class `admonition` but without a
+/// known kind is a note.
 fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let prefixed =
         |class: &str| KIND_PREFIXES.iter().find_map(|prefix| alert_kind(class.strip_prefix(prefix)?));
@@ -140,6 +152,7 @@ fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
         .find_map(prefixed)
         .or_else(|| alert_kind(dom.first_attribute(id, &["data-callout", "data-callout-type"])?))
         .or_else(|| dom.has_class_in(id, &ADMONITIONS).then(|| dom.classes(id).find_map(alert_kind))?)
+        .or_else(|| alert_kind(dom.attribute(id, "data-type").filter(|_| dom.has_class(id, "prompt"))?))
         .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))
 }
 
@@ -387,6 +400,7 @@ mod tests {
     use super::super::tests::markdown;
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn admonitions_become_alerts() {
         for html in [
             "<div class='markdown-alert markdown-alert-tip'><p class=markdown-alert-title>Tip</p><p>x</div>",
@@ -405,6 +419,9 @@ mod tests {
             "<div class=tip><h3 class=title>Tip</h3><p>x</div>",
             "<dl class='section tip'><dt>Tip<dd>x</dl>",
             "<dl class=tip><dt><b>Tip:</b><dd>x</dl>",
+            // DocFX
+            "<div class=TIP><h5>Tip</h5><p>x</div>",
+            "<div class=TIP><p>Tip</p><p>x</div>",
         ] {
             assert_eq!(markdown(html), "> [!TIP]\n> x\n", "{html}");
         }
@@ -439,6 +456,25 @@ mod tests {
                 "> [!WARNING]\n> x\n\n> [!NOTE]\n> y\n",
             ),
             ("<p class=hint>x</p><p class='note info'>y</p><p class=callout>z</p>", "x\n\ny\n\nz\n"),
+            // DITA, VuePress, MDN, Confluence, ReadMe, Chirpy, bookdown and Minimal Mistakes
+            (
+                "<div class='note caution note_caution'><span class=note__title>Caution:</span> x</div>",
+                "> [!CAUTION]\n> x\n",
+            ),
+            (
+                "<div class='hint-container caution'><p class=hint-container-title>Achtung</p><p>x</div>",
+                "> [!CAUTION]\n> **Achtung**\n>\n> x\n",
+            ),
+            ("<div class='notecard warning'><p><b>Warning:</b> x</div>", "> [!WARNING]\n> **Warning:** x\n"),
+            (
+                "<div class='confluence-information-macro confluence-information-macro-information'><p class=title>y</p><span class='aui-icon confluence-information-macro-icon'></span><div><p>x</div></div>",
+                "> [!NOTE]\n> **y**\n>\n> x\n",
+            ),
+            ("<blockquote class='callout callout_okay'>x</blockquote>", "> [!TIP]\n> x\n"),
+            ("<blockquote class=prompt-danger><p>x</blockquote>", "> [!CAUTION]\n> x\n"),
+            ("<div class=rmdwarning><p>x</div><div class=rmd><p>y</div>", "> [!WARNING]\n> x\n\ny\n"),
+            ("<blockquote class=prompt data-type=warning>x</blockquote>", "> [!WARNING]\n> x\n"),
+            ("<p class=notice--warning>x</p><p class=notice>y", "> [!WARNING]\n> x\n\ny\n"),
             // The title is that of the admonition inside.
             (
                 "<div class='admonition note'><p>x</p><div class='admonition tip'><p class=admonition-title>y</p><p>z</div></div>",
