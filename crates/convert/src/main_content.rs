@@ -48,6 +48,7 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
+    mark_title_of_doxygen(dom, body);
     let root = isolate_explicit_region(dom, body).unwrap_or_else(|| {
         let keeps_logo = is_home && !titles.has_title_heading(dom, body);
         let logo = find_logo_in_header(dom, titles, body).filter(|_| !is_home);
@@ -63,6 +64,24 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) 
     let is_site = |heading: &str| own.as_deref().is_some_and(|own| titles.joins(own, heading));
     move_heading_into(dom, body, root, |heading| titles.is_site_name(heading) || is_site(heading));
     root
+}
+
+/// Turns Doxygen's title of the page, which is a `<div>`, into a first-level heading. Blocks in it, which
+/// link to the groups of a class, move behind it.
+fn mark_title_of_doxygen(dom: &mut Dom, body: NodeId) {
+    let is_title = |&id: &NodeId| {
+        dom.tag(id) == Tag::Div
+            && dom.has_class(id, "title")
+            && dom.parent(id).is_some_and(|parent| dom.has_class(parent, "headertitle"))
+    };
+    let Some(title) = dom.descendants(body).find(is_title) else { return };
+    dom.node_mut(title).tag = Tag::H1;
+    let blocks: Vec<NodeId> = dom.children(title).filter(|&child| dom.tag(child).is_block()).collect();
+    for block in blocks {
+        if let Some(parent) = dom.parent(title) {
+            dom.append(parent, block);
+        }
+    }
 }
 
 /// The first heading of the page, if it is a first-level heading in a header with the name of the site: the
@@ -932,6 +951,12 @@ mod tests {
                 "# Page\n",
             ),
             ("<title>A - B</title>", "<h1>C</h1>", "A - B", "# C\n"),
+            (
+                "<title>Lib: crane.h File Reference</title>",
+                "<div class=headertitle><div class=title>crane.h File Reference<div class=ingroups><a href=g>G</a></div></div></div><h2>x</h2>",
+                "crane.h File Reference",
+                "# crane.h File Reference\n\n[G](https://www.example.com/g)\n\n## x\n",
+            ),
             // A `<meta>` may have the same title on all pages.
             (&meta("og:title", "Page | Site", "Know where to go"), "<h2>Page</h2>", "Page", "# Page\n"),
             (&meta("twitter:title", "Page | Other", "Site: cranes"), "<h1>Page</h1>", "Page", "# Page\n"),
