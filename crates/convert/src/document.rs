@@ -9,7 +9,8 @@ use std::collections::HashSet;
 
 /// Adds the title as a first-level heading if there is none, and returns whether there was none. Does nothing
 /// if there is exactly one. A heading or, else, a paragraph with the same words becomes this heading instead,
-/// if it is among the first six blocks and not after another first-level heading.
+/// if it is among the first six blocks and not after another first-level heading. The heading may have a
+/// number, such as `6.1`, unless another heading has its level or a higher one, so that it is a section.
 pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
     if blocks.iter().filter(|block| is_title(block)).count() == 1 {
@@ -22,7 +23,16 @@ pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let is_heading = |block: &Block| matches!(block, Block::Heading { text, .. } if says_title(text));
     let is_paragraph =
         |block: &Block| matches!(block, Block::Paragraph(text) if !text.contains("![") && says_title(text));
-    let said = start.iter().position(is_heading).or_else(|| start.iter().position(is_paragraph));
+    let is_numbered = |block: &Block| {
+        let Block::Heading { level, text } = block else { return false };
+        let is_section =
+            |other: &&Block| matches!(other, Block::Heading { level: other, .. } if other <= level);
+        let mut own = plain_words(text);
+        own.drain(..own.iter().take_while(|word| word.bytes().all(|byte| byte.is_ascii_digit())).count());
+        !own.is_empty() && own == words && blocks.iter().filter(is_section).count() == 1
+    };
+    let find = |is_said: &dyn Fn(&Block) -> bool| start.iter().position(is_said);
+    let said = find(&is_heading).or_else(|| find(&is_paragraph)).or_else(|| find(&is_numbered));
     if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = said.map(|at| &mut blocks[at]) {
         let text = std::mem::take(text);
         blocks[said.unwrap_or(0)] = Block::Heading { level: 1, text };

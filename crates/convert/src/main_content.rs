@@ -952,6 +952,14 @@ mod tests {
             ),
             ("<title>A - B</title>", "<h1>C</h1>", "A - B", "# C\n"),
             (
+                "<title>Use (Lib (1.2))</title>",
+                "<h3>6.1 Use</h3><p>x<h4>a</h4>",
+                "Use",
+                "# 6.1 Use\n\nx\n\n#### a\n",
+            ),
+            ("<title>Use</title>", "<h2>1. Use</h2><h2>2. Care</h2>", "Use", "# Use\n\n## 1. Use\n"),
+            ("<title>Use (planet)</title>", "<h2>Use</h2>", "Use (planet)", "# Use (planet)\n\n## Use\n"),
+            (
                 "<title>Lib: crane.h File Reference</title>",
                 "<div class=headertitle><div class=title>crane.h File Reference<div class=ingroups><a href=g>G</a></div></div></div><h2>x</h2>",
                 "crane.h File Reference",

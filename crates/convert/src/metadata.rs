@@ -207,7 +207,8 @@ impl Titles {
     }
 
     /// Removes the site's name from the end or the beginning of a title. If the rest of the title is one of
-    /// `headings`, the part that is removed need not be a known name of the site.
+    /// `headings`, the part that is removed need not be a known name of the site. Text in parentheses at the
+    /// end is removed only if the rest is the text of a numbered heading.
     fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
         let has_ideographs = title.contains(is_ideographic);
@@ -230,8 +231,22 @@ impl Titles {
                 }
             }
         }
-        title.to_owned()
+        // Texinfo writes the name of the manual in parentheses, and numbers the heading.
+        let is_numbered = |stem: &str| {
+            let rests = headings.iter().map(|heading| (heading, without_number(heading)));
+            rests
+                .into_iter()
+                .any(|(heading, rest)| rest.len() < heading.len() && rest.eq_ignore_ascii_case(stem))
+        };
+        let stem =
+            title.strip_suffix(')').and_then(|title| title.split_once(" (")).map(|(stem, _)| stem.trim());
+        stem.filter(|stem| is_numbered(stem)).unwrap_or(title).to_owned()
     }
+}
+
+/// The text of a heading without its number, such as `6.1`.
+fn without_number(heading: &str) -> &str {
+    heading.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ' '))
 }
 
 /// Whether one of two titles contains the other, ignoring case and spaces.
