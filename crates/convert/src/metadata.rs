@@ -194,10 +194,14 @@ impl Titles {
             .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings)));
         let [_, meta, last] = &mut cleaned;
         let name = last.as_ref().filter(|title| !is_home && !self.is_site_name(title));
-        if let (Some(own), Some(name)) = (&*meta, name)
-            && !std::iter::once(name).chain(headings.first()).any(|other| is_same_title(own, other))
-        {
-            *meta = None;
+        if let (Some(own), Some(name)) = (&*meta, name) {
+            let is_heading = |text| headings.first().is_some_and(|heading| is_same_title(text, heading));
+            // At an end of `<title>`, the text may be the name of the site with a slogan.
+            let rest = title_without(name, own);
+            let is_site = rest != name && is_heading(rest);
+            if !is_heading(own) && (is_site || !is_same_title(own, name)) {
+                *meta = None;
+            }
         }
         let mut cleaned = cleaned.iter().flatten().peekable();
         let any = cleaned.peek().copied();
