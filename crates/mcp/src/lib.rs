@@ -194,6 +194,10 @@ fn unknown_request(method: String) -> ErrorData {
             ErrorData::invalid_params("`params` needs a `name`, and `arguments` must be an object", None)
         }
         "tools/list" => ErrorData::invalid_params("`cursor` must be a string", None),
+        line_repair::UNREADABLE => ErrorData::invalid_request(
+            "the request has a number out of range, or more than 128 levels of lists and objects",
+            None,
+        ),
         _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
     }
 }
@@ -220,6 +224,7 @@ mod tests {
             ("tools/call", ErrorCode::INVALID_PARAMS),
             ("tools/list", ErrorCode::INVALID_PARAMS),
             ("tools/other", ErrorCode::METHOD_NOT_FOUND),
+            (line_repair::UNREADABLE, ErrorCode::INVALID_REQUEST),
         ] {
             assert_eq!(unknown_request(method.to_owned()).code, code, "{method}");
         }

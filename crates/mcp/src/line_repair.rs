@@ -3,13 +3,19 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use rmcp::model::ProtocolVersion;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 
 /// A message that the SDK answers with the error "Invalid Request" and without an id.
 const INVALID_REQUEST: &[u8] = b"null";
+
+/// The method of a request that replaces one whose members cannot be read, except for its id.
+pub const UNREADABLE: &str = "unreadable";
 
 /// Copies lines until the input ends or fails, or the output is closed. Repairs each line ([`repair_line`]).
 /// Replaces lines of more than `longest` bytes with [`INVALID_REQUEST`], and logs them. Adds the line feed
@@ -63,7 +69,8 @@ async fn discard_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> std::io:
 }
 
 /// Removes a byte order mark, replaces lone surrogates and repairs requests. Returns [`INVALID_REQUEST`] for
-/// a line that is not JSON. Empty lines stay empty, because the SDK skips them.
+/// a line that is not JSON, and [`UNREADABLE`] for a request whose JSON exceeds the limits of the parser.
+/// Empty lines stay empty, because the SDK skips them.
 fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.is_empty() {
@@ -73,25 +80,70 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
     match serde_json::from_slice(&repaired) {
         Ok(Value::Object(message)) if message.contains_key("method") => repair_request(message).into(),
         Ok(_) => repaired,
-        Err(_) => INVALID_REQUEST.into(),
+        Err(_) => unreadable_request(&repaired),
+    }
+}
+
+/// The request [`UNREADABLE`] with the id of a request that has numbers beyond the range of 64-bit floats
+/// (`1e400`), or more than 128 levels. [`INVALID_REQUEST`] for other lines.
+fn unreadable_request(line: &[u8]) -> Cow<'static, [u8]> {
+    /// Skips all other members, which needs neither their numbers nor their levels.
+    #[derive(Deserialize)]
+    struct Request {
+        id: Value,
+        #[serde(rename = "method")]
+        _method: IgnoredAny,
+    }
+    match serde_json::from_slice(line) {
+        Ok(Request { id, .. }) if id.is_string() || id.is_i64() => {
+            json!({ "jsonrpc": "2.0", "id": id, "method": UNREADABLE }).to_string().into_bytes().into()
+        }
+        _ => INVALID_REQUEST.into(),
     }
 }
 
 /// Sets `jsonrpc` of a request or notification to `2.0`, and removes `params` that are not an object, which
 /// no method of the protocol has. Otherwise the SDK's error would lack the request's id. Also removes
-/// `arguments` that are an empty list, as which PHP writes an empty object. Of members with the same name,
-/// the last one stays.
+/// `arguments` and `_meta` that are an empty list, as which PHP writes an empty object. Of members with the
+/// same name, the last one stays.
 fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
     message.insert("jsonrpc".to_owned(), "2.0".into());
     if message.get("params").is_some_and(|params| !params.is_object()) {
         message.remove("params");
     }
-    if let Some(Value::Object(params)) = message.get_mut("params")
-        && params.get("arguments").is_some_and(|arguments| arguments.as_array().is_some_and(Vec::is_empty))
-    {
-        params.remove("arguments");
+    let is_initialize = message.get("method").is_some_and(|method| method == "initialize");
+    if is_initialize {
+        message.entry("params").or_insert_with(|| json!({}));
+    }
+    if let Some(Value::Object(params)) = message.get_mut("params") {
+        for name in ["arguments", "_meta"] {
+            if params.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+                params.remove(name);
+            }
+        }
+        if is_initialize {
+            repair_initialize(params);
+        }
     }
     Value::Object(message).to_string().into_bytes()
+}
+
+/// Replaces the members of `initialize` that this server does not use, and that clients write in many shapes,
+/// by ones that the SDK accepts. A missing `protocolVersion` becomes the newest that has `initialize`.
+/// Otherwise the SDK would read the request as one of a later revision, and end the session with an error
+/// about `_meta`. Keeps a request that is of such a revision.
+fn repair_initialize(params: &mut Map<String, Value>) {
+    if params.get("_meta").is_some_and(|meta| meta.get("io.modelcontextprotocol/protocolVersion").is_some()) {
+        return;
+    }
+    let text = |name| params.get("clientInfo")?.get(name)?.as_str();
+    let client =
+        json!({ "name": text("name").unwrap_or("unknown"), "version": text("version").unwrap_or("") });
+    params.insert("clientInfo".to_owned(), client);
+    params.insert("capabilities".to_owned(), json!({}));
+    if !params.get("protocolVersion").is_some_and(Value::is_string) {
+        params.insert("protocolVersion".to_owned(), json!(ProtocolVersion::LATEST_WITH_INITIALIZE));
+    }
 }
 
 /// Replaces escapes of lone surrogates (`\ud83d`) with `\ufffd`. JSON's grammar permits them (RFC 8259 §8.2),
@@ -153,7 +205,18 @@ mod tests {
 
     #[test]
     fn other_lines_are_answered_with_an_error() {
-        for line in ["not JSON", "{", "\\", "\"\\", "\"\\ud8", "{\"id\":1e999}", "[1,]"] {
+        for line in [
+            "not JSON",
+            "{",
+            "\\",
+            "\"\\",
+            "\"\\ud8",
+            "{\"id\":1e999}",
+            "[1,]",
+            r#"{"id":1,"method":"ping","#,
+            r#"{"id":1e999,"method":"ping"}"#,
+            r#"{"id":1,"result":1e999}"#,
+        ] {
             assert_eq!(repaired(line), "null", "{line}");
         }
         assert_eq!(&*repair_line(b"\"\xff\""), b"null");
@@ -181,8 +244,62 @@ mod tests {
             );
             assert_eq!(repaired(&line).contains("arguments"), is_kept, "{line}");
         }
+        for (value, id) in [
+            ("1e400", "7"),
+            ("-1e400", r#""a""#),
+            (&format!("{0}1{1}", "[".repeat(200), "]".repeat(200)), "-3"),
+        ] {
+            let line =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"a":{value}}}}}"#);
+            let message: Value = serde_json::from_str(&repaired(&line)).expect("JSON");
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{UNREADABLE}"}}"#);
+            assert_eq!(message, serde_json::from_str::<Value>(&expected).expect("JSON"), "{line}");
+        }
         let response = r#"{"id":1,"result":{}}"#;
         assert_eq!(repaired(response), response);
+    }
+
+    #[test]
+    fn initialize_is_accepted_whatever_its_unused_members_are() {
+        use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage};
+
+        let client = r#""clientInfo":{"name":"t","version":"1"}"#;
+        let newest = ProtocolVersion::LATEST_WITH_INITIALIZE.to_string();
+        for (params, name, version) in [
+            (r#""protocolVersion":"2025-06-18","capabilities":{}"#, "unknown", "2025-06-18"),
+            (&format!(r#""protocolVersion":"2024-11-05","capabilities":[],{client}"#), "t", "2024-11-05"),
+            (&format!(r#""protocolVersion":"1.0","capabilities":null,{client}"#), "t", "1.0"),
+            (
+                &format!(r#""protocolVersion":20250618,"capabilities":{{"roots":true}},{client}"#),
+                "t",
+                &newest,
+            ),
+            (&format!(r#""_meta":[],"capabilities":{{"experimental":{{"x":true}}}},{client}"#), "t", &newest),
+            (
+                r#""_meta":{"x":1},"clientInfo":{"name":"t","version":1,"icons":[{"sizes":"any"}]}"#,
+                "t",
+                &newest,
+            ),
+            (r#""clientInfo":{"version":"1"}"#, "unknown", &newest),
+            (r#""clientInfo":"t""#, "unknown", &newest),
+            ("", "unknown", &newest),
+        ] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{{params}}}}}"#);
+            let message: ClientJsonRpcMessage = serde_json::from_str(&repaired(&line)).expect("a message");
+            let JsonRpcMessage::Request(request) = message else { panic!("{line}") };
+            let ClientRequest::InitializeRequest(request) = request.request else { panic!("{line}") };
+            assert_eq!(request.params.client_info.name, name, "{line}");
+            assert_eq!(request.params.protocol_version.to_string(), version, "{line}");
+        }
+        for params in ["", r#","params":null"#, r#","params":[]"#] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize"{params}}}"#);
+            assert!(repaired(&line).contains("clientInfo"), "{line}");
+        }
+        // The revision without `initialize` has its own error.
+        let later = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+        let line = format!(r#"{{"id":1,"method":"initialize","params":{later}}}"#);
+        assert!(!repaired(&line).contains("clientInfo"));
+        assert!(!repaired(r#"{"id":1,"method":"ping","params":{}}"#).contains("clientInfo"));
     }
 
     #[test]
