@@ -388,9 +388,33 @@ impl MembersVisitor {
     }
 }
 
-/// A member's name. Allocates only if the name contains escapes.
-#[derive(Deserialize)]
-struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A member's name. Allocates only if the name contains escapes. Half of a surrogate pair becomes U+FFFD,
+/// which no known name has.
+struct MemberName<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for MemberName<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = MemberName<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_bytes<E>(self, name: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(MemberName(String::from_utf8_lossy(name)))
+            }
+
+            fn visit_bytes<E>(self, name: &[u8]) -> Result<Self::Value, E> {
+                Ok(MemberName(String::from_utf8_lossy(name).into_owned().into()))
+            }
+        }
+        // Reading a text would fail because of the surrogate.
+        deserializer.deserialize_bytes(NameVisitor)
+    }
+}
 
 impl MemberValue {
     /// Reads the text of a JSON value. A number out of range and half of a surrogate pair are faults of the
@@ -555,8 +579,22 @@ mod tests {
             r#"{"email":"ada@example.com","desk_note":"\ud83d"}"#,
             &[("email", "ada@example.com")],
         );
+        for name in [r"\ud83d", r"a\ude00b", r"\ud83d\ude00\ud83d"] {
+            accepted(
+                &WAITLIST,
+                &format!(r#"{{"em\u0061il":"ada@example.com","{name}":1,"x":{{"{name}":"{name}"}}}}"#),
+                &[("email", "ada@example.com")],
+            );
+        }
         // These are not JSON.
-        for broken in [r#"{"email":01}"#, r#"{"email":1e}"#, r#"{"email":"\u12"}"#, r#"{"email":nul}"#] {
+        for broken in [
+            r#"{"email":01}"#,
+            r#"{"\u12":1,"email":"a@b"}"#,
+            r#"{email:"a@b"}"#,
+            r#"{"email":1e}"#,
+            r#"{"email":"\u12"}"#,
+            r#"{"email":nul}"#,
+        ] {
             assert!(matches!(parse(&WAITLIST, broken.as_bytes()), Err(Rejection::NotJson(_))), "{broken}");
         }
     }

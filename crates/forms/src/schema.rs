@@ -4,6 +4,7 @@
 //!
 //! - the schema of a web address accepts some texts that are no address, such as a port above 65535;
 //! - the schema of a date does not check its first and last day, which the description states;
+//! - the server compares options in NFC, and a schema by code points;
 //! - a JSON text can have the same member twice, or half of a surrogate pair; a schema sees neither;
 //! - `format` must be checked, and `email` be a `Mailbox` of RFC 5321 ([`crate::email`]);
 //! - the schema of a form describes its first shape ([`Form::alternative`](crate::Form::alternative)).

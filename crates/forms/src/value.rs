@@ -6,6 +6,7 @@ use std::net::Ipv6Addr;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::email::{Mailbox, posted_address, with_ascii_domain};
 use crate::telephone::{telephone_number, to_ascii_in_number};
@@ -75,7 +76,7 @@ impl Field {
             (FieldKind::Number, FieldValue::Number(number)) => check_number(self, number),
             (FieldKind::Consent, FieldValue::Flag(true)) => return Some(FieldValue::Flag(true)),
             (FieldKind::Choices, FieldValue::Text(text)) => {
-                return self.options.iter().any(|option| option == text).then(|| value.clone());
+                return option_index(self, text).map(|index| FieldValue::from(self.options[index]));
             }
             (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, _) => return None,
             (_, FieldValue::Text(text)) => check_string(self, text.clone()),
@@ -263,14 +264,22 @@ pub(crate) fn count(length: usize) -> f64 {
     u32::try_from(length).map_or(f64::INFINITY, f64::from)
 }
 
+/// The index of an option. Compares canonically equivalent texts (NFC), because the page of a form may have
+/// been written on a system that decomposes letters such as `é`.
+fn option_index(field: &Field, text: &str) -> Option<usize> {
+    let same = field.options.iter().position(|option| *option == text);
+    let equivalent = || field.options.iter().position(|option| option.nfc().eq(text.nfc()));
+    same.or_else(|| if text.is_ascii() { None } else { equivalent() })
+}
+
 /// Checks a list of options, and puts them into the order of the definition. An empty list counts as absent
 /// if the field needs no option. Refuses repeated options.
 pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<FieldValue>, Vec<Problem>> {
     if texts.is_empty() && field.bounds[0] == 0.0 {
         return Ok(None);
     }
-    let place = |text: &String| field.options.iter().position(|option| option == text);
-    let Some(mut places) = texts.iter().map(place).collect::<Option<Vec<usize>>>() else {
+    let places = texts.iter().map(|text| option_index(field, text)).collect::<Option<Vec<usize>>>();
+    let Some(mut places) = places else {
         return Err(vec![Problem::NotAccepted]);
     };
     places.sort_unstable();
@@ -312,7 +321,7 @@ pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldVa
                 FieldKind::Tel => telephone_number(&text),
                 FieldKind::Url => web_address(&text),
                 FieldKind::Date => is_day(&text, field.days).then(|| text.clone()),
-                _ => field.options.contains(&&*text).then(|| text.clone()),
+                _ => option_index(field, &text).map(|index| field.options[index].to_owned()),
             };
             normal.is_none().then_some(Problem::NotAccepted)
         }
@@ -440,6 +449,8 @@ mod tests {
              [[field]]\nname = \"phone\"\ntype = \"tel\"\nlabel = \"Phone\"\n\
              [[field]]\nname = \"seats\"\ntype = \"number\"\nmin = 1\nmax = 9\nlabel = \"Seats\"\n\
              [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"Days\"\n\
+             [[field]]\nname = \"town\"\ntype = \"choice\"\noptions = [\"K\u{f6}ln\", \"Bonn\"]\nlabel = \"Town\"\n\
+             [[field]]\nname = \"sides\"\ntype = \"choices\"\noptions = [\"C\u{f4}te\", \"Mo\u{302}n\"]\nlabel = \"Sides\"\n\
              [[field]]\nname = \"news\"\ntype = \"consent\"\nlabel = \"News\"\n";
         let form = crate::FormFile::read("book", text, "forms/book.toml").unwrap().form;
         let check = |name: &str, value: serde_json::Value, expected: Option<serde_json::Value>| {
@@ -456,6 +467,13 @@ mod tests {
         check("seats", "9".into(), None);
         check("days", "Tue".into(), Some("Tue".into()));
         check("days", "Sun".into(), None);
+        check("town", "Ko\u{308}ln".into(), Some("K\u{f6}ln".into()));
+        check("town", "Koln".into(), None);
+        let both = ["C\u{f4}te", "Mo\u{302}n"].map(str::to_owned);
+        let decomposed = ["Co\u{302}te", "M\u{f4}n"].map(str::to_owned);
+        let list = check_list(form.field("sides").unwrap(), &decomposed).unwrap();
+        assert_eq!(list, Some(FieldValue::List(both.into())));
+        check("sides", "Co\u{302}te".into(), Some("C\u{f4}te".into()));
         check("news", true.into(), Some(true.into()));
         check("news", false.into(), None);
         let from_text = |name: &str, text: &str| form.field(name).unwrap().value_of_text(text);
