@@ -27,6 +27,10 @@ use session::{SmtpSession, Transmission};
 /// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 
+/// Maximum number of new connections for one message: each but the first omits recipients because of which
+/// the server may have ended the one before.
+const MAX_CONNECTIONS: usize = 3;
+
 /// Maximum number of messages per connection. Lower than the limits of common servers.
 const MAX_MESSAGES: u32 = 50;
 
@@ -170,8 +174,10 @@ impl Smtp {
         }
     }
 
-    /// Sends the message over an idle connection or, if there is none or it is closed, over a new one.
-    /// Returns the server's reply, and the connection if the caller must close it.
+    /// Sends the message over an idle connection or, if there is none or it is closed, over a new one. If the
+    /// server ends a session at a recipient, or after it has refused some, repeats the transaction for the
+    /// others over a new connection: before DATA, no recipient can have the message. Returns the server's
+    /// reply, and the connection if the caller must close it.
     async fn transmit_message(
         &self,
         trust: &Arc<ClientConfig>,
@@ -182,17 +188,27 @@ impl Smtp {
         let deadlines = self.options.deadlines;
         let ends = Instant::now() + deadlines.attempt;
         if let Some(mut session) = self.take_idle() {
-            match session.transmit(from, to, message, deadlines, ends).await {
+            match session.transmit(from, to, &mut Vec::new(), message, deadlines, ends).await {
                 Err(error) if error.may_be_stale() => {}
                 result => return self.finish_transmission(session, result),
             }
         }
-        match SmtpSession::open(&self.options, trust, ends).await {
-            Ok(mut session) => {
-                let result = session.transmit(from, to, message, deadlines, ends).await;
-                self.finish_transmission(session, result)
+        let mut refused = Vec::new();
+        let mut connections = 1;
+        loop {
+            let mut session = match SmtpSession::open(&self.options, trust, ends).await {
+                Ok(session) => session,
+                Err(error) => return (Err(error), None),
+            };
+            let omitted = refused.len();
+            let result = session.transmit(from, to, &mut refused, message, deadlines, ends).await;
+            let has_others = omitted < refused.len() && refused.len() < to.len();
+            match result {
+                Err(error) if error.may_be_stale() && has_others && connections < MAX_CONNECTIONS => {
+                    connections += 1;
+                }
+                result => return self.finish_transmission(session, result),
             }
-            Err(error) => (Err(error), None),
         }
     }
 

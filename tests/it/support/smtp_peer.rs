@@ -54,6 +54,7 @@ pub struct Script {
     prompts: Option<[&'static str; 2]>,
     greylists: bool,
     refuses: Vec<(&'static str, &'static str)>,
+    closes_at_refusals: bool,
     closes_after: Option<usize>,
     leaves_unanswered: Option<usize>,
 }
@@ -102,6 +103,13 @@ impl Script {
     #[must_use]
     pub fn refusing(self, recipient: &'static str) -> Script {
         self.answering_recipient(recipient, "550 5.1.1 no such mailbox")
+    }
+
+    /// Closes the connection after a reply of [`Script::answering_recipient`]. An empty one is not sent.
+    #[must_use]
+    pub fn closing_at_refusals(mut self) -> Script {
+        self.closes_at_refusals = true;
+        self
     }
 
     /// Sends this reply to RCPT with this recipient.
@@ -289,8 +297,10 @@ pub fn converse<S: Read + Write>(
                 let is_new = lock(record).seen.insert((from.clone(), recipient.clone()));
                 let refusal = script.refuses.iter().find(|(refused, _)| *refused == recipient);
                 if let Some((_, reply)) = refusal {
-                    talk.say(reply)?;
-                    true
+                    if !reply.is_empty() {
+                        talk.say(reply)?;
+                    }
+                    !script.closes_at_refusals
                 } else if script.greylists && is_new {
                     talk.say("451 4.7.1 greylisted, come back later")?;
                     true

@@ -41,9 +41,10 @@ pub(super) fn concerns_authentication(text: &str) -> bool {
 }
 
 /// Whether a refusal is temporary: by its reply code (RFC 5321) or, although the code is 5xx, by the class of
-/// its enhanced status code.
+/// its enhanced status code. So is x.5.3, too many recipients (RFC 3463 §3.6): a message to fewer of them may
+/// be accepted.
 pub(super) fn is_temporary(code: u16, text: &str) -> bool {
-    code < 500 || matches!(enhanced_code(text), Some((4, ..)))
+    code < 500 || matches!(enhanced_code(text), Some((4, ..) | (_, 5, 3)))
 }
 
 /// The class, the subject and the detail of the enhanced status code with which a negative reply begins.

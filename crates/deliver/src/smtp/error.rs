@@ -52,7 +52,7 @@ pub struct SmtpError {
     pub kind: SmtpErrorKind,
     /// Whether the rest of the reply is missing, so that the connection cannot be used any more.
     pub is_cut_off: bool,
-    /// The recipients that a server refused, if it refused all of them.
+    /// The recipients that a server refused, if it refused all of them or ended the session because of them.
     pub recipients: Vec<String>,
 }
 
@@ -76,6 +76,19 @@ pub struct RefusedRecipient {
 }
 
 impl RefusedRecipient {
+    /// The recipient whose RCPT failed with `error`. A connection that ends without a reply counts as the
+    /// code 451 (RFC 5321 §3.8). With 552, older servers say that a message has too many recipients (RFC 5321
+    /// §4.5.3.1.10).
+    pub fn new(address: &str, error: &SmtpError) -> RefusedRecipient {
+        let (code, text) = match &error.kind {
+            SmtpErrorKind::Refusal(552, text) => (452, text.clone()),
+            SmtpErrorKind::Refusal(code, text) => (*code, text.clone()),
+            SmtpErrorKind::Silence(limit) => (451, format!("no reply within {limit:?}")),
+            SmtpErrorKind::Broken(words) => (451, words.clone()),
+        };
+        RefusedRecipient { address: address.to_owned(), code, text }
+    }
+
     fn is_temporary(&self) -> bool {
         is_temporary(self.code, &self.text)
     }
@@ -147,22 +160,29 @@ impl SmtpError {
     /// Returns the failure in the form that the inbox records. `server` is the host and port.
     pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
+        // Omit the recipient of a mail to a visitor: it is the submission's own address.
+        let recipients = if is_to_visitor { String::new() } else { self.recipients.join(", ") };
         let sentence = match &self.kind {
-            // Omit the recipient of a mail to a visitor: it is the submission's own address.
-            SmtpErrorKind::Refusal(code, text) if is_to_visitor || self.recipients.is_empty() => {
+            SmtpErrorKind::Refusal(code, text) if recipients.is_empty() => {
                 format!("{code} {} ({phase}, {server})", reply_text(text))
             }
             SmtpErrorKind::Refusal(code, text) => {
                 let text = reply_text(text);
                 let text = cut(&text, MAX_RECIPIENT_REPLY_CHARS);
-                format!("{code} {text} ({phase}, {server}; refused: {})", self.recipients.join(", "))
+                format!("{code} {text} ({phase}, {server}; refused: {recipients})")
             }
             SmtpErrorKind::Silence(limit) if phase == SmtpPhase::Message => format!(
                 "no reply from {server} within {limit:?} after the message; it may have been accepted"
             ),
+            SmtpErrorKind::Silence(limit) if !recipients.is_empty() => {
+                format!("no reply from {server} to {phase} within {limit:?} (recipients: {recipients})")
+            }
             SmtpErrorKind::Silence(limit) => format!("no reply from {server} to {phase} within {limit:?}"),
             SmtpErrorKind::Broken(words) if phase == SmtpPhase::Message => {
                 format!("{server}: {}, after the message; it may have been accepted", reply_text(words))
+            }
+            SmtpErrorKind::Broken(words) if !recipients.is_empty() => {
+                format!("{server}, {phase}: {} (recipients: {recipients})", reply_text(words))
             }
             SmtpErrorKind::Broken(words) => format!("{server}, {phase}: {}", reply_text(words)),
         };

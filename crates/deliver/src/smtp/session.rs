@@ -81,14 +81,15 @@ impl SmtpSession {
         Ok(SmtpSession { dialogue, sent: 0, idle_since: Instant::now() })
     }
 
-    /// Sends one message to all recipients that the server accepts, in one transaction. Fails if the server
-    /// accepts no recipient, ends the session (421), or refuses the sender or the message. All steps before
-    /// the final dot end before `ends`. On a reused connection, the first command has the limit
-    /// `deadlines.reused`.
+    /// Sends one message to all recipients that the server accepts, in one transaction. Omits those in
+    /// `refused`, and adds those that the server refuses. Fails if the server accepts no recipient, ends the
+    /// session (421), or refuses the sender or the message. All steps before the final dot end before `ends`.
+    /// On a reused connection, the first command has the limit `deadlines.reused`.
     pub async fn transmit(
         &mut self,
         from: &str,
         to: &[&str],
+        refused: &mut Vec<RefusedRecipient>,
         message: &[u8],
         deadlines: SmtpDeadlines,
         ends: Instant,
@@ -101,24 +102,9 @@ impl SmtpSession {
         // Each address is a Mailbox (RFC 5321), so it has no line breaks, and angle brackets only in quotes.
         let reply = dialogue.command(SmtpPhase::Mail, &format!("MAIL FROM:<{from}>"), first).await?;
         expect_positive(SmtpPhase::Mail, &reply)?;
-        let mut refused = Vec::new();
-        for address in to {
-            let reply =
-                dialogue.command(SmtpPhase::Rcpt, &format!("RCPT TO:<{address}>"), deadlines.command).await?;
-            match expect_positive(SmtpPhase::Rcpt, &reply) {
-                Ok(()) => {}
-                Err(error) if error.breaks_connection() => return Err(error),
-                Err(_) => refused.push(RefusedRecipient {
-                    address: (*address).to_owned(),
-                    // With 552, older servers say that a message has too many recipients (RFC 5321
-                    // §4.5.3.1.10).
-                    code: if reply.code == 552 { 452 } else { reply.code },
-                    text: reply.text(),
-                }),
-            }
-        }
+        dialogue.recipients(to, refused, deadlines.command).await?;
         if refused.len() == to.len() {
-            return Err(SmtpError::refused_recipients(refused));
+            return Err(SmtpError::refused_recipients(std::mem::take(refused)));
         }
         let reply = dialogue.command(SmtpPhase::Data, "DATA", deadlines.command).await?;
         if reply.code != 354 {
@@ -129,7 +115,7 @@ impl SmtpSession {
         self.idle_since = Instant::now();
         if reply.is_positive() {
             let answer = format!("{} {}", reply.code, reply.text());
-            return Ok(Transmission { answer, refused, is_reusable });
+            return Ok(Transmission { answer, refused: std::mem::take(refused), is_reusable });
         }
         match unexpected(SmtpPhase::Message, &reply) {
             // The rest of the reply is missing, so the connection is out of step.
@@ -274,6 +260,37 @@ impl<S: Stream> Dialogue<S> {
             reply = self.command(SmtpPhase::Auth, &STANDARD.encode(answer), limit).await?;
         }
         Ok(reply)
+    }
+
+    /// Sends the recipients that are not in `refused`, and adds those that the server refuses. If the session
+    /// ends, the error names the recipients that may be the reason, which are in `refused` then: those that
+    /// the server has refused in this session, because some servers close the connection after that, or else
+    /// the recipient that got no other reply.
+    async fn recipients(
+        &mut self,
+        to: &[&str],
+        refused: &mut Vec<RefusedRecipient>,
+        limit: Duration,
+    ) -> Result<(), SmtpError> {
+        let omitted = refused.len();
+        for address in to {
+            if refused.iter().any(|recipient| recipient.address == *address) {
+                continue;
+            }
+            let reply = self.command(SmtpPhase::Rcpt, &format!("RCPT TO:<{address}>"), limit).await;
+            let Err(error) = reply.and_then(|reply| expect_positive(SmtpPhase::Rcpt, &reply)) else {
+                continue;
+            };
+            let is_end = error.breaks_connection();
+            if !is_end || refused.len() == omitted {
+                refused.push(RefusedRecipient::new(address, &error));
+            }
+            if is_end {
+                let recipients = refused.iter().map(|recipient| recipient.address.clone()).collect();
+                return Err(SmtpError { recipients, ..error });
+            }
+        }
+        Ok(())
     }
 
     /// Sends a command (`line` has no line end) and returns the reply. If a 421 reply has already arrived,

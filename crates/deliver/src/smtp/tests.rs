@@ -11,6 +11,7 @@ use frontdesk_inbox::submission::outcome::AttemptFailure;
 
 mod dialects;
 mod faults;
+mod recipients;
 mod tls;
 
 /// Time limit for peers that reply. Long enough for a local peer on a busy machine.
@@ -79,8 +80,9 @@ async fn dots_arrive_unchanged_at_any_position() {
     let long = format!("{}\r\n.\r\n", ".\r\n".repeat(20_000));
     for message in messages.into_iter().chain([long.as_str()]) {
         let to = ["team@example.com"];
-        let sent =
-            session.transmit("desk@example.com", &to, message.as_bytes(), options.deadlines, ends).await;
+        let sent = session
+            .transmit("desk@example.com", &to, &mut Vec::new(), message.as_bytes(), options.deadlines, ends)
+            .await;
         sent.expect("accepted");
         let whole = format!("{}\r\n", message.strip_suffix("\r\n").unwrap_or(message));
         let received = peer.record().received.pop().expect("the message has arrived").message();
@@ -118,7 +120,7 @@ async fn a_5xx_to_the_message_refuses_it_for_good() {
 
 #[tokio::test]
 async fn a_421_closes_the_connection_and_defers() {
-    for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data, At::End] {
+    for at in [At::Greeting, At::Ehlo, At::Mail, At::Data, At::End] {
         check(
             Script::with(at, Do::Say("421 4.3.2 shutting down")),
             Cause::Deferred,
@@ -130,7 +132,7 @@ async fn a_421_closes_the_connection_and_defers() {
 
 #[tokio::test]
 async fn a_closed_connection_is_retried_later() {
-    for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
+    for at in [At::Greeting, At::Ehlo, At::Mail, At::Data] {
         check(Script::with(at, Do::Close), Cause::Channel, "the connection was closed").await;
     }
     check(Script::with(At::End, Do::Close), Cause::Uncertain, "it may have been accepted").await;
@@ -289,6 +291,7 @@ async fn a_refused_recipient_does_not_stop_the_others() {
         ("550 4.7.1 Greylisted", Cause::Notification),
         // Too many recipients (RFC 5321 §4.5.3.1.10).
         ("552 too many recipients", Cause::Notification),
+        ("550 5.5.3 Too many recipients", Cause::Notification),
     ] {
         let peer = SmtpPeer::start(vec![Script::usual().answering_recipient("team@example.com", reply)]);
         let smtp = channel(&peer);
