@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use http::StatusCode;
-use http::header::{AGE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
+use http::header::{AGE, CONTENT_ENCODING, DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use jiff::Timestamp;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
@@ -38,10 +38,20 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
             format!("{}: the redirect to {place} was not followed; change the url", status_text(status));
         return Outcome::failed(Cause::Unclear, text);
     }
-    let excerpt = excerpt_of(&String::from_utf8_lossy(&answer.body));
+    let body = if is_compressed(answer) { &[][..] } else { &answer.body };
+    let excerpt = excerpt_of(&String::from_utf8_lossy(body));
     let text =
         if excerpt.is_empty() { status_text(status) } else { format!("{}: {excerpt}", status_text(status)) };
     Outcome::failed(cause_of_status(status), text).with_retry_after(retry_after(status, &answer.headers, now))
+}
+
+/// Whether the body of a response is compressed, although the request has `Accept-Encoding: identity`, so
+/// that it cannot be quoted.
+fn is_compressed(answer: &FetchResponse) -> bool {
+    let coding = answer.headers.get(CONTENT_ENCODING).map_or(&b""[..], |value| value.as_bytes().trim_ascii());
+    let codings = ["gzip", "x-gzip", "br", "zstd", "deflate", "compress"];
+    answer.body.starts_with(b"\x1f\x8b")
+        || codings.iter().any(|name| coding.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// The cause of a failure, from a status other than 2xx and 3xx.
@@ -59,14 +69,16 @@ fn cause_of_status(status: StatusCode) -> Cause {
 }
 
 /// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. Accepts decimals, rounded up to a
-/// second, and the unit `s`, because APIs send them although the RFC has neither. Returns at most
-/// [`LONGEST_RETRY_AFTER`]. `None` for invalid values, and for statuses other than 429 and 5xx.
+/// second, and the unit `s`, because APIs send them although the RFC has neither. If a proxy has joined the
+/// numbers of several fields, the largest counts. Returns at most [`LONGEST_RETRY_AFTER`]. `None` for invalid
+/// values, and for statuses other than 429 and 5xx.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
     }
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wait = match seconds(value) {
+    let several = value.split(", ").map(|number| seconds(number.trim())).collect::<Option<Vec<u64>>>();
+    let wait = match several.and_then(|numbers| numbers.into_iter().max()) {
         Some(seconds) => Duration::from_secs(seconds),
         // A date in the past means no delay.
         None => Duration::try_from(http_date(value)?.duration_since(now)).unwrap_or_default(),
@@ -175,7 +187,13 @@ mod tests {
         let mut long = answer(422, &[], &"x".repeat(5_000));
         check_text(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));
         long.body = vec![0xff, b'!'];
-        check_text(long, "422 Unprocessable Entity: \u{fffd}!");
+        check_text(&long, "422 Unprocessable Entity: \u{fffd}!");
+        for coding in ["gzip", "BR", " zstd"] {
+            check_text(answer(502, &[("content-encoding", coding)], "x"), "502 Bad Gateway");
+        }
+        check_text(answer(502, &[("content-encoding", "identity")], "x"), "502 Bad Gateway: x");
+        long.body = b"\x1f\x8b\x08\x00".to_vec();
+        check_text(long, "422 Unprocessable Entity");
     }
 
     #[test]
@@ -225,6 +243,9 @@ mod tests {
             ("1e3", None),
             ("s", None),
             ("1,5", None),
+            ("900, 900", Some(900)),
+            ("60,  120, 7s", Some(120)),
+            ("900, soon", None),
             ("+5", None),
             ("2026-11-20T12:01:30Z", None),
         ] {
