@@ -170,8 +170,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         value::parse_line,
     );
     let password = deliveries("password").with_example("\"secret\"").secret().show_in_starter_file();
-    let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
-    let password = r.get(password, "", "better set in the environment", value::optional(any_text));
+    let password = r.get(password, "", "better set in the environment", value::optional(parse_password));
     let addresses = read_mail_addresses(r, &site.operator.email, &site.title, forms);
     let extra_roots =
         read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
@@ -192,6 +191,13 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
     let deadlines = SmtpDeadlines::default();
     let addresses = addresses.filter(|_| !host.is_empty())?;
     Some(SmtpOptions { host, port, tls, login, addresses, extra_roots, deadlines })
+}
+
+/// Parses the password of a login. Refuses control characters, which passwords do not have (RFC 4013 §2.3): a
+/// file with the password may have several lines, or be in UTF-16.
+fn parse_password(raw: &Raw) -> ParseResult<String> {
+    let password = raw.as_text().filter(|text| !text.contains(char::is_control));
+    Ok(password.ok_or("a password on one line, without control characters")?.to_owned())
 }
 
 /// Reads the keys of a webhook. `None`, after recording an error, if the URL or what the body's format needs

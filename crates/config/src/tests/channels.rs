@@ -111,6 +111,10 @@ fn keys_of_other_programs_are_explained() {
         ("user = \"a\"", "unknown key `channel.a.user`\n    hint: did you mean `channel.a.username`?"),
         ("pass = \"a\"", "unknown key `channel.a.pass`\n    hint: did you mean `channel.a.password`?"),
         ("hots = \"a\"", "unknown key `channel.a.hots`\n    hint: did you mean `channel.a.host`?"),
+        (
+            "password = \"a\\nb\"",
+            "`channel.a.password` must be a password on one line, without control characters",
+        ),
         ("ca_file = \"~/ca.pem\"", "`channel.a.ca_file` must be a path without `~`"),
         (
             "from = \"Desk <desk@example.com>\"",
