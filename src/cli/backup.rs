@@ -111,11 +111,12 @@ fn require_file(url: &DatabaseUrl) -> anyhow::Result<&Path> {
     })
 }
 
-/// Whether this user may not use a file outside of the inbox's folder. The store's advice would
-/// give this user the folder of that file, which may be shared.
+/// Whether this user may not use a file outside of the inbox's folder. The store's advice would give this
+/// user the folder of that file, which may be shared. Relative paths count from the working directory.
 fn is_denied_outside(error: &StoreError, inbox: &Path) -> bool {
     let StoreError::Io { path, error } = error else { return false };
-    let is_inside = inbox.parent().is_some_and(|folder| path.starts_with(folder));
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let is_inside = inbox.parent().is_some_and(|folder| absolute(path).starts_with(absolute(folder)));
     error.kind() == ErrorKind::PermissionDenied && !is_inside
 }
 
@@ -145,6 +146,9 @@ mod tests {
         check("/root/backup.sqlite", ErrorKind::PermissionDenied, true);
         check("/srv/data/inbox.sqlite", ErrorKind::PermissionDenied, false);
         check("/root/backup.sqlite", ErrorKind::NotADirectory, false);
+        let own = std::path::absolute("./data/inbox.sqlite").expect("a working directory");
+        let error = StoreError::Io { path: own, error: Arc::new(ErrorKind::PermissionDenied.into()) };
+        assert!(!is_denied_outside(&error, Path::new("./data/inbox.sqlite")));
     }
 
     #[test]

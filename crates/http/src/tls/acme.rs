@@ -146,7 +146,8 @@ async fn run(client: Arc<Client>) {
                 let served = client.validity().map_or_else(
                     || "no connection over TLS is possible until one succeeds".to_owned(),
                     |(_, not_after)| {
-                        format!("still serving the certificate that is valid until {not_after:.0}")
+                        let verb = if not_after < Timestamp::now() { "expired at" } else { "is valid until" };
+                        format!("still serving the certificate that {verb} {not_after:.0}")
                     },
                 );
                 tracing::warn!(%error, domains, failures, retry_in_seconds, "certificate order failed; will retry; {served}");
