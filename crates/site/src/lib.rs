@@ -55,7 +55,6 @@ mod plain_page;
 // Builds of site generators, with their rules.
 mod prebuilt;
 mod redirects;
-mod rewrite_headers;
 
 // Responses: paths, representations, encodings, and generated files.
 mod content_signals;

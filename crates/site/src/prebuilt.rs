@@ -12,7 +12,6 @@ mod form_controls;
 mod forms;
 mod headers;
 mod html_pages;
-mod rule_files;
 mod urls;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -36,7 +35,6 @@ use self::converter::PageConverter;
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
-use self::rule_files::read_rules;
 use self::urls::{find_missing_base, not_found_folder, redirect_names, twin_names};
 use super::file::{Blob, Cache, File, cors_header, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
@@ -44,6 +42,7 @@ use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
+use super::rules::rule_files::read_rules;
 use super::rules::{HeaderRule, RedirectRule, RuleList, removes_header};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, HOME_PAGES, is_html, read_build};
@@ -53,7 +52,7 @@ use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::{media_type, media_type_of};
-use frontdesk_publish::{FileChanged, Publication, find_template_syntax, is_fingerprinted};
+use frontdesk_publish::{FileChanged, MAX_FILE_BYTES, Publication, find_template_syntax, is_fingerprinted};
 
 /// Whether `folder` is a build: it has a home page, and [`find_source`] finds nothing in it.
 /// `false` for the empty path.
@@ -180,7 +179,7 @@ impl BuildCache {
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
         }
         report_base_path(&files, &build.mount, faults);
-        let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
+        let (redirects, headers) = read_rules(&build.folder, build.rules, MAX_FILE_BYTES, faults);
         let (html, others): (Vec<BuildFile>, _) = files.into_iter().partition(|file| is_html(&file.name));
         let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill, faults);
         let mut prebuilt = Prebuilt {

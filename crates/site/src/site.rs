@@ -20,7 +20,7 @@ use super::language::Language;
 use super::options::PagesOptions;
 use super::path;
 use super::redirects::is_circular;
-use super::rewrite_headers::RewriteHeaders;
+use super::rules::rewrite_headers::RewriteHeaders;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;

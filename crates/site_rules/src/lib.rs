@@ -8,6 +8,8 @@
 pub mod content_origins;
 pub mod path;
 mod pattern;
+pub mod rewrite_headers;
+pub mod rule_files;
 mod rule_index;
 
 use std::borrow::Cow;

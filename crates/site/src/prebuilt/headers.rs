@@ -6,7 +6,7 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LINK};
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::file::File;
-use crate::rewrite_headers::RewriteHeaders;
+use crate::rules::rewrite_headers::RewriteHeaders;
 use crate::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use crate::site::{Page, Site, SiteEntry};
 

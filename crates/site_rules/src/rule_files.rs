@@ -3,21 +3,21 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::fault::Fault;
-use crate::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, parse_headers, parse_redirects};
+use super::{HeaderRule, RedirectRule, RuleList, RulesDialect, parse_headers, parse_redirects};
+use frontdesk_fault::Fault;
 use frontdesk_process::panics::{self, Part};
-use frontdesk_publish::MAX_FILE_BYTES;
 
 /// Reads the rules in `_redirects` and `_headers`, which are not published as files. Unlike for published
-/// files, the permission bits do not matter, because rules may protect pages. A file that cannot be read is
-/// an error.
-pub(super) fn read_rules(
+/// files, the permission bits do not matter, because rules may protect pages. A file that cannot be read, or
+/// that is larger than `max_bytes`, is an error.
+pub fn read_rules(
     folder: &Path,
     dialect: RulesDialect,
+    max_bytes: u64,
     faults: &mut Vec<Fault>,
 ) -> (Vec<RedirectRule>, RuleList<HeaderRule>) {
     let mut read = |name| {
-        let text = read_rules_file(folder, name);
+        let text = read_rules_file(folder, name, max_bytes);
         text.unwrap_or_else(|fault| {
             faults.push(fault);
             String::new()
@@ -34,7 +34,7 @@ pub(super) fn read_rules(
 /// The text of a file with rules. Empty if there is no such file, or if it is a folder, which contains pages.
 /// Invalid UTF-8 is replaced. Fails for a file outside the build, and for one that is too large or cannot be
 /// read.
-fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
+fn read_rules_file(folder: &Path, name: &str, max_bytes: u64) -> Result<String, Fault> {
     let error = |message: &str| {
         let hint = "repair, replace or remove the file: its rules may protect pages, so the build is not served \
                     without them";
@@ -60,8 +60,8 @@ fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
     if !metadata.is_file() {
         return Err(error("is not a regular file"));
     }
-    if metadata.len() > MAX_FILE_BYTES {
-        return Err(error(&format!("is larger than {} MiB", MAX_FILE_BYTES >> 20)));
+    if metadata.len() > max_bytes {
+        return Err(error(&format!("is larger than {} MiB", max_bytes >> 20)));
     }
     let bytes = std::fs::read(real).map_err(|why| error(&why.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

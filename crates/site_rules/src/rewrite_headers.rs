@@ -3,7 +3,7 @@
 
 use http::{HeaderName, HeaderValue};
 
-use super::rules::{HeaderRule, RuleList, headers_for};
+use super::{HeaderRule, RuleList, headers_for};
 use frontdesk_process::maps::HashMap;
 
 type Headers = Vec<(HeaderName, HeaderValue)>;
@@ -11,7 +11,7 @@ type Headers = Vec<(HeaderName, HeaderValue)>;
 /// The entries to which rewrites lead, with variants for the header rules that match rewritten paths. `E` is
 /// the type of entries.
 #[derive(Debug, Clone)]
-pub(super) struct RewriteHeaders<E> {
+pub struct RewriteHeaders<E> {
     pub rules: RuleList<HeaderRule>,
     /// The variants by the decoded paths of the entries, each with its headers from rules.
     targets: HashMap<Box<str>, Vec<(Headers, E)>>,
