@@ -171,6 +171,19 @@ pub fn escape_sentence(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Escapes text for a paragraph of its own: like [`escape_sentence`], and also a beginning that would start
+/// another block, as in `1. April`.
+pub fn escape_paragraph(text: &str) -> String {
+    let mut out = String::new();
+    writer::push_escaped_line(&mut out, escape_sentence(text).trim(), false);
+    out
+}
+
+/// Escapes text for a heading: like [`escape_sentence`], and also `#` at its end.
+pub fn escape_heading(text: &str) -> String {
+    writer::escape_heading_end(escape_sentence(text).trim())
+}
+
 /// The writer stops once the output is longer than [`MIN_OUTPUT`] bytes plus this many times the input.
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
@@ -488,6 +501,17 @@ mod tests {
             ("a\nb & c", "a b & c"),
         ] {
             assert_eq!(escape_text(text), expected);
+        }
+        for (text, paragraph, heading) in [
+            ("1. April: *we* open", "1\\. April: \\*we\\* open", "1. April: \\*we\\* open"),
+            ("# Hash", "\\# Hash", "# Hash"),
+            (" - dash\n# a", "\\- dash # a", "- dash # a"),
+            ("> quote", "\\> quote", "> quote"),
+            ("Why F #", "Why F #", "Why F \\#"),
+            ("C# and 1.5", "C# and 1.5", "C# and 1.5"),
+            ("#1 of 3 ", "#1 of 3", "#1 of 3"),
+        ] {
+            assert_eq!((&*escape_paragraph(text), &*escape_heading(text)), (paragraph, heading));
         }
     }
 

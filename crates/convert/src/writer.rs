@@ -254,7 +254,7 @@ pub(super) fn longest_run(text: &str, c: char) -> usize {
 }
 
 /// Escapes `#` at the end of a heading, which Markdown would otherwise drop as a closing sequence.
-fn escape_heading_end(text: &str) -> String {
+pub(super) fn escape_heading_end(text: &str) -> String {
     let stem = text.trim_end_matches('#');
     if stem.len() < text.len() && (stem.is_empty() || stem.ends_with(' ')) {
         return format!("{stem}\\{}", &text[stem.len()..]);
@@ -264,7 +264,7 @@ fn escape_heading_end(text: &str) -> String {
 
 /// Appends a line of a paragraph. Escapes a beginning that would start another block, define a link, or turn
 /// the line before it into a heading or a table.
-fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
+pub(super) fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
     // Markdown reads a line of dashes as a rule. After a list marker, even a single dash is one.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use frontdesk_convert::{escape_sentence, escape_text};
+use frontdesk_convert::{escape_heading, escape_paragraph, escape_sentence, escape_text};
 
 use super::document::{Document, PageKind};
 use super::file::document_version;
@@ -50,9 +50,9 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], fo
     let matter = &document.front_matter;
     let body = content.markdown.trim();
     let mut text = String::with_capacity(body.len() + 1024);
-    text.extend(["# ", &escape_sentence(&matter.title), "\n"]);
+    text.extend(["# ", &escape_heading(&matter.title), "\n"]);
     if let Some(description) = &matter.description {
-        let _ = write!(text, "\n{}\n", escape_sentence(description));
+        let _ = write!(text, "\n{}\n", escape_paragraph(description));
     }
     if !matter.cta.is_empty() {
         let links = matter.cta.iter().map(|button| {
@@ -109,11 +109,12 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], fo
 /// description.
 fn list_entry(item: &ListItem, base: &str, words: &WordList) -> String {
     let tags = (!item.tags.is_empty()).then(|| {
-        let names = join(&item.tags, |tag| tag.name.clone());
+        let names = join(&item.tags, |tag| escape_text(&tag.name).into_owned());
         words.fill("listed_tags", &[("tags", &names)])
     });
+    let author = item.author.as_deref().map(escape_text);
     let facts: Vec<&str> =
-        [&item.date, &item.author, &tags].into_iter().flatten().map(String::as_str).collect();
+        [item.date.as_deref(), author.as_deref(), tags.as_deref()].into_iter().flatten().collect();
     let mut line = format!("- [{}]({base}{})", escape_text(&item.title), item.path);
     if !facts.is_empty() {
         let _ = write!(line, " ({})", facts.join("; "));

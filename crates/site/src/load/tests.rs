@@ -788,6 +788,19 @@ fn the_markdown_of_cards_has_their_text() {
 }
 
 #[test]
+fn the_markdown_of_a_page_escapes_texts_of_the_front_matter() {
+    let mut bench = Bench::new();
+    bench.write("pages/about.md", "---\ntitle: 'Why F #'\ndescription: '1. April: we open'\n---\n");
+    let post = "---\ntitle: T\ndescription: D.\ndate: 2026-01-02\nauthor: A *B* <C>\ntags: [List<T>]\n---\n";
+    bench.write("posts/a.md", post);
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [_, page] = texts(&site, "/about/").expect("a page");
+    assert!(page.contains("\n# Why F \\#\n\n1\\. April: we open\n"), "{page}");
+    let [_, list] = texts(&site, "/blog/").expect("a list");
+    assert!(list.contains("(2026-01-02; A \\*B\\* \\<C>; tags: List\\<T>): D.\n"), "{list}");
+}
+
+#[test]
 fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
     let mut bench = Bench::new();
     bench.options.now = Some("2026-11-20T00:00Z".parse().expect("a time"));

@@ -8,6 +8,7 @@ use super::forms::{CONFIRMATION, form_section};
 use super::options::ResourceOptions;
 use super::wording;
 use crate::{PageSummary, PagesOptions, escape_text};
+use frontdesk_convert::escape_paragraph;
 use frontdesk_forms::{CONTACT, DedupKey, Form, FormSet, WAITLIST};
 
 /// Builds `agents.md`: how to use the forms, their limits, and the pages except posts and lists.
@@ -21,7 +22,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     };
     let values = context! {
         heading => heading(&title, &options.description),
-        introduction => escape_text(&wording::introduction(options)),
+        introduction => escape_paragraph(&wording::introduction(options)),
         endpoints => endpoints(forms),
         access => wording::access(forms.iter().len(), resources),
         base => base.as_str(),

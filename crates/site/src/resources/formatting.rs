@@ -4,6 +4,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value};
 
 use crate::{PageSummary, escape_sentence, escape_text};
+use frontdesk_convert::{escape_heading, escape_paragraph};
 use frontdesk_forms::text::escape_html;
 
 /// Whether a page with this percent-encoded path is listed.
@@ -22,7 +23,7 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
 /// A first-level heading, and the summary as a blockquote unless it is empty (llmstxt.org). Escapes both,
 /// because they are text, not Markdown.
 pub(super) fn heading(title: &str, summary: &str) -> String {
-    let (title, summary) = (escape_sentence(title.trim()), escape_sentence(summary.trim()));
+    let (title, summary) = (escape_heading(title), escape_paragraph(summary));
     if summary.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n> {summary}\n") }
 }
 
@@ -73,6 +74,7 @@ mod tests {
         assert_eq!(heading("Title", "What it\nis."), "# Title\n\n> What it is.\n");
         assert_eq!(heading("Title", ""), "# Title\n");
         assert_eq!(heading("List<T>", " \n"), "# List\\<T>\n");
+        assert_eq!(heading("Why F #", "- Cranes"), "# Why F \\#\n\n> \\- Cranes\n");
     }
 
     #[test]

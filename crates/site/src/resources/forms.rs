@@ -6,6 +6,7 @@ use minijinja::value::Value;
 use super::formatting::render;
 use super::wording::list;
 use crate::{PageForm, PagesOptions, escape_text};
+use frontdesk_convert::{escape_heading, escape_paragraph};
 use frontdesk_forms::{Field, FieldKind, Form, MAX_BODY_BYTES};
 
 /// An instruction for agents, included in every description of the forms.
@@ -24,8 +25,8 @@ pub fn page_forms(options: &PagesOptions) -> Vec<PageForm> {
 /// A Markdown section that explains a form: its address, its fields, an example and the responses.
 pub(super) fn form_section(form: &'static Form, base_url: &str) -> String {
     let values = context! {
-        summary => escape_text(form.summary),
-        description => escape_text(form.description),
+        summary => escape_heading(form.summary),
+        description => escape_paragraph(form.description),
         confirmation => CONFIRMATION,
         url => format!("{base_url}{}", form.path),
         max_kib => MAX_BODY_BYTES / 1024,
