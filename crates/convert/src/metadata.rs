@@ -477,7 +477,7 @@ const CRAWLERS: [&str; 11] = [
 /// Whether the value of a robots `<meta>` or of `X-Robots-Tag` asks not to list the page: one of its
 /// directives is `noindex` or `none`. In the header, the name of a crawler may precede the directives.
 pub fn forbids_index(directives: &str) -> bool {
-    let mut words = directives.split(',').flat_map(|directive| {
+    let mut words = directives.split([',', ';']).flat_map(|directive| {
         // The values of other directives, as in `max-image-preview: none`, forbid nothing.
         let (name, value) = directive.split_once(':').unwrap_or(("", directive));
         let has_value = ["max-", "unavailable"].iter().any(|other| name.trim().starts_with(other));
@@ -854,6 +854,8 @@ mod tests {
             ("nofollow, otherbot: none", true),
             ("unavailable_after: 25 Jun 2026 15:00:00 PST", false),
             ("noarchive", false),
+            ("noindex;nofollow", true),
+            ("max-image-preview:none; nofollow", false),
         ] {
             assert_eq!(forbids_index(header), expected, "{header}");
         }

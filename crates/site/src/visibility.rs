@@ -1,5 +1,6 @@
 //! Reads from front matter whether a page is published and listed, in the terms of several site generators.
 
+use frontdesk_convert::forbids_index;
 use serde_json::{Map, Value};
 
 /// The values of front matter that decide about the publication of a page. `None` for those without a key.
@@ -53,10 +54,11 @@ impl Visibility {
             "unlisted" => unlisted(Some(flag?)),
             "hidden" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),
-            "robots" => {
-                let text = value.as_str()?.to_ascii_lowercase();
-                noindex(text.split([',', ' ']).any(|word| matches!(word, "noindex" | "none")))
-            }
+            "robots" => noindex(forbids_index(value.as_str()?)),
+            // The values of themes, in Hugo and Zola.
+            "params" | "extra" => noindex(Self::read(value.as_object()?).noindex),
+            // The elements of VitePress, as in `[meta, {name: robots, content: noindex}]`.
+            "head" if value.as_array()?.iter().any(is_robots_meta) => noindex(true),
             "sitemap" => match value.as_object() {
                 Some(table) => {
                     unlisted(withheld(["disable", "exclude"].iter().any(|key| is_true(table.get(*key)))))
@@ -110,6 +112,12 @@ pub(super) fn as_flag(value: &Value) -> Option<bool> {
         },
         _ => None,
     }
+}
+
+/// Whether an element of `head`, a list of its name and its attributes, forbids to index the page.
+fn is_robots_meta(element: &Value) -> bool {
+    let attribute = |name| element.get(1)?.get(name)?.as_str();
+    attribute("name") == Some("robots") && attribute("content").is_some_and(forbids_index)
 }
 
 fn is_true(value: Option<&Value>) -> bool {
@@ -167,6 +175,12 @@ mod tests {
             (json!({"sitemap": false}), None, None, Some(true)),
             (json!({"robots": "NOINDEX, nofollow"}), None, None, Some(true)),
             (json!({"robots": "index, follow", "hidden": true}), None, None, Some(true)),
+            (json!({"robots": "noindex;nofollow"}), None, None, Some(true)),
+            (json!({"params": {"NoIndex": true, "draft": true}}), None, None, Some(true)),
+            (json!({"extra": {"robots": "none"}}), None, None, Some(true)),
+            (json!({"params": {"noindex": false, "draft": true}, "extra": null}), None, None, None),
+            (json!({"head": [["meta", {"name": "robots", "content": "noindex"}]]}), None, None, Some(true)),
+            (json!({"head": [["meta", {"name": "author", "content": "noindex"}], "x"]}), None, None, None),
         ] {
             let read = Visibility::read(matter.as_object().expect("a table"));
             assert_eq!(
