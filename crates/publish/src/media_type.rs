@@ -12,7 +12,7 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// The extensions for which the table of `mime_guess` has no type, or an outdated one. The reason is above
 /// each group.
-const OVERRIDES: [(&str, &str); 25] = [
+const OVERRIDES: [(&str, &str); 31] = [
     // Registered by RFC 9239, which makes `application/javascript` obsolete.
     ("mjs", "text/javascript"),
     ("cjs", "text/javascript"),
@@ -41,6 +41,9 @@ const OVERRIDES: [(&str, &str); 25] = [
     ("zst", "application/zstd"),
     ("usdz", "model/vnd.usdz+zip"),
     ("sqlite", "application/vnd.sqlite3"),
+    // Registered by IANA; `mime_guess` has types that other programs once used.
+    ("obj", "model/obj"),
+    ("stl", "model/stl"),
     // Apple's devices offer to install a profile of this type.
     ("mobileconfig", "application/x-apple-aspen-config"),
     // Unregistered types: JSON files, and JSON Lines as plain text, which browsers show.
@@ -50,9 +53,13 @@ const OVERRIDES: [(&str, &str); 25] = [
     ("ndjson", "text/plain"),
     // Shaders: `WebGPU` loads them as text.
     ("wgsl", "text/wgsl"),
-    // Subtitles and bibliographies are text.
+    // Subtitles, bibliographies, changes, and documents of Org and Mermaid are text.
     ("ass", "text/plain"),
     ("bib", "text/plain"),
+    ("diff", "text/plain"),
+    ("patch", "text/plain"),
+    ("org", "text/plain"),
+    ("mmd", "text/plain"),
 ];
 
 /// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown.
@@ -102,7 +109,7 @@ mod tests {
         for (extensions, expected) in [
             ("html HTM", "text/html; charset=utf-8"),
             ("md markdown", "text/markdown; charset=utf-8"),
-            ("txt text jsonl", PLAIN_TEXT),
+            ("txt text jsonl diff patch org mmd", PLAIN_TEXT),
             ("css", "text/css; charset=utf-8"),
             ("csv", "text/csv; charset=utf-8"),
             ("js mjs cjs", "text/javascript; charset=utf-8"),
@@ -147,6 +154,8 @@ mod tests {
             ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
             ("glb", "model/gltf-binary"),
             ("gltf", "model/gltf+json"),
+            ("obj", "model/obj"),
+            ("stl", "model/stl"),
             ("gpx", "application/gpx+xml"),
             ("zip", "application/zip"),
             ("gz tgz", "application/gzip"),
