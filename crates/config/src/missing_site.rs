@@ -8,9 +8,12 @@ use frontdesk_site as pages;
 /// Maximum number of entries of a folder among which [`hint_at_site`] looks for a site.
 const MAX_ENTRIES: usize = 1000;
 
+/// The extensions of HTML files.
+const HTML: [&str; 3] = ["html", "htm", "xhtml"];
+
 /// Advice for a command on `folder`, which is not a site: names the site above it or the only one in it, or
-/// else says how to create one. For a folder with an index.html and with Markdown sources, says how to serve
-/// it all the same.
+/// else says how to create one. For a folder with HTML files, says what it lacks, or how to serve it although
+/// it has Markdown sources.
 pub(super) fn hint_at_site(folder: &Path) -> String {
     let is_site = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
     let above = match folder.components().next_back() {
@@ -18,7 +21,12 @@ pub(super) fn hint_at_site(folder: &Path) -> String {
         _ => Some(folder.join("..")),
     };
     let inside = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
-    let inside: Vec<PathBuf> = inside.map(|entry| entry.path()).filter(is_site).collect();
+    let inside: Vec<PathBuf> = inside.map(|entry| entry.path()).collect();
+    let is_html = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| HTML.iter().any(|html| extension.eq_ignore_ascii_case(html)))
+    };
+    let has_html = inside.iter().any(is_html);
+    let inside: Vec<PathBuf> = inside.into_iter().filter(is_site).collect();
     let only = if inside.len() == 1 { inside.into_iter().next() } else { None };
     let shown = |site: PathBuf| match site.strip_prefix(".").unwrap_or(&site) {
         here if here.as_os_str().is_empty() => ".".to_owned(),
@@ -35,11 +43,29 @@ pub(super) fn hint_at_site(folder: &Path) -> String {
                 folder.display()
             )
         }
+        None if has_html => {
+            "the folder has HTML files, but no index.html; to serve it as the output of a site generator, add that file, \
+             or a line such as `/ /en/ 302` to a file _redirects"
+                .to_owned()
+        }
         None => {
             format!(
                 "is {} a site folder? `frontdesk init DIR` writes a small site to start from",
                 folder.display()
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_html_files_gets_no_starter_site() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(hint_at_site(folder.path()).contains("frontdesk init"));
+        std::fs::write(folder.path().join("Home.HTM"), "<p>").expect("written");
+        assert!(hint_at_site(folder.path()).starts_with("the folder has HTML files, but no index.html"));
     }
 }

@@ -16,6 +16,7 @@ mod urls;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
 use super::rules::rule_files::read_rules;
-use super::rules::{HeaderRule, RedirectRule, RuleList, removes_header};
+use super::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, parse_redirects, removes_header};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, HOME_PAGES, is_html, read_build};
 use crate::fault::Fault;
@@ -60,9 +61,20 @@ pub fn is_build(folder: &Path) -> bool {
     has_home_page(folder) && find_source(folder).is_none()
 }
 
-/// Whether `folder` contains a file `index.html` or `index.htm`. `false` for the empty path.
+/// Whether `folder` contains a file `index.html` or `index.htm`, or a rule for `/` in `_redirects`, as the
+/// builds of sites in several languages do. `false` for the empty path.
 pub fn has_home_page(folder: &Path) -> bool {
-    !folder.as_os_str().is_empty() && HOME_PAGES.iter().any(|name| folder.join(name).is_file())
+    let is_redirected = || {
+        let rules = fs::read_to_string(folder.join("_redirects")).unwrap_or_default();
+        applies_to(&parse_redirects(&rules, RulesDialect::Netlify, "_redirects", &mut Vec::new()), "/")
+    };
+    !folder.as_os_str().is_empty()
+        && (HOME_PAGES.iter().any(|name| folder.join(name).is_file()) || is_redirected())
+}
+
+/// Whether one of the rules is for this path only.
+fn applies_to(rules: &[RedirectRule], path: &str) -> bool {
+    rules.iter().any(|rule| rule.literal_paths().iter().any(|literal| literal == path))
 }
 
 /// Finds a Markdown file (`*.md`) below `pages` in `folder` without its HTML beside it: the source of a page,
@@ -71,7 +83,7 @@ pub fn has_home_page(folder: &Path) -> bool {
 pub fn find_source(folder: &Path) -> Option<PathBuf> {
     let mut folders = vec![PathBuf::from("pages")];
     while let Some(inner) = folders.pop() {
-        for entry in std::fs::read_dir(folder.join(&inner)).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(folder.join(&inner)).into_iter().flatten().flatten() {
             let name = inner.join(entry.file_name());
             // Symbolic links to folders are not followed, so they cannot form a loop.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -173,13 +185,14 @@ impl BuildCache {
         let served_path = |name: &str| format!("{}{name}", build.mount);
         let spill = &self.places.spill;
         let files = read_build(&build.folder, &served_path, publication, &mut self.files, spill, faults)?;
-        if !files.iter().any(|file| HOME_PAGES.contains(&&*file.name)) {
+        report_base_path(&files, &build.mount, faults);
+        let (redirects, headers) = read_rules(&build.folder, build.rules, MAX_FILE_BYTES, faults);
+        let has_home_page = files.iter().any(|file| HOME_PAGES.contains(&&*file.name));
+        if !has_home_page && !applies_to(&redirects, &build.mount) {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let missing = || format!("let the generator write an index.html to {}", build.folder.display());
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
         }
-        report_base_path(&files, &build.mount, faults);
-        let (redirects, headers) = read_rules(&build.folder, build.rules, MAX_FILE_BYTES, faults);
         let (html, others): (Vec<BuildFile>, _) = files.into_iter().partition(|file| is_html(&file.name));
         let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill, faults);
         let mut prebuilt = Prebuilt {
@@ -622,11 +635,15 @@ impl Prebuilt {
         }
     }
 
-    /// Returns `options` with a missing title or description filled in from the build's home page. The title
-    /// is the site's name on that page, or else the page's title.
+    /// Returns `options` with a missing title or description filled in from the build's home page, or else
+    /// from the page to which a rule leads. The title is the site's name on that page, or else its title.
     pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
         let mut options = options.clone();
-        let home = self.pages.first().map(|home| home.metadata.clone()).unwrap_or_default();
+        let target = self.redirects.iter().find_map(|rule| rule.target(&self.mount, None));
+        let homes = [Some(&self.mount), target.as_ref()];
+        let home =
+            homes.into_iter().flatten().find_map(|path| self.pages.iter().find(|page| page.path == *path));
+        let home = home.map(|home| home.metadata.clone()).unwrap_or_default();
         let fill = |text: &mut String, value: Option<String>| {
             if text.is_empty() {
                 *text = value.unwrap_or_default();

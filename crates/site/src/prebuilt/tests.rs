@@ -441,6 +441,25 @@ fn rules_of_the_host_apply() {
 }
 
 #[test]
+fn a_rule_can_stand_for_the_home_page() {
+    for (rules, expected) in [
+        ("/ /en/ 302", Some("302 /en/")),
+        ("/ /en/index.html 200", None),
+        ("/ /de/ 302 Language=de\n/* /en/:splat 302", None),
+    ] {
+        let mut bench = Bench::new(&[("en/index.html", &page("Home", "<p>Text</p>")), ("_redirects", rules)]);
+        assert_eq!(has_home_page(bench.folder.path()), rules.starts_with("/ /en/"), "{rules}");
+        let LoadResult { site, faults, options, .. } = bench.load();
+        let errors = faults.iter().filter(|fault| fault.severity == crate::fault::Severity::Error).count();
+        assert_eq!(errors == 0, rules.starts_with("/ /en/"), "{rules} {faults:?}");
+        if let Some(expected) = expected {
+            assert_eq!(describe(&site.expect("a site"), "/"), expected);
+            assert_eq!(options.title, "Home");
+        }
+    }
+}
+
+#[test]
 fn circular_rules_are_ignored_with_a_warning() {
     let text = page("Title", "<p>Text</p>");
     let rules = "/about/ /about\n/self /self\n/articles/:slug /articles/:slug/\n/flat/:page/ /flat/:page\n\
