@@ -36,7 +36,7 @@ use self::converter::PageConverter;
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
-use self::urls::{find_missing_base, not_found_folder, redirect_names, twin_names};
+use self::urls::{find_missing_base, not_found_folder, redirect_names, report_shadowed, twin_names};
 use super::file::{Blob, Cache, File, cors_header, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
@@ -657,7 +657,7 @@ impl Prebuilt {
     /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those
     /// that the site already has, but redirects and converted Markdown replace nothing. The rules take
     /// precedence over those of the site. If these paths are not in use, `/` and the mount without its final
-    /// slash redirect to the build. Reports circular rules.
+    /// slash redirect to the build. Reports rules that are circular or have no effect.
     pub fn insert_into(mut self, site: &mut Site, faults: &mut Vec<Fault>) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);
@@ -688,6 +688,7 @@ impl Prebuilt {
                 site.entries.entry(name.into()).or_insert_with(to);
             }
         }
+        report_shadowed(&self.redirects, site, faults);
         apply_to_rewrites(site, &self.redirects, &self.headers);
         for (line, path) in site.add_rules(self.redirects) {
             let message = format!(

@@ -410,8 +410,11 @@ fn rules_of_the_host_apply() {
              /*.php / 200\n/api/old/* /about/api/:splat\n",
         ),
     ]);
-    let site = bench.site();
+    let LoadResult { site, faults, .. } = bench.load();
+    let site = site.expect("a site");
     assert_eq!(describe(&site, "/about/"), "page /about.md", "files take precedence");
+    let shadowed = "_redirects:1: the rule has no effect: `/about/` is a page or a file";
+    assert!(faults.len() == 1 && faults[0].to_string().starts_with(shadowed), "{faults:?}");
     assert_eq!(describe(&site, "/_redirects"), "nothing");
     let rule = |path| match site.find_rule(path) {
         Some(Cow::Owned(SiteEntry::Redirect(redirect))) => redirect.to,

@@ -2,8 +2,13 @@
 
 use std::collections::HashSet;
 
+use http::StatusCode;
+
+use crate::fault::Fault;
 use crate::html::attributes;
 use crate::path;
+use crate::rules::RedirectRule;
+use crate::site::{Role, Site, SiteEntry};
 
 /// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, as is `x/index.htm` unless
 /// `names` has the former. `x.html` is at `/x`, or at `/x.html` if the build's own links keep the extension.
@@ -98,6 +103,27 @@ pub(super) fn find_missing_base<'a>(home: &'a str, names: &HashSet<&str>) -> Opt
     let has_folder =
         || names.iter().any(|name| name.strip_prefix(base).is_some_and(|rest| rest.starts_with('/')));
     (2 * count > links.len() && !has_folder()).then_some(base)
+}
+
+/// Warns about redirects that have no effect, because a page or a file of the site has their path. Rewrites
+/// are often written for all paths, and a redirect to the same path with or without a slash is followed.
+pub(super) fn report_shadowed(redirects: &[RedirectRule], site: &Site, faults: &mut Vec<Fault>) {
+    let is_in_use = |path: &str| {
+        matches!(site.entries.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(_, Role::Asset)))
+    };
+    let leads_back = |rule: &RedirectRule, path: &str| {
+        rule.target(path, None).is_some_and(|to| to.trim_end_matches('/') == path.trim_end_matches('/'))
+    };
+    for rule in redirects.iter().filter(|rule| !rule.is_forced && rule.status != StatusCode::OK) {
+        let paths = rule.literal_paths();
+        if let Some(path) = paths.iter().find(|path| is_in_use(path) && !leads_back(rule, path)) {
+            let message =
+                format!("the rule has no effect: `{path}` is a page or a file, which takes precedence");
+            let hint =
+                format!("write `{}!` so that the rule takes precedence, or remove it", rule.status.as_u16());
+            faults.push(Fault::warning("_redirects", rule.line, message).hint(hint));
+        }
+    }
 }
 
 #[cfg(test)]
