@@ -22,7 +22,7 @@ use super::selected_representation::{ResponseKind, Selection};
 use frontdesk_http::is_prefetch;
 use frontdesk_negotiate::{self as negotiate, Codings, Media};
 use frontdesk_site::file::{EncodedBody, File};
-use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry};
+use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry, path};
 
 /// The path prefix of the API endpoints. An unknown path below it gets a JSON 404, like their own errors.
 pub(super) const API: &str = "/api/";
@@ -353,7 +353,8 @@ fn redirect(Redirect { to, status, keeps_query }: &Redirect, query: Option<&str>
     };
     let response = negotiated_text(*status, format!("This page is at {to}\n"));
     let mut response = with_header(response, CACHE_CONTROL, "no-cache");
-    if let Ok(location) = HeaderValue::from_str(&location) {
+    // A client may send its query as raw UTF-8, but `Location` is a URI reference (RFC 9110 §10.2.2).
+    if let Ok(location) = HeaderValue::from_str(&path::encode_non_ascii(&location)) {
         response.headers_mut().insert(LOCATION, location);
     }
     response
@@ -419,6 +420,18 @@ mod tests {
                 let sent = response.into_body().collect().await.expect("it is in memory").to_bytes();
                 assert_eq!(sent.as_ptr(), file.body(encoding).bytes.as_ptr(), "{accept} {encoding:?}");
             }
+        }
+    }
+
+    #[test]
+    fn locations_are_ascii() {
+        for (to, query, expected) in [
+            ("/caf%C3%A9/", "x=ü&y=%C3%BC", "/caf%C3%A9/?x=%C3%BC&y=%C3%BC"),
+            ("/a/#b", "x={|}", "/a/?x={|}#b"),
+            ("/a/?x=1", "x=ü", "/a/?x=1"),
+        ] {
+            let response = redirect(&Redirect::permanent(to), Some(query));
+            assert_eq!(response.headers()[LOCATION], expected);
         }
     }
 

@@ -18,7 +18,7 @@ use form_urlencoded::parse as parse_query;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 pub use self::pattern::RulesDialect;
-use self::pattern::{Captures, Pattern, encode_url, fill_in, name_length};
+use self::pattern::{Captures, Pattern, encode_links, encode_target, encode_url, fill_in, name_length};
 use self::rule_index::RuleIndex;
 use frontdesk_fault::Fault;
 
@@ -129,7 +129,7 @@ impl RedirectRule {
                 "has an invalid target: expected a path that begins with `/`, or an http or https URL",
             );
         }
-        let (from, to) = (from.to_owned(), encode_url(to));
+        let (from, to) = (from.to_owned(), encode_target(to));
         Ok(Self { pattern, parameters: Vec::new(), from, to, status, is_forced: false, line: None })
     }
 
@@ -433,7 +433,8 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     if to.contains(char::is_control) {
         return unsupported("has a target with invalid characters");
     }
-    let rule = RedirectRule { pattern, parameters, from, to: encode_url(to), status, is_forced, line: None };
+    let to = encode_target(to);
+    let rule = RedirectRule { pattern, parameters, from, to, status, is_forced, line: None };
     if rule.is_identity() {
         return unsupported("leads back to the same path");
     }
@@ -503,8 +504,12 @@ pub fn parse_headers(
             faults.push(protection_fault(file, line, "Basic-Auth"));
             continue;
         }
-        let is_valid =
-            value.as_deref().is_none_or(|value| !value.is_empty() && HeaderValue::from_str(value).is_ok());
+        let is_link = name.eq_ignore_ascii_case("link");
+        let value = if is_link { value.as_deref().map(encode_links) } else { value };
+        // The page's own `Link`, which is joined with this one, is ASCII.
+        let is_valid = value.as_deref().is_none_or(|value| {
+            !value.is_empty() && HeaderValue::from_str(value).is_ok() && (value.is_ascii() || !is_link)
+        });
         match HeaderName::try_from(name) {
             Ok(name) if COMPUTED.contains(&name.as_str()) => {
                 warn(format!("`{name}` is ignored: rules cannot set this header"));
@@ -565,6 +570,24 @@ mod tests {
             ("/a /café/", Cloudflare, "/a", Some("/caf%C3%A9/")),
             ("/:x /find?q=:x&all", Cloudflare, "/a&b=c", Some("/find?q=a%26b%3Dc&all")),
             ("/a https://example.org:8443/x", Cloudflare, "/a", Some("https://example.org:8443/x")),
+            (
+                "/a https://münchen.example:8443/ß",
+                Netlify,
+                "/a",
+                Some("https://xn--mnchen-3ya.example:8443/%C3%9F"),
+            ),
+            (
+                "/a/* https://münchen.example/:splat",
+                Netlify,
+                "/a/b",
+                Some("https://xn--mnchen-3ya.example/b"),
+            ),
+            (
+                "/a https://example.org/?u=http://ü/",
+                Netlify,
+                "/a",
+                Some("https://example.org/?u=http://%C3%BC/"),
+            ),
         ] {
             assert_eq!(redirect(line, dialect).target(path, None).as_deref(), expected, "{line}: {path}");
         }
@@ -717,6 +740,9 @@ mod tests {
         }
         let linked = "/a/:name\n  Link: </:name.md>; rel=\"alternate\"\n";
         assert_eq!(headers(linked, Cloudflare, "/a/b"), ["link: </b.md>; rel=\"alternate\""]);
+        let accented = "/*\n  Link: </café.css>; rel=preload, </b%20c>; title=\"<\"\n";
+        let encoded = "link: </caf%C3%A9.css>; rel=preload, </b%20c>; title=\"<\"";
+        assert_eq!(headers(accented, Netlify, "/"), [encoded]);
     }
 
     #[test]
@@ -759,6 +785,7 @@ mod tests {
             ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts access to the page"),
             ("  No colon", "_headers:2: the line is ignored: it is not a header"),
             ("  Bad name: x", "_headers:2: the header `Bad name` is ignored"),
+            ("  Link: </a>; title=\"é\"", "_headers:2: the header `Link` is ignored"),
             ("  Content-Security-Policy:", "_headers:2: the header `Content-Security-Policy` is ignored"),
             ("Unindented", "_headers:2: the line is ignored: it is not a header"),
             ("https://x.example/*", "_headers:2: the rule is ignored: it applies to another host"),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
@@ -114,6 +114,12 @@ pub const NOT_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
 /// in a path.
 pub fn encode(path: &str) -> Cow<'_, str> {
     utf8_percent_encode(path, NOT_IN_PATH).into()
+}
+
+/// Percent-encodes the characters of a path or URL that are not ASCII, and control characters. Keeps all
+/// others, as the query of a request may have been encoded in any way.
+pub fn encode_non_ascii(url: &str) -> Cow<'_, str> {
+    utf8_percent_encode(url, CONTROLS).into()
 }
 
 /// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the folders `pages`, `posts`

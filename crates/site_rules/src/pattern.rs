@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use url::Url;
 
 use crate::path::{self, NOT_IN_PATH};
 
@@ -327,6 +328,32 @@ const NOT_IN_URI: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
+
+/// Percent-encodes a path or URL with [`encode_url`], but writes an internationalized domain in Punycode:
+/// many clients do not decode the host of a URL.
+pub(super) fn encode_target(to: &str) -> String {
+    let start = to.find("://").map_or(to.len(), |at| at + 3);
+    let end = to[start..].find(['/', '?', '#']).map_or(to.len(), |at| start + at);
+    match Url::parse(&to[..end]) {
+        Ok(origin) if !to[..end].is_ascii() => {
+            origin.as_str().trim_end_matches('/').to_owned() + &encode_url(&to[end..])
+        }
+        _ => encode_url(to),
+    }
+}
+
+/// Percent-encodes the addresses (between `<` and `>`) in the value of `Link` with [`encode_target`].
+pub(super) fn encode_links(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('<')
+        && let Some((address, tail)) = after.split_once('>')
+    {
+        encoded.extend([before, "<", &encode_target(address), ">"]);
+        rest = tail;
+    }
+    encoded + rest
+}
 
 /// Percent-encodes the characters of a URL that a URI does not permit, and percent signs without two
 /// hexadecimal digits after them. Keeps existing escapes.

@@ -24,8 +24,7 @@ pub(super) fn html_headers(policy: &str) -> Vec<(HeaderName, HeaderValue)> {
 }
 
 /// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
-/// precedence, but their `Link` is appended to that of the file. If a rule's `Link` is not ASCII, the file
-/// loses its own as well.
+/// precedence, but their `Link`, which is ASCII, is appended to that of the file.
 pub(super) fn with_headers(
     mut file: File,
     mut headers: Vec<(HeaderName, HeaderValue)>,
