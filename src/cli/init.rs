@@ -138,10 +138,10 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
 }
 
 /// Renders the configuration in `folder` for a build, whose path in it is relative if the build is inside or
-/// beside `folder`, and otherwise absolute. Fails if `build` has no `index.html`.
+/// beside `folder`, and otherwise absolute. Fails if `build` has no home page.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
-        bail!("{} is not the output of a site generator: it has no index.html", build.display());
+        bail!("{} is not the output of a site generator: it has no index.html or index.htm", build.display());
     }
     let build = build.canonicalize().with_context(|| format!("cannot resolve {}", build.display()))?;
     let folder = resolve_path(folder);
