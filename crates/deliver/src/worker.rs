@@ -199,11 +199,12 @@ struct WorkerLoop {
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
     clock: (Timestamp, Instant),
-    /// Whether the system clock was set back and due times have not been clamped since.
-    must_clamp: bool,
+    /// When to clamp due times; `None` if the system clock was not set back since that last succeeded.
+    clamp_at: Option<Instant>,
     /// Whether the next claim must first requeue attempts that are recorded but not in progress.
     store_fails: bool,
     claim_failures: FailureLog,
+    clamp_failures: FailureLog,
     /// Indices of the channels that are currently delaying submissions from high-volume networks.
     paced: HashSet<usize>,
     claimed_at: Option<Instant>,
@@ -239,9 +240,10 @@ impl WorkerLoop {
             reported_panics,
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
-            must_clamp: false,
+            clamp_at: None,
             store_fails: false,
             claim_failures: FailureLog::default(),
+            clamp_failures: FailureLog::default(),
             paced: HashSet::new(),
             claimed_at: None,
         }
@@ -426,13 +428,14 @@ impl WorkerLoop {
 
     /// Claims due deliveries, and returns the claims of each channel. First clamps due times if the system
     /// clock was set back, and requeues attempts that are recorded but not in progress after an error of the
-    /// store. The next call repeats a step that fails.
+    /// store.
     async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
-        self.must_clamp |= self.was_clock_set_back(now);
-        if self.must_clamp {
-            self.store.change(move |tx| tx.clamp_due_times(now)).await?;
-            self.must_clamp = false;
+        if self.was_clock_set_back(now) {
+            self.clamp_at = Some(Instant::now());
+        }
+        if self.clamp_at.is_some_and(|at| Instant::now() >= at) {
+            self.clamp_due_times(now).await;
         }
         let under_way = self.dispatcher.under_way.clone();
         if self.store_fails {
@@ -441,6 +444,24 @@ impl WorkerLoop {
             self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await?;
         }
         self.store.claim(wants, under_way, now, LEASE, order::choose).await
+    }
+
+    /// Makes deliveries due that are scheduled too far ahead. An error does not prevent the claim, because it
+    /// may last, for instance if one row is damaged. Retries only after [`LONGEST_SLEEP`], because the error
+    /// may be a timeout, for which all deliveries wait.
+    async fn clamp_due_times(&mut self, now: Timestamp) {
+        match self.store.change(move |tx| tx.clamp_due_times(now)).await {
+            Ok(()) => {
+                self.clamp_at = None;
+                self.clamp_failures.record_success();
+            }
+            Err(error) => {
+                self.clamp_at = Some(Instant::now() + LONGEST_SLEEP);
+                if self.clamp_failures.record_failure() {
+                    tracing::error!(%error, "could not correct the due times of deliveries after the system clock was set back; some may be as late as the clock was ahead; will retry every minute");
+                }
+            }
+        }
     }
 
     /// Whether the system clock was set back by more than [`MOST_DRIFT`] since the last call. Records both
