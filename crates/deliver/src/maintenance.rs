@@ -50,6 +50,9 @@ const FLOOD_KEY: &str = "flood";
 const FLOOD_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 /// The time between two digests, and between two mails to a user.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
+/// The date of the source from which a release is built, in Unix time (reproducible-builds.org). `None` in
+/// other builds.
+const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
 /// The delay before another attempt to send a flood notification, or one about the limit of mails to
 /// visitors.
 const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);
@@ -109,7 +112,7 @@ pub(super) struct Maintenance {
 
 impl Maintenance {
     /// Runs maintenance at once, every [`INTERVAL`], and when a notification is due, until the caller drops
-    /// the future. The first run skips retention ([`ClockCheck`]). Errors are only logged.
+    /// the future. Retention waits for a reliable clock ([`ClockCheck`]). Errors are only logged.
     pub async fn run(&self) {
         let options = &self.options;
         // Truncate the write-ahead log at startup, because the previous process may not have truncated it.
@@ -129,8 +132,8 @@ impl Maintenance {
         loop {
             let now = Timestamp::now();
             let is_time = Instant::now() >= run_at;
-            let removes = is_time && clock.runs_evenly(Instant::now(), now);
-            match self.run_tasks(now, is_time, removes, &mut log_is_stale).await {
+            let is_reliable = is_time && clock.runs_evenly(Instant::now(), now) && !is_before_build(now);
+            match self.run_tasks(now, is_time, is_reliable, &mut log_is_stale).await {
                 Ok(()) if failure_log.record_success() => tracing::info!("inbox maintenance succeeds again"),
                 Err(error) if failure_log.record_failure() => {
                     tracing::warn!(%error, "inbox maintenance failed: retention, encryption and the digest may be late; will retry within 15 minutes");
@@ -182,18 +185,19 @@ impl Maintenance {
         }
     }
 
-    /// Runs the periodic tasks if `is_time`, and retention if `removes`. Truncates the database's log if a
-    /// task removed or sealed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
-    /// Returns at the first error: the remaining tasks wait for the next run. A panic ends only its own task.
+    /// Runs the periodic tasks if `is_time`, and retention if the clock `is_reliable`. Truncates the
+    /// database's log if a task removed or sealed something or `log_is_stale` is set, and clears
+    /// `log_is_stale` if that succeeds. Returns at the first error: the remaining tasks wait for the next
+    /// run. A panic ends only its own task.
     async fn run_tasks(
         &self,
         now: Timestamp,
         is_time: bool,
-        removes: bool,
+        is_reliable: bool,
         log_is_stale: &mut bool,
     ) -> Result<(), StoreError> {
         let today = now.to_zoned(TimeZone::system()).date();
-        if removes {
+        if is_reliable {
             *log_is_stale |= contain("retention", self.remove_expired(now)).await? > 0;
             *log_is_stale |= contain("retention of held", self.remove_long_held(now)).await? > 0;
             *log_is_stale |= contain("retention of unconfirmed", self.remove_unconfirmed(now)).await? > 0;
@@ -209,8 +213,8 @@ impl Maintenance {
             *log_is_stale = !self.store.truncate_wal().await?;
         }
         if is_time {
-            contain("digest", self.send_digest(now)).await?;
-            contain("reminders", self.send_reminders(now)).await?;
+            contain("digest", self.send_digest(now, is_reliable)).await?;
+            contain("reminders", self.send_reminders(now, is_reliable)).await?;
         }
         Ok(())
     }
@@ -345,24 +349,27 @@ impl Maintenance {
     }
 
     /// The time that is stored under `key`; `None` if there is none. Also `None` if it is more than `period`
-    /// after `now`: the clock was set back since, and a task must not wait until it shows that time again.
+    /// after `now` and the clock `is_reliable`: the clock was set back since, and a task must not wait until
+    /// it shows that time again.
     async fn last_time(
         &self,
         key: &'static str,
         period: SignedDuration,
         now: Timestamp,
+        is_reliable: bool,
     ) -> Result<Option<Timestamp>, StoreError> {
         let last = self.store.change(move |tx| tx.stored_time(key)).await?;
-        Ok(last.filter(|last| last.duration_since(now) <= period))
+        Ok(last.filter(|last| !is_reliable || last.duration_since(now) <= period))
     }
 
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it. The day
     /// counts as done also if there is nothing to send or no channel to send it, and if the inbox is new. If
-    /// no channel accepts the digest, the next run tries again.
-    async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
+    /// no channel accepts the digest, the next run tries again. Unless the clock `is_reliable`, a completed
+    /// day in the future stays completed: the clock may be behind until it is synchronized after a start.
+    async fn send_digest(&self, now: Timestamp, is_reliable: bool) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
         let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
-        match self.last_time(DIGEST_KEY, DAY, now).await? {
+        match self.last_time(DIGEST_KEY, DAY, now, is_reliable).await? {
             Some(last) if last >= due => return Ok(()),
             Some(_) => {}
             // The inbox is new, or the clock was set back: skip this digest, and start with the next one.
@@ -398,8 +405,8 @@ impl Maintenance {
     /// Sends each user of the inbox a mail about due follow-ups and new submissions, once a day even with
     /// replicas, and none if there is nothing to say. If the mail server fails, later runs try again, until
     /// [`reminder::MAX_DELAY`] is over. After an error of the store, the remaining users wait for the next
-    /// run. A mail is lost if the process is killed while it sends it.
-    async fn send_reminders(&self, now: Timestamp) -> Result<(), StoreError> {
+    /// run. A mail is lost if the process is killed while it sends it. `is_reliable` is as for the digest.
+    async fn send_reminders(&self, now: Timestamp, is_reliable: bool) -> Result<(), StoreError> {
         let Some(options) = &self.options.reminders else { return Ok(()) };
         let now = reminder::local(now);
         let Some(due) = reminder::due_at(&now, options.at) else { return Ok(()) };
@@ -408,7 +415,8 @@ impl Maintenance {
             let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
             let claim = key.clone();
             // A later time than this is from before the clock was set back.
-            let latest = now.timestamp().saturating_add(DAY).unwrap_or(due);
+            let latest = if is_reliable { now.timestamp().saturating_add(DAY) } else { Ok(Timestamp::MAX) };
+            let latest = latest.unwrap_or(Timestamp::MAX);
             if !self.store.change(move |tx| tx.advance_time(&claim, due, latest)).await? {
                 continue;
             }
@@ -453,7 +461,8 @@ impl Maintenance {
             failure_log.record_success();
             return Ok(None);
         }
-        let last = self.last_time(FLOOD_KEY, FLOOD_INTERVAL, now).await?;
+        // A repeated notification is better than a missed one.
+        let last = self.last_time(FLOOD_KEY, FLOOD_INTERVAL, now, true).await?;
         let wait = last.map_or(SignedDuration::ZERO, |last| last.duration_since(now) + FLOOD_INTERVAL);
         if let Some(wait) = Duration::try_from(wait).ok().filter(|wait| !wait.is_zero()) {
             return Ok(Some(wait));
@@ -512,20 +521,33 @@ impl Maintenance {
     }
 }
 
-/// Compares the system clock with the monotonic clock, so that no submissions expire because the system clock
-/// was set forward by mistake or has not been synchronized yet.
+/// Compares the system clock with the monotonic clock, so that no submissions expire and no mails are
+/// repeated because the system clock was set by mistake or has not been synchronized yet.
 #[derive(Debug, Default)]
-struct ClockCheck(Option<(Instant, Timestamp)>);
+struct ClockCheck {
+    /// The clocks at the last call.
+    last: Option<(Instant, Timestamp)>,
+    /// When the clocks began to advance evenly.
+    even_since: Option<Instant>,
+}
 
 impl ClockCheck {
-    /// Whether both clocks have advanced by the same amount since the last call, to within a minute. The
-    /// first call returns false.
+    /// Whether both clocks have advanced by the same amount for at least [`INTERVAL`], to within a minute
+    /// from call to call. The first call returns false.
     fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
-        self.0.replace((instant, now)).is_some_and(|(earlier, then)| {
+        let is_even = self.last.replace((instant, now)).is_some_and(|(earlier, then)| {
             let expected = then + instant.saturating_duration_since(earlier);
             now.duration_since(expected).abs() < SignedDuration::from_mins(1)
-        })
+        });
+        let since = self.even_since.filter(|_| is_even).unwrap_or(instant);
+        self.even_since = Some(since);
+        instant.saturating_duration_since(since) >= INTERVAL
     }
+}
+
+/// Whether the clock shows a time before this release was built, and so is wrong.
+fn is_before_build(now: Timestamp) -> bool {
+    BUILT_AT.and_then(|at| at.parse().ok()).is_some_and(|built_at: i64| now.as_second() < built_at)
 }
 
 /// Returns [`INTERVAL`], or the time until the next digest if that is shorter, but at least a second.
