@@ -228,6 +228,7 @@ mod tests {
     use super::*;
     use crate::mail::MailAddresses;
     use crate::maildir::MaildirOptions;
+    use crate::smtp::{SmtpDeadlines, SmtpOptions, SmtpTls};
     use frontdesk_inbox::submission::delivery::Condition;
     use std::path::Path;
     use tokio::task::LocalSet;
@@ -282,13 +283,35 @@ mod tests {
         assert_eq!(std::fs::read_dir(path.join("cur")).unwrap().count(), 0);
     }
 
-    #[tokio::test]
-    async fn a_panic_is_the_result_of_its_channel_only() {
-        let options = maildir("box", Path::new("/dev/null/x"));
+    #[test]
+    fn a_panic_is_the_result_of_its_channel_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let well = maildir("well", &folder.path().join("well"));
+        let smtp = SmtpOptions {
+            host: "127.0.0.1".to_owned(),
+            port: 9,
+            tls: SmtpTls::None,
+            login: None,
+            addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap(),
+            extra_roots: None,
+            deadlines: SmtpDeadlines::default(),
+        };
+        let broken =
+            ChannelOptions { kind: TransportOptions::Smtp(smtp), ..maildir("broken", folder.path()) };
+        // Sockets panic in this runtime, but files work.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let before = panics::count(Part::Delivery);
-        let result = report(&options, async { panic!("a constant text") }).await.result;
-        assert!(result.is_err_and(|fault| fault.contains("a defect in frontdesk")));
-        assert!(panics::count(Part::Delivery) > before);
+        for receivers in [Receivers::All, Receivers::FirstWorking { last: Vec::new() }] {
+            let mut reports = runtime.block_on(sent(&[broken.clone(), well.clone()], receivers));
+            reports.sort_by(|a, b| a.name.cmp(&b.name));
+            let [broken, well] = &reports[..] else { panic!("{reports:?}") };
+            assert!(
+                broken.result.as_ref().is_err_and(|fault| fault.contains("a defect in frontdesk")),
+                "{broken:?}"
+            );
+            assert!(well.result.is_ok(), "{well:?}");
+        }
+        assert!(panics::count(Part::Delivery) >= before + 2);
     }
 
     #[tokio::test]
