@@ -145,8 +145,12 @@ impl StoreError {
             StoreError::Database { code, .. } if code & 0xff == rusqlite::ffi::SQLITE_IOERR => {
                 "check the disk and its file system: the log of the kernel names their errors"
             }
-            StoreError::Damaged(_) | StoreError::Database { code: rusqlite::ffi::SQLITE_CORRUPT, .. } => {
+            StoreError::Database { code, .. } if code & 0xff == rusqlite::ffi::SQLITE_CORRUPT => {
                 "restore a backup (docs/pages/backups.md); please report this if only frontdesk has written to the database"
+            }
+            // Most of these errors concern one row, and an older backup would lose all later submissions.
+            StoreError::Damaged(_) => {
+                "save the inbox with `frontdesk backup FILE` (PostgreSQL: `pg_dump`), which also checks the database, and report this; restore an older backup only if that fails"
             }
             StoreError::ReadOnly => {
                 "SQLite: make the file and its file system writable for this user; PostgreSQL: name a primary in `store.url`"
@@ -262,6 +266,20 @@ fn user_name(uid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_corrupt_file_needs_a_backup_at_once() {
+        let hint = |error: StoreError| error.hint().unwrap_or_default();
+        // The code for a damaged file, and the more detailed one for a damaged index.
+        for code in [11, 779] {
+            assert!(
+                hint(StoreError::Database { code, reason: "" }).starts_with("restore a backup"),
+                "{code}"
+            );
+        }
+        assert!(hint(StoreError::Damaged("unknown status")).starts_with("save the inbox"));
+        assert_eq!(hint(StoreError::Database { code: 1, reason: "" }), "");
+    }
 
     #[test]
     fn advice_names_the_folder_of_the_inbox() {
