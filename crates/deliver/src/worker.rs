@@ -199,7 +199,8 @@ struct WorkerLoop {
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
     clock: (Timestamp, Instant),
-    /// When to clamp due times; `None` if the system clock was not set back since that last succeeded.
+    /// When to clamp due times, which is necessary at the start and after the system clock was set back;
+    /// `None` if that is done.
     clamp_at: Option<Instant>,
     /// Whether the next claim must first requeue attempts that are recorded but not in progress.
     store_fails: bool,
@@ -240,7 +241,7 @@ impl WorkerLoop {
             reported_panics,
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
-            clamp_at: None,
+            clamp_at: Some(Instant::now()),
             store_fails: false,
             claim_failures: FailureLog::default(),
             clamp_failures: FailureLog::default(),
@@ -426,9 +427,9 @@ impl WorkerLoop {
         }
     }
 
-    /// Claims due deliveries, and returns the claims of each channel. First clamps due times if the system
-    /// clock was set back, and requeues attempts that are recorded but not in progress after an error of the
-    /// store.
+    /// Claims due deliveries, and returns the claims of each channel. First clamps due times at the start and
+    /// after the system clock was set back, and requeues attempts that are recorded but not in progress after
+    /// an error of the store.
     async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         if self.was_clock_set_back(now) {
@@ -458,7 +459,7 @@ impl WorkerLoop {
             Err(error) => {
                 self.clamp_at = Some(Instant::now() + LONGEST_SLEEP);
                 if self.clamp_failures.record_failure() {
-                    tracing::error!(%error, "could not correct the due times of deliveries after the system clock was set back; some may be as late as the clock was ahead; will retry every minute");
+                    tracing::error!(%error, "could not correct the due times of deliveries; if the system clock was set back, some may be as late as it was ahead; will retry every minute");
                 }
             }
         }

@@ -139,18 +139,19 @@ fn deliveries_start_although_clamping_fails_and_it_is_retried() {
     let database = rusqlite::Connection::open(fixture.options.url.file().unwrap()).unwrap();
     let tomorrow = Timestamp::now() + Duration::from_hours(24);
     // Only clamping makes a delivery due earlier.
-    let change = format!(
-        "UPDATE delivery SET due_at = {}, failures = 1; CREATE TRIGGER refuse BEFORE UPDATE ON delivery WHEN old.due_at > new.due_at BEGIN SELECT raise(ABORT, 'refused'); END",
+    let postpone = format!(
+        "UPDATE delivery SET due_at = {}, failures = 1 WHERE state = 'waiting'",
         tomorrow.as_millisecond()
     );
-    database.execute_batch(&change).unwrap();
+    database.execute_batch(&postpone).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON delivery WHEN old.due_at > new.due_at BEGIN SELECT raise(ABORT, 'refused'); END";
+    database.execute_batch(refuse).unwrap();
     fixture.accept("due");
     let (_options, latest) = watch::channel(fixture.worker_options(MaintenanceOptions::default()));
     let (_stop, stopping) = watch::channel(false);
     let shared = ((*fixture.store).clone(), Confirmations::default(), Arc::default());
     let mut work = WorkerLoop::new(latest, stopping, shared, Rc::default());
-    // The retry was scheduled before the clock was set back by a day.
-    work.clock = (tomorrow, Instant::now());
+    let _lock = fixture.runtime.block_on(work.take_over());
     let dispatch = |work: &mut WorkerLoop| {
         LocalSet::new().block_on(&fixture.runtime, work.dispatch());
         work.started_attempts.iter().map(|attempt| attempt.lease.submission == late).collect::<Vec<_>>()
@@ -160,7 +161,12 @@ fn deliveries_start_although_clamping_fails_and_it_is_retried() {
     assert_eq!(dispatch(&mut work), [false], "clamping waits for a minute");
     work.clamp_at = work.clamp_at.map(|_| Instant::now());
     assert_eq!(dispatch(&mut work), [false, true]);
-    assert_eq!(work.clamp_at, None);
+    // Another retry is scheduled before the clock is set back by a day.
+    fixture.accept("later");
+    database.execute_batch(&postpone).unwrap();
+    assert_eq!(dispatch(&mut work).len(), 2);
+    work.clock = (tomorrow, Instant::now());
+    assert_eq!(dispatch(&mut work).len(), 3);
 }
 
 #[test]

@@ -413,6 +413,7 @@ impl World {
         self.workers[worker].started = self.now;
         if !self.two {
             self.inbox.transaction().recover(self.clock()).unwrap();
+            self.inbox.transaction().clamp_due_times(self.clock()).unwrap();
         }
         self.at(self.now, Event::Process(worker));
         self.wake_at(worker, self.now);

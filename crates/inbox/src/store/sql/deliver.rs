@@ -18,9 +18,8 @@ use crate::submission::schedule::{self, NextStep};
 impl Transaction<'_> {
     /// Prepares the deliveries for a process that begins to send. With SQLite, requeues the attempts that an
     /// earlier process left unfinished (see [`Transaction::requeue_orphans`]), resumes all paused channels,
-    /// and makes those of their deliveries due that wait because of an outage. With either database, repairs
-    /// due times ([`Transaction::clamp_due_times`]). Returns the number of requeued attempts. Call this only
-    /// while no other process is sending from a SQLite file.
+    /// and makes those of their deliveries due that wait because of an outage. Returns the number of requeued
+    /// attempts. Call this only while no other process is sending from a SQLite file.
     pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         let count = self.requeue_orphans(&[], now)?;
         if self.sql.dialect() == Dialect::Sqlite {
@@ -34,7 +33,6 @@ impl Transaction<'_> {
                 }
             }
         }
-        self.clamp_due_times(now)?;
         Ok(count)
     }
 
