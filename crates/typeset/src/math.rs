@@ -125,10 +125,13 @@ pub fn is_price(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit()) && !is_formula && words.any(is_word)
 }
 
-/// Whether a letter is ASCII, Greek, or in Unicode's blocks of mathematical letters, such as `ℓ` and `𝑥`.
+/// Whether a letter is ASCII, Greek without accents, `µ`, `ħ`, or in Unicode's blocks of mathematical
+/// letters, such as `ℓ` and `𝑥`. Letters with accents, such as `ή`, are words.
 fn is_variable(letter: char) -> bool {
-    letter.is_ascii()
-        || matches!(letter, '\u{370}'..='\u{3ff}' | '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}')
+    let is_accented = matches!(letter, '\u{386}'..='\u{390}' | '\u{3aa}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}');
+    let is_greek = matches!(letter, '\u{370}'..='\u{3ff}') && !is_accented;
+    let is_symbol = matches!(letter, 'µ' | 'ħ' | '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}');
+    letter.is_ascii() || is_greek || is_symbol
 }
 
 #[cfg(test)]
@@ -190,7 +193,14 @@ mod tests {
             ("2 α", false),
             ("2 𝑥", false),
             ("2 ℓ", false),
+            ("2 µ", false),
+            ("2 ħ", false),
+            ("2 Ω", false),
+            ("2 ω", false),
             ("5 έως 10", true),
+            ("5 ή 10", true),
+            ("5 Ή 10", true),
+            ("5 ϊ 10", true),
             ("5 и 10", true),
             ("5 à 10", true),
             ("5或10", true),
