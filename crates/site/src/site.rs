@@ -491,7 +491,9 @@ impl Site {
             // Leave out image variants: what is served at their paths depends on the cache.
             let variants: HashSet<&str> =
                 self.large_images.iter().flat_map(|image| &image.variants).map(String::as_str).collect();
-            let mut lines: Vec<String> = self
+            // Keep only a digest of each line: the lines of a large site add up to more than 100 MB.
+            let digest = |line: String| *blake3::hash(line.as_bytes()).as_bytes();
+            let mut digests: Vec<[u8; 32]> = self
                 .entries
                 .iter()
                 .filter(|(path, _)| !variants.contains(&***path))
@@ -501,14 +503,15 @@ impl Site {
                     SiteEntry::Redirect(to) => format!("{path:?} {to:?}"),
                     SiteEntry::Gone => format!("{path:?} gone"),
                 })
+                .map(digest)
                 .collect();
             let rules = (self.rules.all(), self.query_rules.all(), self.rewrite_headers.rules.all());
-            lines.push(format!("{:?} {rules:?}", page(&self.not_found)));
+            digests.push(digest(format!("{:?} {rules:?}", page(&self.not_found))));
             let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
-            lines.extend(self.folder_not_found.iter().map(of_folder));
-            lines.extend(self.confirm_pages.iter().map(|confirm| format!("{:?}", page(confirm))));
-            lines.sort_unstable();
-            blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
+            digests.extend(self.folder_not_found.iter().map(of_folder).map(digest));
+            digests.extend(self.confirm_pages.iter().map(|confirm| digest(format!("{:?}", page(confirm)))));
+            digests.sort_unstable();
+            blake3::hash(digests.as_flattened()).to_hex()[..16].to_owned()
         })
     }
 
