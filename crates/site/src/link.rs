@@ -85,11 +85,15 @@ impl LinkCatalog {
         }
     }
 
-    /// Whether a URL with a scheme, or one that begins with `//`, is on this site. Case does not matter.
+    /// Whether a URL with a scheme, or one that begins with `//`, is on this site. Case and the default port
+    /// do not matter.
     pub fn is_own(&self, url: &str) -> bool {
         let base = &*self.base_url;
+        let port = if base.starts_with("https:") { ":443" } else { ":80" };
+        let base = base.strip_suffix(port).unwrap_or(base);
         let base = if url.starts_with("//") { base.trim_start_matches(|c| c != '/') } else { base };
         url.split_at_checked(base.len()).is_some_and(|(start, rest)| {
+            let rest = rest.strip_prefix(port).unwrap_or(rest);
             start.eq_ignore_ascii_case(base) && (rest.is_empty() || rest.starts_with(['/', '?', '#', '\\']))
         })
     }
@@ -159,6 +163,26 @@ mod tests {
             ("cafe.md", "/cafe.md"),
         ] {
             assert_eq!(catalog.resolve(place, link).href, href, "{link}");
+        }
+    }
+
+    #[test]
+    fn the_default_port_does_not_make_a_url_foreign() {
+        for (base_url, url, is_own) in [
+            ("https://a.example", "https://a.example:443/a.png", true),
+            ("https://a.example", "https://A.example:443", true),
+            ("https://a.example", "//a.example:443/a.png", true),
+            ("https://a.example:443", "https://a.example/a.png", true),
+            ("https://a.example:443", "https://a.example:443/a.png", true),
+            ("http://a.example", "http://a.example:80?b", true),
+            ("https://a.example", "https://a.example:4430/a.png", false),
+            ("https://a.example", "https://a.example:80/a.png", false),
+            ("https://a.example", "http://a.example/a.png", false),
+            ("https://a.example:8443", "https://a.example:8443/a.png", true),
+            ("https://a.example:8443", "https://a.example/a.png", false),
+        ] {
+            let catalog = LinkCatalog { base_url: base_url.into(), ..LinkCatalog::default() };
+            assert_eq!(catalog.is_own(url), is_own, "{base_url} {url}");
         }
     }
 
