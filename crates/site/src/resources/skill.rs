@@ -57,7 +57,8 @@ pub(super) fn build_skill(guide: &str, options: &PagesOptions) -> String {
 pub(super) fn build_index(skill: &[u8], options: &PagesOptions) -> String {
     let digest = digest(&SHA256, skill);
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let matter = str::from_utf8(skill).ok().and_then(|text| Some(split(SKILL_PATH, text).ok()?.2));
+    let text = str::from_utf8(skill).ok().map(|text| text.strip_prefix('\u{feff}').unwrap_or(text));
+    let matter = text.and_then(|text| Some(split(SKILL_PATH, text).ok()?.2));
     let find = |key| Some(matter.as_ref()?.get(key)?.as_str()?.trim()).filter(|text| !text.is_empty());
     let skill = json!({
         "name": find("name").unwrap_or(NAME),

@@ -357,6 +357,7 @@ fn the_index_of_skills_describes_the_file_that_is_served() {
     assert_eq!(generated["name"], "website-guide");
     for (skill, name, description) in [
         ("---\nname: cranes\ndescription: Rents cranes.\n---\nText\n", "cranes", "Rents cranes."),
+        ("\u{feff}---\nname: lifts\ndescription: Rents lifts.\n---\nText\n", "lifts", "Rents lifts."),
         ("---\ndescription: Rents cranes.\n---\nText\n", "website-guide", "Rents cranes."),
         ("Text\n", "website-guide", generated["description"].as_str().unwrap()),
     ] {
