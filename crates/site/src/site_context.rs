@@ -209,9 +209,9 @@ pub(super) fn navigation_pages(documents: &[Document], language: usize) -> Vec<&
     pages
 }
 
-/// The footer in a language, without the groups of other languages. Links whose address is exactly the path
-/// of a page lead to its translation, if there is one. Fills in missing titles: the short title of the linked
-/// page, or the link's address if there is no such page.
+/// The footer in a language, without the groups of other languages. Links whose address is the path of a
+/// page, percent-encoded or not, without a query or fragment, lead to its translation, if there is one. Fills
+/// in missing titles: the short title of the linked page, or the link's address if there is no such page.
 fn footer_in(
     index: usize,
     language: &Language,
