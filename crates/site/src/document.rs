@@ -15,7 +15,7 @@ use super::link::LinkOrigin;
 use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::path::{self, encode, slug};
-use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
+use super::schedule::{ScheduledPage, Unpublished, parse_time, start_of_day, unpublished};
 use super::site_files::SourceFile;
 use super::visibility::Visibility;
 use crate::fault::{Fault, did_you_mean};
@@ -436,10 +436,9 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 }
 
 /// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
-/// matter. A date at the beginning of a post's name, with the spaces, hyphens, underscores and dots that
-/// separate it from the rest, is left out of the path, and sets the post's `date` if it has none. A file
-/// `index` or `_index` has the path of its folder, whose last segment `slug` replaces. `path` replaces the
-/// whole path, also the language's folder.
+/// matter. A date at the beginning of a post's name, with a time that follows it, is left out of the path,
+/// and sets the post's `date` if it has none. A file `index` or `_index` has the path of its folder, whose
+/// last segment `slug` replaces. `path` replaces the whole path, also the language's folder.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -454,14 +453,11 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     if matches!(name, "index" | "_index") {
         (folder, name) = folder.rsplit_once('/').unwrap_or(("", folder));
     }
-    if is_post
-        && let Some((day, rest)) = name.split_at_checked(10)
-        && let Ok(day) = day.parse::<Date>()
-        && let title = rest.trim_start_matches([' ', '-', '_', '.'])
-        && title.len() < rest.len()
-        && !title.is_empty()
-    {
-        front_matter.date.get_or_insert(day);
+    if is_post && let Some((day, time, title)) = split_date(name) {
+        if front_matter.date.is_none() {
+            (front_matter.date, front_matter.dated_at) = (Some(day), time);
+            front_matter.publish_at = front_matter.publish_at.or(time);
+        }
         name = title;
     }
     let source_key = format!("{} {stem}", if is_post { "post" } else { "page" });
@@ -483,6 +479,35 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     };
     let source_key = matches!(kind, PageKind::Page | PageKind::Post).then_some(source_key);
     PageIdentity { path, kind, language, source_key }
+}
+
+/// Splits a post's name into its date, the time after it, and the rest without the spaces, dashes and other
+/// separators at its beginning. `None` if the name does not begin with a date, if a letter or digit that is
+/// not part of a time follows the date, or if there is no rest.
+fn split_date(name: &str) -> Option<(Date, Option<Timestamp>, &str)> {
+    let (day, rest) = name.split_at_checked("2026-11-20".len())?;
+    let date = day.parse().ok()?;
+    let (time, rest) = split_time(day, rest).map_or((None, rest), |(time, rest)| (Some(time), rest));
+    let is_separator = |c: char| {
+        c.is_whitespace() || "-_.,:;+~".contains(c) || matches!(c, '\u{2010}'..='\u{2015}' | '\u{2212}')
+    };
+    let title = rest.trim_start_matches(is_separator);
+    (!rest.starts_with(char::is_alphanumeric) && !title.is_empty()).then_some((date, time, title))
+}
+
+/// Splits the text after a day into a time on that day, such as `T10:00:00Z`, and the rest. The time may have
+/// hyphens instead of colons (`T10-00`), because names of files on Windows cannot have colons. `None` if the
+/// text does not begin with a time, or if a letter or digit follows the time.
+fn split_time<'a>(day: &str, text: &'a str) -> Option<(Timestamp, &'a str)> {
+    let clock = text.strip_prefix('T')?;
+    let is_end = |at: usize, c: char| at >= "10:00".len() && !c.is_alphanumeric() && c != ':';
+    let mut ends = clock.char_indices().rev().filter(|&(at, c)| is_end(at, c));
+    ends.find_map(|(end, _)| {
+        let (clock, rest) = clock.split_at(end);
+        let has_hyphens = clock.chars().all(|c| c.is_ascii_digit() || c == '-');
+        let clock = if has_hyphens { clock.replace('-', ":") } else { clock.to_owned() };
+        Some((parse_time(&format!("{day}T{clock}"))?, rest))
+    })
 }
 
 /// Unifies the spelling of tags, and adds the pages that list posts and tags in a language, unless the
@@ -661,11 +686,44 @@ mod tests {
             ("2026-01-023.md", "/blog/2026-01-023/", false),
             ("2026-01-02-.md", "/blog/2026-01-02-/", false),
             ("2026-13-02-round.md", "/blog/2026-13-02-round/", false),
+            ("2026-01-02 \u{2014} round.md", "/blog/round/", true),
+            ("2026-01-02\u{2014}round.md", "/blog/round/", true),
+            ("2026-01-02\u{a0}round.md", "/blog/round/", true),
+            ("2026-01-02,round.md", "/blog/round/", true),
+            ("2026-01-02+round.md", "/blog/round/", true),
+            ("2026-01-02(round).md", "/blog/(round)/", true),
+            ("2026-01-02-🎉.md", "/blog/🎉/", true),
+            ("2026-01-02-$5.md", "/blog/$5/", true),
+            ("2026-01-02T-shirt.md", "/blog/2026-01-02T-shirt/", false),
+            ("2026-01-02T10:00:00Z.md", "/blog/2026-01-02T10:00:00Z/", false),
+            ("2026-01-02T10-05.md", "/blog/2026-01-02T10-05/", false),
         ] {
             let mut front_matter = FrontMatter::default();
             let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
             assert_eq!((&*found.path, front_matter.date.is_some()), (path, is_dated), "{file}");
         }
+    }
+
+    #[test]
+    fn a_time_after_the_date_of_a_posts_name_is_left_out_too() {
+        for (file, path, time) in [
+            ("2026-01-02T10:00:00Z-round.md", "/blog/round/", "10:00:00Z"),
+            ("2026-01-02T10:00:00.5Z_round.md", "/blog/round/", "10:00:00.5Z"),
+            ("2026-01-02T10:00:00+02:00-round.md", "/blog/round/", "08:00:00Z"),
+            ("2026-01-02T10:00-round.md", "/blog/round/", "10:00:00Z"),
+            ("2026-01-02T10-05-round.md", "/blog/round/", "10:05:00Z"),
+            ("2026-01-02T10-05-30-round.md", "/blog/round/", "10:05:30Z"),
+        ] {
+            let mut front_matter = FrontMatter::default();
+            let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
+            let time: Option<Timestamp> = format!("2026-01-02T{time}").parse().ok();
+            assert_eq!((&*found.path, front_matter.dated_at), (path, time), "{file}");
+            assert_eq!((front_matter.publish_at, front_matter.date.is_some()), (time, true), "{file}");
+        }
+        let date = Some(jiff::civil::date(2025, 1, 1));
+        let mut front_matter = FrontMatter { date, ..FrontMatter::default() };
+        identify("posts/2026-01-02T10:00:00Z-round.md", &["en"], &mut front_matter);
+        assert_eq!((front_matter.date, front_matter.dated_at, front_matter.publish_at), (date, None, None));
     }
 
     #[test]
