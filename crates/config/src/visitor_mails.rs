@@ -279,13 +279,18 @@ impl MailSource<'_> {
                 r.report(fault.hint("the visitor opens this link to confirm the address").about(&*self.key));
                 None
             }
-            Ok(mail) => Some(MailText {
-                subject: mail.subject,
-                from_name: mail.from_name,
-                reply_to: if mail.reply_to.is_empty() { operator.email.clone() } else { mail.reply_to },
-                text: mail.text,
-                html: mail.html,
-            }),
+            Ok(mail) => {
+                for fault in mail.warnings {
+                    r.report(fault.about(&*self.key));
+                }
+                Some(MailText {
+                    subject: mail.subject,
+                    from_name: mail.from_name,
+                    reply_to: if mail.reply_to.is_empty() { operator.email.clone() } else { mail.reply_to },
+                    text: mail.text,
+                    html: mail.html,
+                })
+            }
             Err(faults) => {
                 for fault in faults {
                     r.report(fault.about(&*self.key));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::front_matter::{line_of_key, split};
 use super::language::is_right_to_left;
 use super::placeholder::{fill, placeholders};
-use crate::fault::{Fault, did_you_mean};
+use crate::fault::{Fault, Severity, did_you_mean};
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, visible};
 
@@ -35,6 +35,7 @@ pub struct ParsedMail {
     pub reply_to: String,
     pub text: String,
     pub html: String,
+    pub warnings: Vec<Fault>,
 }
 
 /// The name of a placeholder, and its value; `None` if the value is known only when the mail is sent.
@@ -43,9 +44,9 @@ pub type Placeholder<'a> = (&'a str, Option<&'a str>);
 const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 
 /// Parses a file, and fills the placeholders in its subject, sender's name and text that have a value in
-/// `known`. Returns all faults, also for placeholders there that are not in `known`, and for those of the
-/// sender's name without a value. `place` is the file's name in faults, and `language` the language of its
-/// text.
+/// `known`. Fails with all faults if one is an error, such as a placeholder in the subject or text that is
+/// not in `known`. In the sender's name, one that is not in `known` or has no value there is a warning, and
+/// stays as it is. `place` is the file's name in faults, and `language` the language of its text.
 pub fn parse_mail(
     place: &str,
     text: &str,
@@ -88,17 +89,22 @@ pub fn parse_mail(
     }
     // The sender's name is the same in all mails.
     let fixed: Vec<_> = known.iter().copied().filter(|(_, value)| value.is_some()).collect();
-    let head = [(&*subject, line_of("subject"), known), (&from_name, line_of("from_name"), &fixed)];
-    let lines = body.lines().enumerate().map(|(at, line)| (line, Some(body_line + at), known));
-    for (text, line, known) in head.into_iter().chain(lines) {
+    let head = [
+        (&*subject, line_of("subject"), known, Severity::Error),
+        // Braces in a sender's name may be meant literally.
+        (&from_name, line_of("from_name"), &fixed, Severity::Warning),
+    ];
+    let lines = body.lines().enumerate();
+    let lines = lines.map(|(at, line)| (line, Some(body_line + at), known, Severity::Error));
+    for (text, line, known, severity) in head.into_iter().chain(lines) {
         let is_unknown = |name: &&str| !known.iter().any(|(other, _)| other == name);
         for name in placeholders(text).into_iter().filter(is_unknown) {
             let names: Vec<String> = known.iter().map(|(name, _)| format!("{{{name}}}")).collect();
             let fault = Fault::error(place, line, format!("unknown placeholder {{{name}}}"));
-            faults.push(fault.hint(format!("use one of {}", names.join(", "))));
+            faults.push(Fault { severity, ..fault.hint(format!("use one of {}", names.join(", "))) });
         }
     }
-    if !faults.is_empty() {
+    if faults.iter().any(|fault| fault.severity == Severity::Error) {
         return Err(faults);
     }
     let value = |name: &str| known.iter().find(|(other, _)| *other == name).and_then(|(_, value)| *value);
@@ -112,7 +118,7 @@ pub fn parse_mail(
     let html = html_document(root, &options, &subject, language, known);
     let html = fill(&html, |name| value(name).map(|value| escape_html(value).into()));
     let text = format!("{}\n", plain(text.trim()));
-    Ok(ParsedMail { subject, from_name, reply_to, text, html })
+    Ok(ParsedMail { subject, from_name, reply_to, text, html, warnings: faults })
 }
 
 /// Replaces the hint about missing front matter, which names the keys of pages, with one for mails.
@@ -338,11 +344,19 @@ mod tests {
         check("---\nsubject: a\n---\n \n", Some(4), "the mail has no text");
         check("---\nsubject: a\n---\nDear\n{name},\n", Some(5), "unknown placeholder {name}");
         check("---\nsubject: Dear {name}\n---\nThanks.\n", Some(2), "unknown placeholder {name}");
-        let text = "---\nsubject: a\nfrom_name: \"{name}\"\n---\nThanks.\n";
-        check(text, Some(3), "unknown placeholder {name}");
-        check(&text.replace("name}", "date}"), Some(3), "unknown placeholder {date}");
         let long = format!("---\nsubject: {}\n---\nThanks.", "a".repeat(101));
         check(&long, Some(2), "`subject` must have at most 100 characters");
+    }
+
+    #[test]
+    fn a_senders_name_may_have_literal_braces_but_gets_a_warning() {
+        for (name, expected) in [("{team} desk", "{team} desk"), ("{site} {date}", "A & B {date}")] {
+            let mail = parse(&format!("---\nsubject: a\nfrom_name: \"{name}\"\n---\nThanks.\n"));
+            let ParsedMail { from_name, warnings, .. } = mail.expect("it is valid");
+            assert_eq!((from_name.as_str(), warnings.len(), warnings[0].line), (expected, 1, Some(3)));
+            assert_eq!(warnings[0].severity, Severity::Warning);
+            assert!(warnings[0].message.starts_with("unknown placeholder {"), "{warnings:?}");
+        }
     }
 
     #[test]
