@@ -205,15 +205,61 @@ impl Mismatch {
     }
 }
 
-/// The line of the control with this name in the form, or else of the form. `None` if a character of the name
-/// is escaped in the HTML.
+/// The line of the first control with this name in a form with the name `form`, or else of one elsewhere
+/// whose attribute `form` is the ID of such a form, or else of the first form. `None` if a character of the
+/// form's name is escaped in the HTML.
 fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
-    let mut all = attributes(html);
-    let mut find = |attribute: &str, text: &str| {
-        let mut found = all.by_ref().filter(|(name, _)| name.eq_ignore_ascii_case(attribute));
-        Some(found.find(|(_, value)| html[value.clone()] == *text)?.1.start)
+    let html = without_scripts(html);
+    let lower = html.to_ascii_lowercase();
+    let all: Vec<_> = attributes(&html).collect();
+    let find = |attribute: &str, text: &str| -> Vec<usize> {
+        let has_name = |name: &str| name.eq_ignore_ascii_case(attribute);
+        let found = all.iter().filter(|(name, value)| has_name(name) && html[value.clone()] == *text);
+        found.map(|(_, value)| value.start).collect()
     };
-    let start = find("data-frontdesk", form)?;
-    let at = control.and_then(|name| find("name", name)).unwrap_or(start);
+    let forms = find("data-frontdesk", form);
+    let controls = control.map(|name| find("name", name)).unwrap_or_default();
+    let end = |start: usize| lower[start..].find("</form").map_or(html.len(), |length| start + length);
+    let forms: Vec<_> = forms.into_iter().map(|start| start..end(start)).collect();
+    let is_inside = |at: &&usize| forms.iter().any(|form| form.contains(*at));
+    // The value of another attribute of the tag around `at`.
+    let beside = |at: usize, attribute: &str| {
+        let start = html[..at].rfind('<').unwrap_or_default();
+        let tag = html[start..].split('>').next().unwrap_or_default();
+        let found = attributes(tag).find(|(name, _)| name.eq_ignore_ascii_case(attribute));
+        found.map(|(_, value)| tag[value].to_owned())
+    };
+    let ids: Vec<String> = forms.iter().filter_map(|form| beside(form.start, "id")).collect();
+    let is_assigned = |at: &&usize| beside(**at, "form").is_some_and(|id| ids.contains(&id));
+    let found = controls.iter().find(is_inside).or_else(|| controls.iter().find(is_assigned));
+    let at = found.copied().or(Some(forms.first()?.start))?;
     Some(1 + html[..at].matches('\n').count())
+}
+
+/// The HTML with only the line breaks of comments, scripts and styles.
+fn without_scripts(html: &str) -> String {
+    let lower = html.to_ascii_lowercase();
+    let mut rest = String::with_capacity(html.len());
+    let mut at = 0;
+    while let Some(length) = lower[at..].find('<') {
+        let start = at + length;
+        let begins = |name: &str| {
+            let after = lower[start + 1..].strip_prefix(name);
+            after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_whitespace() || c == '>'))
+        };
+        let end = if lower[start..].starts_with("<!--") {
+            lower[start..].find("-->")
+        } else if begins("script") {
+            lower[start..].find("</script")
+        } else if begins("style") {
+            lower[start..].find("</style")
+        } else {
+            None
+        };
+        rest.push_str(&html[at..start]);
+        at = end.map_or(start + 1, |length| start + length);
+        let skipped = &html[start..at];
+        rest.extend(skipped.chars().filter(|&c| end.is_none() || c == '\n'));
+    }
+    rest + &html[at..]
 }

@@ -580,6 +580,14 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
                 <select name=seats><option value=''>?<option>1<option>2</select><input name=desk_note><button name=x>Send</button>\
                 <select name=plan><option disabled>Choose<option value=Pro>The best</select><input type=submit name=y value=1>\
                 <input type=hidden name=terms value=0><input type=hidden name=token value=1>";
+    let faults_of = |files: &[(&str, &str)]| {
+        let mut bench = Bench::new(files);
+        let forms = [PageForm { definition: form, confirms: false, markdown: String::new() }];
+        let mut load = || bench.cache.load(Path::new("/nonexistent"), &bench.options, &forms).faults;
+        let first = load();
+        assert_eq!(load(), first, "the second load takes the conversions from memory");
+        first.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
     let faults = |files: &[(&str, &str)]| {
         let page = |(name, controls): &(&str, &str)| {
             let text = format!(
@@ -589,12 +597,7 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
         };
         let files: Vec<_> = files.iter().map(page).collect();
         let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        let mut bench = Bench::new(&files);
-        let forms = [PageForm { definition: form, confirms: false, markdown: String::new() }];
-        let mut load = || bench.cache.load(Path::new("/nonexistent"), &bench.options, &forms).faults;
-        let first = load();
-        assert_eq!(load(), first, "the second load takes the conversions from memory");
-        first.iter().map(ToString::to_string).collect::<Vec<_>>()
+        faults_of(&files)
     };
     let check = |controls: &str, expected: &str| {
         let faults = faults(&[("index.html", controls)]);
@@ -612,6 +615,26 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
     check(&lines, "index.html:5: the form `quote` has no field `ema`");
     let meta = faults(&[("index.html", &format!("{full}\n<input name=author>"))]);
     assert!(meta[0].starts_with("index.html:4: "), "{meta:?}");
+    let text = "<p>All of the text of this page.</p>";
+    // A control elsewhere counts only if it belongs to the form, and code in scripts is no HTML.
+    for (before, controls, after, line) in [
+        ("<input name=emu form=f>\n", "", "\n<form><input name=emu></form>", 2),
+        ("<input name=emu>\n", "", "\n<input name=emu form=f>", 5),
+        ("<input name=emu form=g>\n", "\n<input name=emu>", "", 5),
+        ("<script>\nif (a<b && c='x\"y') z=\"\n</script>", "<input name=emu>", "", 5),
+        ("<!-- <script> -->\n<STYLE>\na<b c=\"\n</STYLE>", "<input name=emu>", "", 6),
+        (
+            "<!-- <style> <input name=emu form=f> -->",
+            "",
+            "<form data-frontdesk=quote>\n<input name=emu></form>",
+            4,
+        ),
+    ] {
+        let form = format!("<form data-frontdesk=quote id=f>\n{full}{controls}</form>");
+        let found = faults_of(&[("index.html", &page("A", &format!("{text}\n{before}{form}{after}")))]);
+        let expected = format!("index.html:{line}: the form `quote` has no field `emu`");
+        assert!(found.iter().any(|fault| fault.starts_with(&expected)), "{before} {found:?}");
+    }
     check(&full.replace("<input name=email>", ""), "index.html:2: the form `quote` requires `email`");
     check(&full.replace("<input name=email>", "<button name=email value=a@b.example>Send</button>"), "");
     check(&full.replace("name=y value=1", "name=plan value=Gold"), "the control `plan` offers \"Gold\"");
