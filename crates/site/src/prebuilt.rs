@@ -306,13 +306,9 @@ impl BuildCache {
             },
         );
         let results: Vec<_> = results.into_iter().map(|Ok(converted)| converted).collect();
-        for ((page, (_, first)), (result, defect)) in both.iter().zip(&results) {
-            let consequence = match first {
-                Some(_) => "the page's Markdown only links to its HTML",
-                None => "the page's Markdown may contain links and a site name that other pages share",
-            };
+        for ((page, _), (result, defect)) in both.iter().zip(&results) {
             faults.extend(match defect {
-                Some(panic) => Some(Fault::defect(&page.file.name, panic, consequence)),
+                Some(panic) => Some(result.defect(page, panic)),
                 None => result.facts.problem.as_ref().map(|problem| problem.fault(&page.file.name)),
             });
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blake3::{Hash, Hasher};
 use bytes::Bytes;
 use frontdesk_convert::{Converted, Loss, Metadata};
+use frontdesk_process::panics::Panic;
 use serde::{Deserialize, Serialize};
 
 use super::content_security_policy::content_security_policy;
@@ -129,6 +130,17 @@ impl Conversion {
             facts: Arc::new(Facts { metadata, policy, ..Facts::default() }),
             markdown: Some(markdown.into()),
         }
+    }
+
+    /// A warning that a conversion of `page` panicked, so this result is served.
+    pub fn defect(&self, page: &HtmlPage<'_>, panic: &Panic) -> Fault {
+        let is_converted = self.text() != Self::unconverted(page).text();
+        let consequence = if is_converted {
+            "the page's Markdown may contain links and a site name that other pages share"
+        } else {
+            "the page's Markdown only links to its HTML"
+        };
+        Fault::defect(&page.file.name, panic, consequence)
     }
 
     /// The Markdown without front matter; empty if it was dropped.

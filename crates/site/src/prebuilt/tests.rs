@@ -1080,4 +1080,12 @@ fn panics_on_files_of_a_build_are_reported() {
         assert!(markdown(&site, "/a").ends_with("# a | Acme\n\nText\n"), "{}", markdown(&site, "/a"));
         assert!(markdown(&site, "/b").ends_with("# b\n\nText\n"), "{}", markdown(&site, "/b"));
     }
+    // The first Markdown of `a` was dropped, and making it again panics, too.
+    for (name, text) in pages.iter().filter(|(name, _)| name != "a.html") {
+        bench.write(name, &text.replace("Acme", "Other"));
+    }
+    let LoadResult { site, faults, .. } = bench.load();
+    let consequence = "the page's Markdown only links to its HTML";
+    assert!(faults[0].place == "a.html" && faults[0].message.ends_with(consequence), "{faults:?}");
+    assert!(markdown(&site.expect("a site"), "/a").contains("available as HTML: <"));
 }
