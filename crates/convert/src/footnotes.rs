@@ -31,11 +31,10 @@ pub(super) struct Definition {
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
-    let shared = found.targets.values().filter(|targets| targets.len() > 1);
-    let shared: Vec<Vec<NodeId>> = shared.map(|targets| targets.values().copied().collect()).collect();
     let mut has_changed = false;
-    for targets in shared {
-        has_changed |= divide_notes(dom, &targets);
+    // The notes of bibliographies have been dropped, but not their targets.
+    for (_, targets) in found.targets.iter().filter(|(note, _)| found.numbers.contains_key(note)) {
+        has_changed |= targets.len() > 1 && divide_notes(dom, targets);
     }
     if has_changed {
         found = find_linked_notes(dom, root, &ids);
@@ -63,9 +62,10 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     }
     let labels = found.labels();
     let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
-    // Sort the notes by node id, which increases in document order except for misnested tags.
-    found.order.sort_unstable();
-    Footnotes { references, definitions: detach_notes(dom, found.order, labels) }
+    // Sort the notes by node id, which increases in document order except for misnested tags. The new
+    // elements around divided notes have larger ids than their contents.
+    found.order.sort_by_cached_key(|&note| dom.node(note).first.map_or(note, |first| first.min(note)));
+    Footnotes { references, definitions: detach_notes(dom, &found, labels) }
 }
 
 /// References and notes that have been found.
@@ -258,7 +258,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
 
 /// Detaches the notes, which must be in document order, with the blocks that continue them, and returns their
 /// contents. Omits the rules, titles and sections that are left without notes.
-fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
+fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
     // Whether blocks after the first paragraph of a note have continued it.
     let mut has_continued = false;
@@ -267,11 +267,16 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
     let mut above: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut titles: HashMap<NodeId, bool> = HashMap::new();
     let mut containers: BTreeSet<(usize, NodeId)> = BTreeSet::new();
-    for note in notes {
+    let mut emptied: HashSet<NodeId> = HashSet::new();
+    for &note in &found.order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
         let mut parts = vec![note];
-        let previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
+        let mut previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
+        // Skip the paragraphs that contained only divided notes.
+        while let Some(id) = previous.filter(|id| emptied.contains(id)) {
+            previous = above.remove(&id).unwrap_or_else(|| dom.previous_element(id));
+        }
         let mut next = dom.next_element(note);
         let is_section = match previous {
             Some(above) => {
@@ -306,6 +311,7 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
             dom.detach(detail);
         }
         dom.detach(note);
+        emptied.extend(container.filter(|&p| next.is_none() && dom.tag(p) == Tag::P && dom.is_blank(p)));
         if let Some(next) = next {
             above.insert(next, previous);
         } else {
@@ -887,6 +893,65 @@ mod tests {
         assert_eq!(markdown(index), "[1](#p1)\n\na[^1]\n\n[^1]: b\n");
         let one = "<ol><li id=n1><b id=n2>one</b> <a href=#m1>^</a> <a href=#m2>^</a></ol>";
         assert_eq!(markdown(&format!("{text}{one}")), "a[^1] b[^1]\n\n[^1]: **one**\n");
+    }
+
+    #[test]
+    fn blocks_stay_with_the_last_of_the_notes_that_share_an_element() {
+        let text = "<p>a<sup><a href=#n1 id=m1>1</a></sup> b<sup><a href=#n2 id=m2>2</a></sup></p>";
+        let expected = "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n";
+        for notes in [
+            "<div class=notes><a name=n1></a><p>one <a href=#m1>^</a></p><a name=n2></a><p>two <a href=#m2>^</a></p></div>",
+            "<div><a id=n1 href=#m1>1</a><p>one</p><a id=n2 href=#m2>2</a><p>two</p></div>",
+            "<div><hr><a id=n1 href=#m1>1</a><p>one</p><a id=n2 href=#m2>2</a><p>two</p></div>",
+        ] {
+            assert_eq!(markdown(&format!("{text}{notes}")), expected, "{notes}");
+        }
+        let lists =
+            "<div><a id=n1 href=#m1>1</a> one<ul><li>x</ul><a id=n2 href=#m2>2</a> two<ul><li>y</ul></div>";
+        let expected = "a[^1] b[^2]\n\n[^1]: one\n\n    - x\n\n[^2]: two\n\n    - y\n";
+        assert_eq!(markdown(&format!("{text}{lists}")), expected);
+        let cells = "<table><tr><td><a id=n1 href=#m1>1</a><br><a id=n2 href=#m2>2</a><td>one<br>two</table>";
+        let page = markdown(&format!("{text}{cells}"));
+        assert!(page.starts_with("a[^1] b[^1]\n\n[^1]: ") && page.contains("one"), "{page}");
+    }
+
+    #[test]
+    fn a_note_that_begins_within_a_line_does_not_take_the_line() {
+        let text = "<p>a<sup><a href=#n1 id=m1>1</a></sup> b<sup><a href=#n2 id=m2>2</a></sup></p>";
+        for (notes, expected) in [
+            (
+                "<p><a id=n1 href=#m1>1</a> First note,<br>which continues here. <a id=n2 href=#m2>2</a> Second note",
+                "[^1]: First note,  \n    which continues here.\n\n[^2]: Second note\n",
+            ),
+            (
+                "<p>1. one <a id=n1 href=#m1>^</a><br>2. two <a id=n2 href=#m2>^</a>",
+                "[^1]: one  \n    2\\. two\n",
+            ),
+        ] {
+            let number = if expected.contains("[^2]") { 2 } else { 1 };
+            let expected = format!("a[^1] b[^{number}]\n\n{expected}");
+            assert_eq!(markdown(&format!("{text}{notes}")), expected, "{notes}");
+        }
+    }
+
+    #[test]
+    fn notes_that_share_a_block_stay_in_order_and_below_their_title() {
+        let text = "<p>a<sup><a href=#n1 id=m1>1</a></sup> b<sup><a href=#n2 id=m2>2</a></sup> c<sup><a href=#n3 id=m3>3</a></sup></p>";
+        let notes = "<p><a id=n1 href=#m1>1</a> one<br><a id=n2 href=#m2>2</a> two</p><p><a id=n3 href=#m3>3</a> three</p>";
+        let expected = "a[^1] b[^2] c[^3]\n\n[^1]: one\n\n[^2]: two\n\n[^3]: three\n";
+        assert_eq!(markdown(&format!("{text}{notes}")), expected);
+        let section = format!("{text}<div><p>Notes</p>{notes}<p>more of three</p></div>");
+        assert_eq!(markdown(&section), format!("{expected}\n    more of three\n"));
+    }
+
+    #[test]
+    fn entries_of_a_bibliography_that_share_an_item_stay_together() {
+        let html = "<p>a<sup><a href=#bib1>1</a></sup> b<sup><a href=#bib2>2</a></sup> c<sup><a href=#bib4>4</a></sup></p>\
+                    <ul><li id=bib0>zero<li><a name=bib1></a>[1] one<br><a name=bib2></a>[2] two<li>[3] three<li><a name=bib4></a>[4] four</ul>";
+        let text = markdown(html);
+        assert!(!text.contains("[^") && text.contains("one  \n"), "{text}");
+        let places = ["zero", "one", "two", "three", "four"].map(|part| text.find(part));
+        assert!(places.is_sorted() && places[0].is_some(), "{text}");
     }
 
     #[test]

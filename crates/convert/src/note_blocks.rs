@@ -1,47 +1,88 @@
 //! Gives each footnote an element of its own where a block has several.
 
 use super::dom::{Dom, NodeId, Tag};
-use std::collections::HashSet;
+use super::footnote_references::with_ascii_digits;
+use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of letters and digits of a number before the target of a note.
 const MAX_NUMBER: usize = 3;
 
-/// Puts a `<div>` around each of the notes that begin at `targets`, if these are in different children of one
-/// element. A note begins with its target, or with the line of its target if no other note begins there, and
-/// ends before the next note; the last one ends before the next block. Returns whether the tree has changed.
-pub(super) fn divide_notes(dom: &mut Dom, targets: &[NodeId]) -> bool {
-    let Some(parent) = common_parent(dom, targets) else { return false };
-    let child = |&target: &NodeId| dom.ancestors(target).find(|&a| dom.parent(a) == Some(parent));
-    let children: HashSet<NodeId> = targets.iter().filter_map(child).collect();
-    if children.len() < 2 || matches!(dom.tag(parent), Tag::Tr | Tag::Table | Tag::Ul | Tag::Ol | Tag::Dl) {
+/// Puts a `<div>` around each of the notes that begin at `targets`, which have the numbers of the notes as
+/// keys, if these are in different children of one element. A note begins with its target, or with the line
+/// of its target if no other note begins or goes on there, and ends before the next note. The last note ends
+/// before the next block, or with the element if there are blocks between other notes. Changes nothing if a
+/// note would have no text but its number. Returns whether the tree has changed.
+pub(super) fn divide_notes(dom: &mut Dom, targets: &BTreeMap<String, NodeId>) -> bool {
+    let ids: Vec<NodeId> = targets.values().copied().collect();
+    let Some(parent) = common_parent(dom, &ids) else { return false };
+    let child = |target| dom.ancestors(target).find(|&a| dom.parent(a) == Some(parent));
+    let numbers = targets.iter().filter_map(|(number, &target)| Some((child(target)?, &**number)));
+    let numbers: HashMap<NodeId, &str> = numbers.collect();
+    if numbers.len() < 2 || matches!(dom.tag(parent), Tag::Tr | Tag::Table | Tag::Ul | Tag::Ol | Tag::Dl) {
         return false;
     }
-    let mut starts: Vec<NodeId> = Vec::new();
-    // The first node of the current line, until a note begins on the line.
-    let mut line = dom.node(parent).first;
-    let mut end = None;
-    for node in dom.children(parent) {
-        let is_block = dom.tag(node).is_block();
-        if children.contains(&node) {
-            starts.push(line.take().unwrap_or(node));
-            end = None;
-        } else if is_block || dom.tag(node) == Tag::Br {
-            line = dom.node(node).next;
-            end = end.or(Some(node).filter(|_| is_block));
-        } else if starts.is_empty() && dom.letters(node) > MAX_NUMBER {
-            // The text before the first note is a title, not its number.
-            line = None;
-        }
+    let parts = divide(dom, parent, &numbers);
+    let has_text = |&(start, end, number): &(NodeId, Option<NodeId>, &str)| {
+        let nodes = std::iter::successors(Some(start), |&id| dom.node(id).next);
+        let nodes = nodes.take_while(|&id| Some(id) != end).flat_map(|id| dom.subtree(id));
+        let text = nodes.filter_map(|id| dom.text(id)).flat_map(str::chars).filter(|c| c.is_alphanumeric());
+        let text = with_ascii_digits(&text.take(number.len() + 1).collect::<String>());
+        !text.is_empty() && text != number
+    };
+    if !parts.iter().all(has_text) {
+        return false;
     }
-    let ends = starts.iter().skip(1).map(|&start| Some(start)).chain([end]);
-    for (start, end) in starts.iter().zip(ends.collect::<Vec<_>>()) {
+    for (start, end, _) in parts {
         let note = dom.push_element("div", &[]);
-        dom.insert_before(*start, note);
+        dom.insert_before(start, note);
         while let Some(next) = dom.node(note).next.filter(|&next| Some(next) != end) {
             dom.append(note, next);
         }
     }
     true
+}
+
+/// The first node of each note in `parent`, the node after the note, and its number. `numbers` has the
+/// children with the targets of the notes.
+fn divide<'a>(
+    dom: &Dom,
+    parent: NodeId,
+    numbers: &HashMap<NodeId, &'a str>,
+) -> Vec<(NodeId, Option<NodeId>, &'a str)> {
+    let mut starts: Vec<(NodeId, &str)> = Vec::new();
+    // The first node of the current line, until a note begins on the line, and the letters of the line.
+    let mut line = dom.node(parent).first;
+    let mut letters = 0;
+    // The first block after the last note that has begun.
+    let mut end = None;
+    let mut has_blocks = false;
+    for node in dom.children(parent) {
+        let is_block = dom.tag(node).is_block();
+        if let Some(number) = numbers.get(&node) {
+            has_blocks |= end.is_some();
+            // A note whose link back is at the end of its line begins with the line.
+            let goes_on = letters > MAX_NUMBER && !starts.is_empty() && !ends_line(dom, node);
+            starts.push((line.take().filter(|_| !goes_on).unwrap_or(node), number));
+            end = None;
+        } else if is_block || dom.tag(node) == Tag::Br {
+            line = dom.node(node).next;
+            letters = 0;
+            end = end.or(Some(node).filter(|_| is_block && !starts.is_empty()));
+        } else if line.is_some() {
+            letters += dom.letters(node);
+            // The text before the first note is a title, not its number.
+            line = line.filter(|_| !starts.is_empty() || letters <= MAX_NUMBER);
+        }
+    }
+    let ends = starts.iter().skip(1).map(|&(start, _)| Some(start)).chain([end.filter(|_| !has_blocks)]);
+    starts.iter().zip(ends).map(|(&(start, number), end)| (start, end, number)).collect()
+}
+
+/// Whether an element is a link or a number at the end of a line.
+fn ends_line(dom: &Dom, id: NodeId) -> bool {
+    let is_line = |&id: &NodeId| !dom.tag(id).is_block() && dom.tag(id) != Tag::Br;
+    (dom.tag(id) == Tag::A || dom.letters(id) <= MAX_NUMBER)
+        && dom.nodes_after(id).take_while(is_line).all(|after| dom.letters(after) == 0)
 }
 
 /// The innermost element around all `targets`, at most six levels above each.
