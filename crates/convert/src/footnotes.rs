@@ -8,7 +8,7 @@ use super::footnote_references::{
     is_raised_and_short, note_name, note_number, reference_number, reference_target, whole_reference,
 };
 use super::note_blocks::divide_notes;
-use super::note_numbers::{RaisedNumber, notes_in_asides, raised_numbers, starting_number};
+use super::note_numbers::{RaisedNumber, is_aside, notes_in_asides, raised_numbers, starting_number};
 use super::omission_rule::Rule;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -79,6 +79,8 @@ struct Found {
     targets: BTreeMap<NodeId, BTreeMap<String, NodeId>>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,
+    /// The asides that contain several notes. The blocks after a note continue it.
+    asides: HashSet<NodeId>,
     /// Whether notes were dropped because they are a bibliography, whose links stay.
     has_bibliography: bool,
 }
@@ -247,6 +249,8 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     for (note, number) in &asides {
         add_note(*note, number);
     }
+    let parents = asides.iter().filter_map(|(note, _)| dom.parent(*note));
+    found.asides = parents.filter(|&parent| is_aside(dom, parent)).collect();
     // Without a note 1, the numbers are exponents or the numbers of paragraphs, not of footnotes.
     if !notes.contains_key("1") {
         return Found::default();
@@ -287,6 +291,7 @@ fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String
                 dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
             }),
         };
+        let is_section = is_section || container.is_some_and(|aside| found.asides.contains(&aside));
         let is_heading = dom.is_heading(note);
         if dom.tag(note) == Tag::P && is_section || is_heading {
             let is_known = is_heading || is_only_for_notes(dom, container, previous);
@@ -1007,6 +1012,25 @@ mod tests {
         let side = "<label for=s class=sidenote-number>1</label><input type=checkbox id=s>\
                     <span class=sidenote><span class=sidenote-number>1</span> one</span>";
         assert_eq!(markdown(&format!("<p>a{side} b")), "a[^1] b\n\n[^1]: one\n");
+    }
+
+    #[test]
+    fn asides_with_other_content_are_no_footnotes() {
+        let page = |aside: &str| markdown(&format!("<p>a<sup>1</sup> b<sup>2</sup></p>{aside}"));
+        for aside in [
+            "<div role=note class=admonition><ol><li>c<li>d</ol></div>",
+            "<div role=note class='admonition warning'><p>1. c<p>d</div>",
+            "<aside><b>1</b> c</aside>",
+            "<p>c<div role=note><ol><li>d<li>e</ol></div>",
+            "<aside><p>1. c<p>2. d<p>3. e</aside>",
+        ] {
+            assert!(page(aside).starts_with("a<sup>1</sup> b<sup>2</sup>\n\n"), "{}", page(aside));
+        }
+        let blocks = "<div role=note><p>1. one<p>more one<p>2. two<p>more two</div>";
+        let expected = "a[^1] b[^2]\n\n[^1]: one\n\n    more one\n\n[^2]: two\n\n    more two\n";
+        assert_eq!(page(blocks), expected);
+        let bold = "<aside><b>1.</b> one</aside><aside><b>2</b>) two</aside>";
+        assert_eq!(page(bold), "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n");
     }
 
     #[test]

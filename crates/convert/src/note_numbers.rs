@@ -1,6 +1,7 @@
 //! Reads the numbers of footnotes without links: raised numbers, except fractions, exponents, verses and
 //! isotopes, and numbers at the beginning of notes.
 
+use super::documentation_markup::find_notice;
 use super::dom::{Dom, NodeId, Tag};
 use super::footnote_references::{is_alone_in_parent, with_ascii_digits};
 use std::collections::{HashMap, HashSet};
@@ -108,14 +109,17 @@ pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> 
 /// The number at the start of a paragraph, if it is in `numbers`, and is bold or in a form of
 /// [`numbered_text`].
 pub(super) fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> Option<String> {
-    let text = dom.collapsed_text(paragraph);
     let bold = bold_start(dom, paragraph).map(|bold| dom.collapsed_text(bold));
-    if let Some(bold) = bold.filter(|bold| numbers.contains(bold)) {
-        return Some(bold);
-    }
+    let is_known = |number: &String| numbers.contains(number);
+    bold.filter(is_known).or_else(|| punctuated_number(dom, paragraph).filter(is_known))
+}
+
+/// The number at the start of an element, in a form of [`numbered_text`].
+fn punctuated_number(dom: &Dom, id: NodeId) -> Option<String> {
+    let text = dom.collapsed_text(id);
     let digits = text.strip_prefix('[').unwrap_or(&text);
     let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
-    (numbers.contains(digits) && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
+    (!digits.is_empty() && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
 }
 
 /// The bold element directly around the first text of a note.
@@ -127,41 +131,49 @@ pub(super) fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
 /// Maximum number of asides between a reference and its note.
 const MAX_ASIDES: usize = 8;
 
-/// The notes in `<aside>` elements and those with the role `note`, with their numbers, which must be in
-/// `numbers`: the items of a list that is alone in the element; or the element itself, if it begins with the
-/// number of one of the `references` in the block before it; or its children, if several do so.
+/// Whether an element is an `<aside>` or has the role `note`, and is no admonition.
+pub(super) fn is_aside(dom: &Dom, id: NodeId) -> bool {
+    (dom.tag(id) == Tag::Aside || dom.attribute(id, "role") == Some("note")) && find_notice(dom, id).is_none()
+}
+
+/// The notes in asides ([`is_aside`]) with their numbers: the items of a list that is alone in the aside; or
+/// the aside itself, if it begins with a number; or its children, if several do so. All numbers must be those
+/// of `references` in the block before the aside. Those of a list in an `<aside>` need only be in `numbers`.
 pub(super) fn notes_in_asides(
     dom: &Dom,
     root: NodeId,
     references: &[(NodeId, String)],
     numbers: &HashSet<String>,
 ) -> Vec<(NodeId, String)> {
-    let is_aside = |id| dom.tag(id) == Tag::Aside || dom.attribute(id, "role") == Some("note");
     let mut referring: HashSet<(NodeId, &str)> = HashSet::new();
     for (id, number) in references {
         referring.extend(dom.ancestors(*id).skip(1).take(4).map(|around| (around, &**number)));
     }
     let mut notes = Vec::new();
-    for aside in dom.outermost(root, is_aside) {
+    for aside in dom.outermost(root, |id| is_aside(dom, id)) {
+        let above = std::iter::successors(dom.previous_element(aside), |&id| dom.previous_element(id));
+        let above = above.take(MAX_ASIDES).find(|&id| !is_aside(dom, id));
+        let is_referred = |number: &str| above.is_some_and(|above| referring.contains(&(above, number)));
         if let Some(list) = dom.child_elements(aside).find(|&list| dom.tag(list) == Tag::Ol) {
             let items = if is_alone_in_parent(dom, list) { numbered_items(dom, list) } else { Vec::new() };
-            if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
+            let is_note = |(item, number): &(NodeId, String)| {
+                dom.tag(*item) == Tag::Li
+                    && numbers.contains(number)
+                    && (dom.tag(aside) == Tag::Aside || is_referred(number))
+            };
+            if items.iter().all(is_note) {
                 notes.extend(items);
             }
             continue;
         }
-        let numbered = |id| Some((id, starting_number(dom, id, numbers)?));
+        let numbered = |id| Some((id, punctuated_number(dom, id)?));
         let mut parts: Vec<_> = dom.child_elements(aside).filter_map(numbered).collect();
         if parts.len() < 2 {
             parts = numbered(aside).into_iter().collect();
         }
-        let above = std::iter::successors(dom.previous_element(aside), |&id| dom.previous_element(id));
-        let above = above.take(MAX_ASIDES).find(|&id| !is_aside(id));
-        notes.extend(
-            parts
-                .into_iter()
-                .filter(|(_, number)| above.is_some_and(|above| referring.contains(&(above, number)))),
-        );
+        if parts.iter().all(|(_, number)| is_referred(number)) {
+            notes.extend(parts);
+        }
     }
     notes
 }
