@@ -116,7 +116,7 @@ pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<Nod
 
 /// Whether a link leads to its own place: it, its block or an element between them has the id or name in its
 /// fragment.
-pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
+pub(super) fn leads_to_own_place(dom: &Dom, link: NodeId) -> bool {
     let Some(fragment) = fragment(dom, link) else { return false };
     let block = dom.ancestors(link).find(|&a| dom.tag(a).is_block());
     let below = dom.ancestors(link).take_while(|&a| Some(a) != block);
@@ -175,10 +175,22 @@ pub(super) fn note_number(dom: &Dom, link: NodeId) -> Option<String> {
     reference_number(dom, link).filter(is_number)
 }
 
-/// Whether a link is raised or has the class of references, and its text is at most eight bytes long.
-pub(super) fn is_raised_and_short(dom: &Dom, link: NodeId) -> bool {
-    (dom.has_class(link, "footnote-ref") || dom.is_in(link, &[Tag::Sup]))
-        && (1..=8).contains(&dom.collapsed_text(link).len())
+/// Whether a link is a later reference to the note with a number, such as `1:2` or `1b`: it is raised or has
+/// the class of references, and its text is the number and perhaps a suffix of `:`, `.` or a letter, and
+/// digits. A `-` may be that of a range of notes.
+pub(super) fn is_repeated_reference(dom: &Dom, link: NodeId, number: &str) -> bool {
+    if !dom.has_class(link, "footnote-ref") && !dom.is_in(link, &[Tag::Sup]) {
+        return false;
+    }
+    let text = with_ascii_digits(&dom.collapsed_text(link));
+    let Some(suffix) = text.trim_matches(['[', ']', '(', ')', ' ']).strip_prefix(number) else {
+        return false;
+    };
+    let digits = suffix.strip_prefix([':', '.']).filter(|digits| !digits.is_empty());
+    let is_digit_before = number.ends_with(|c: char| c.is_ascii_digit());
+    let letter = suffix.strip_prefix(|c: char| is_digit_before && c.is_ascii_alphabetic());
+    let rest = if suffix.is_empty() { Some(suffix) } else { digits.or(letter) };
+    rest.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Whether a link has a role or a class that marks it as a link back to a reference.

@@ -4,8 +4,8 @@ use super::code::is_verse;
 use super::dom::{Data, Dom, NodeId, Tag};
 use super::footnote_marks::{NUMBER_CLASSES, remove_back_links, remove_number};
 use super::footnote_references::{
-    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_permalink,
-    is_raised_and_short, note_name, note_number, reference_number, reference_target, whole_reference,
+    Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_repeated_reference,
+    leads_to_own_place, note_name, note_number, reference_number, reference_target, whole_reference,
 };
 use super::note_blocks::divide_notes;
 use super::note_numbers::{RaisedNumber, is_aside, notes_in_asides, raised_numbers, starting_number};
@@ -120,7 +120,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
         let has_target = fragment(dom, link).is_some() || dom.has_attribute(link, "onclick");
-        let is_no_reference = || is_permalink(dom, link) || is_marked_as_back(dom, link);
+        let is_no_reference = || leads_to_own_place(dom, link) || is_marked_as_back(dom, link);
         if !has_target || is_no_reference() || is_in_code(dom, link) {
             continue;
         }
@@ -136,7 +136,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             continue;
         }
         // Other references to a note that has been found may have another text, such as `1:1`.
-        let known = || found.numbers.get(&note).filter(|_| is_raised_and_short(dom, link)).cloned();
+        let known = || found.numbers.get(&note).filter(|n| is_repeated_reference(dom, link, n)).cloned();
         let Some(number) = note_number(dom, link).or_else(known) else { continue };
         // A link inside a note is not a reference to a note.
         if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
@@ -494,6 +494,8 @@ struct NoteContent<'a> {
     has_heading: bool,
     /// The fragments of the links that lead out of the note.
     fragments: HashSet<&'a str>,
+    /// The fragment and the number of the link with which the note begins.
+    start: Option<(&'a str, String)>,
 }
 
 impl<'a> NoteContent<'a> {
@@ -505,19 +507,36 @@ impl<'a> NoteContent<'a> {
         Self {
             has_heading: dom.descendants(note).any(|id| dom.is_heading(id) && !is_number_heading(dom, id)),
             fragments: links.filter_map(|link| fragment(dom, link)).filter(leads_out).collect(),
+            start: link_at_start(dom, note).and_then(|link| fragment(dom, link).zip(note_number(dom, link))),
         }
     }
 
     /// Whether the note has a link to a reference: to the id of the link, of an element in it, or of one of
     /// the two elements around it. The id of a block counts only if the link is raised, because paragraphs
-    /// that refer to each other are no notes.
+    /// that refer to each other are no notes, or if the note begins with a link with the same number and the
+    /// block does not begin with the reference.
     fn leads_back_to(&self, dom: &Dom, link: NodeId) -> bool {
         let is_raised = dom.is_in(link, &[Tag::Sup]) || dom.find(link, Tag::Sup).is_some();
-        let around = dom.ancestors(link).take(3).filter(|&a| is_raised || !dom.tag(a).is_block());
+        let is_start = |block| {
+            let start = self.start.as_ref().filter(|(name, _)| dom.attribute(block, "id") == Some(*name));
+            start.is_some_and(|(_, number)| note_number(dom, link).is_some_and(|n| n == *number))
+                && link_at_start(dom, block).is_none_or(|first| first != link)
+        };
+        let around = dom.ancestors(link).take(3);
+        let around = around.filter(|&a| is_raised || !dom.tag(a).is_block() || is_start(a));
         let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
         let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
         around.chain(own).any(|name| name.len() <= MAX_NAME && self.fragments.contains(name))
     }
+}
+
+/// The link with which an element begins, perhaps after brackets. Reads at most 50 nodes.
+fn link_at_start(dom: &Dom, id: NodeId) -> Option<NodeId> {
+    let is_text = |&id: &NodeId| {
+        dom.text(id).is_some_and(|t| !t.chars().all(|c| c.is_whitespace() || "[]()".contains(c)))
+    };
+    let text = dom.descendants(id).take(50).find(is_text)?;
+    dom.ancestors(text).take(4).find(|&a| dom.tag(a) == Tag::A)
 }
 
 /// Whether a link refers to the footnote `note`, judging by the link's position and the names of the link and
@@ -873,6 +892,21 @@ mod tests {
         {
             let html = format!("<p>a<sup><a href=#fn1 id=r1>[1]</a></sup> a{second} c{note}");
             assert_eq!(markdown(&html), "a[^1] a[^1] c\n\n[^1]: b\n", "{second}");
+        }
+        for other in ["1, p. 5", "pp. 3-5", "1-3", "table", "TM"] {
+            let html =
+                format!("<p>a<sup><a href=#fn1 id=r1>1</a></sup> a<sup><a href=#fn1>{other}</a></sup>{note}");
+            let expected = format!("a[^1] a<sup>[{other}](#fn1)</sup>\n\n[^1]: b\n");
+            assert_eq!(markdown(&html), expected);
+        }
+    }
+
+    #[test]
+    fn references_in_paragraphs_with_ids_need_not_be_raised() {
+        let page = |text: &str| markdown(&format!("<p id=r>{text}<p>b<p id=n><a href=#r>[1]</a> c"));
+        assert_eq!(page("a <a href=#n>[1]</a>"), "a [^1]\n\nb\n\n[^1]: c\n");
+        for plain in ["<a href=#n>[1]</a> a", "a <a href=#n>[2]</a>"] {
+            assert!(!page(plain).contains("[^"), "{}", page(plain));
         }
     }
 
