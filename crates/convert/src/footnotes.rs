@@ -270,6 +270,7 @@ fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String
     // in the tree would visit the text between the detached notes again for each note.
     let mut above: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut titles: HashMap<NodeId, bool> = HashMap::new();
+    let mut before_notes: HashSet<NodeId> = HashSet::new();
     let mut containers: BTreeSet<(usize, NodeId)> = BTreeSet::new();
     let mut emptied: HashSet<NodeId> = HashSet::new();
     for &note in &found.order {
@@ -282,10 +283,11 @@ fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String
             previous = above.remove(&id).unwrap_or_else(|| dom.previous_element(id));
         }
         let mut next = dom.next_element(note);
+        before_notes.extend(previous);
         let is_section = match previous {
             Some(above) => {
                 dom.tag(above) == Tag::Hr
-                    || *titles.entry(above).or_insert_with(|| is_title_of_notes(&dom.collapsed_text(above)))
+                    || *titles.entry(above).or_insert_with(|| is_title_of_notes(dom, above))
             }
             None => container.is_some_and(|p| {
                 dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
@@ -328,7 +330,7 @@ fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String
         containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
         definitions.push(Definition { label, nodes: parts });
     }
-    remove_empty_containers(dom, containers);
+    remove_empty_containers(dom, containers, before_notes);
     definitions
 }
 
@@ -551,9 +553,14 @@ fn is_named_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> 
 }
 
 /// Removes the `containers` of notes that are now empty or have only a title, such as "Notes", along with the
-/// rule or title before them. Then does the same with their parents. Each container comes with its depth.
-/// Those with an image stay, and so do `<body>`, `<main>` and `<article>`.
-fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeId)>) {
+/// rule or title before them. Then does the same with their parents. Each container comes with its depth;
+/// `before_notes` has the elements before series of notes. Containers with an image stay, and so do `<body>`,
+/// `<main>` and `<article>`.
+fn remove_empty_containers(
+    dom: &mut Dom,
+    mut containers: BTreeSet<(usize, NodeId)>,
+    mut before_notes: HashSet<NodeId>,
+) {
     // Examine the deepest containers first, so that each parent is examined once, and containers of one depth
     // from last to first, so that the elements before a container are still in the tree.
     while let Some((depth, id)) = containers.pop_last() {
@@ -563,11 +570,12 @@ fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeI
             continue;
         }
         let text = dom.text_content(id);
-        if !text.trim().is_empty() && !is_title_of_notes(&text) && !has_only_titles(dom, id) {
+        if !text.trim().is_empty() && !is_title_of_notes(dom, id) && !has_only_title(dom, id, &before_notes) {
             continue;
         }
         if let Some(previous) = dom.previous_element(id) {
-            let is_title = dom.is_heading(previous) && is_title_of_notes(&dom.text_content(previous));
+            before_notes.insert(previous);
+            let is_title = dom.is_heading(previous) && is_title_of_notes(dom, previous);
             if is_title || dom.tag(previous) == Tag::Hr {
                 dom.omit(previous, Rule::FootnoteMark);
             }
@@ -585,16 +593,23 @@ const TITLES: [&str; 25] = [
     "przypisy", "примечания", "сноски", "脚注", "注釈", "注释", "註釋", "각주",
 ];
 
-/// Whether `text` is the title of a section of notes, such as "References".
-fn is_title_of_notes(text: &str) -> bool {
-    TITLES.contains(&&*text.trim().trim_end_matches(':').to_lowercase())
+/// Whether the text of an element is the title of a section of notes, such as "References". "Note" is the
+/// title in several languages, but only as a heading without a colon: in English, it begins a remark.
+fn is_title_of_notes(dom: &Dom, id: NodeId) -> bool {
+    let text = dom.collapsed_text(id).to_lowercase();
+    let title = text.trim_end_matches(':');
+    TITLES.contains(&title) && (title != "note" || title == text && dom.is_heading(id))
 }
 
-/// Whether an element that is named like footnotes has no content but titles and rules.
-fn has_only_titles(dom: &Dom, id: NodeId) -> bool {
+/// Whether an element that is named `footnotes` has no content but rules and a heading that is in
+/// `before_notes`.
+fn has_only_title(dom: &Dom, id: NodeId, before_notes: &HashSet<NodeId>) -> bool {
     let mut names = dom.classes(id).chain(dom.attribute(id, "id"));
-    names.any(|name| name.contains("footnote"))
-        && dom.children(id).all(|c| dom.is_heading(c) || dom.tag(c) == Tag::Hr || dom.is_blank(c))
+    let is_title = |c| dom.tag(c).heading_level().is_some_and(|level| level > 1) && before_notes.contains(&c);
+    let mut content = dom.children(id).filter(|&c| dom.tag(c) != Tag::Hr && !dom.is_blank(c));
+    names.any(|name| name == "footnotes" || name.starts_with("footnotes-"))
+        && content.next().is_none_or(is_title)
+        && content.next().is_none()
 }
 
 #[cfg(test)]
@@ -1021,6 +1036,16 @@ mod tests {
         }
         let other = format!("<p>a<sup><a href=#n id=r>1</a></sup><h2>Tanımlar</h2>{note}<p>c");
         assert_eq!(markdown(&other), "a[^1]\n\n## Tanımlar\n\nc\n\n[^1]: b\n");
+        for (section, rest) in [
+            (format!("<div class='post has-footnotes'><h2>c</h2>{note}</div>"), "## c"),
+            (format!("<section class=footnotes>{note}<h2>c</h2></section>"), "## c"),
+            (format!("<section class=footnotes><h2>c</h2><h2>Fußnoten</h2>{note}</section>"), "## c"),
+            ("<div><h2>Note:</h2><p id=n><a href=#r>1</a> b<p>c<p>d</div>".to_owned(), "## Note:\n\nc\n\nd"),
+            ("<div><p>Note:<p id=n><a href=#r>1</a> b<p>c<p>d</div>".to_owned(), "Note:\n\nc\n\nd"),
+        ] {
+            let html = format!("<p>a<sup><a href=#n id=r>1</a></sup></p>{section}");
+            assert!(markdown(&html).contains(&format!("\n\n{rest}\n")), "{}", markdown(&html));
+        }
     }
 
     #[test]
