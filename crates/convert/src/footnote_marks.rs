@@ -73,9 +73,13 @@ pub(super) fn remove_back_links(
         }
     }
     // Links with the symbol of permalinks have been removed before, but not the separators between them: two
-    // texts follow each other there.
+    // texts follow each other there. Punctuation directly after a word belongs to the text.
     let last = dom.descendants(note).filter(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty())).last();
-    let is_after_text = |last| dom.node(last).previous.is_some_and(|previous| dom.text(previous).is_some());
+    let is_after_text = |last| {
+        let previous = dom.node(last).previous.and_then(|previous| dom.text(previous));
+        let is_list = dom.text(last).is_some_and(|separator| !separator.contains([';', '&']));
+        is_list && previous.is_some_and(|previous| !previous.ends_with(char::is_alphanumeric))
+    };
     if let Some(last) = last.filter(|&last| is_separator(dom, last) && is_after_text(last)) {
         dom.node_mut(last).data = Data::Text("".into());
     }
@@ -94,49 +98,55 @@ pub(super) fn remove_back_links(
     }
 }
 
-/// Words in the texts of links back.
-const BACK_WORDS: [&str; 14] = [
-    "back",
-    "return",
-    "jump",
-    "up",
-    "top",
-    "text",
-    "article",
-    "reference",
-    "zurück",
-    "retour",
-    "volver",
-    "voltar",
-    "terug",
-    "torna",
+/// Words in the texts of links back. Those that are not ASCII may also be a part of a word.
+#[rustfmt::skip]
+const BACK_WORDS: [&str; 43] = [
+    "back", "return", "jump", "up", "top", "text", "article", "reference", "zurück", "anfang", "oben", "retour", "retourner",
+    "revenir", "remonter", "haut", "texte", "volver", "regresar", "arriba", "texto", "voltar", "topo", "terug", "boven",
+    "tekst", "torna", "tornare", "indietro", "testo", "tillbaka", "tilbage", "tilbake", "powrót", "wróć", "вернуться",
+    "наверх", "назад", "тексту", "戻", "返回", "回到", "돌아가",
 ];
 
 /// Divides `links`, the links back of a note in document order, into those whose text is a part of the note,
 /// such as the verse that it explains, and the others. The former have a text of more than three letters and
 /// digits that neither ends with the number of the note nor has one of [`BACK_WORDS`]; they have no class or
-/// role of links back, and other text of the note follows them.
+/// role of links back; they begin the note, perhaps after its number, or follow other text directly; and
+/// other text of the note follows them.
 fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> (Vec<NodeId>, Vec<NodeId>) {
     if links.is_empty() {
         return (Vec::new(), links);
     }
+    let number = number.to_lowercase();
     let is_marked = |id| is_marked_as_back(dom, id) || dom.has_class_in(id, BACK_CLASSES);
+    let is_back_word =
+        |word: &str| BACK_WORDS.iter().any(|&back| word == back || !back.is_ascii() && word.contains(back));
     let is_content = |id| {
         let text = dom.collapsed_text(id).to_lowercase();
         let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let is_symbol = !number.is_empty() && !number.contains(char::is_alphanumeric);
         text.chars().filter(|c| c.is_alphanumeric()).count() > 3
-            && words.clone().next_back().is_some_and(|last| last != number.to_lowercase())
-            && !words.any(|word| BACK_WORDS.contains(&word))
+            && words.clone().next_back().is_some_and(|last| last != number)
+            && !(is_symbol && text.trim_end_matches([')', ']', ' ']).ends_with(&number))
+            && !words.any(is_back_word)
     };
     let all: HashSet<NodeId> = links.iter().copied().collect();
-    let is_text = |&id: &NodeId| {
-        dom.text(id).is_some_and(|text| text.contains(char::is_alphanumeric))
-            && !dom.ancestors(id).take(4).any(|a| all.contains(&a))
-    };
-    let last = dom.descendants(note).filter(is_text).last();
-    let before = dom.descendants(note).take_while(|&id| last.is_some_and(|last| last != id));
-    let before: HashSet<NodeId> = before.filter(|id| all.contains(id)).collect();
-    links.into_iter().partition(|id| before.contains(id) && !is_marked(*id) && is_content(*id))
+    let has_letters = |id| dom.text(id).is_some_and(|text| text.contains(char::is_alphanumeric));
+    let is_text = |&id: &NodeId| has_letters(id) && !dom.ancestors(id).take(4).any(|a| all.contains(&a));
+    let texts: Vec<NodeId> = dom.descendants(note).filter(is_text).collect();
+    let last = texts.last().copied();
+    let is_number =
+        |id| dom.text(id).is_some_and(|t| t.trim_matches(|c: char| !c.is_alphanumeric()) == number);
+    // The first text besides the number.
+    let first = texts.into_iter().find(|&id| !is_number(id));
+    let mut at_start = true;
+    let mut contents: HashSet<NodeId> = HashSet::new();
+    for id in dom.descendants(note).take_while(|&id| Some(id) != last) {
+        at_start &= Some(id) != first;
+        if all.contains(&id) && (at_start || dom.node(id).previous.is_some_and(has_letters)) {
+            contents.insert(id);
+        }
+    }
+    links.into_iter().partition(|id| contents.contains(id) && !is_marked(*id) && is_content(*id))
 }
 
 /// Whether a node is text of white space and separators, such as a comma.
@@ -248,6 +258,10 @@ mod tests {
             assert_eq!(note_with(content), "Note.\n", "{content}");
         }
         assert_eq!(note_with("See <i>b</i>; <a href=#r>^</a>"), "See *b*;\n");
+        for end in [";", ",", "."] {
+            let separated = note_with(&format!("A<span hidden>x</span>{end} <a href=#r>^</a>"));
+            assert_eq!(separated, format!("A{end}\n"));
+        }
         assert_eq!(note_with("(a) Note (b), c (<a href=/x>1</a>)."), "(a) Note (b), c ([1](/x)).\n");
     }
 
@@ -258,7 +272,15 @@ mod tests {
             ("<a href=#r>Note</a> for the table.", "Note for the table."),
             ("<a href=#r>Note 1</a> For the table.", "For the table."),
             ("<a href=#r>Back up</a> Text.", "Text."),
+            ("1. <a href=#r>Genesis 1:2</a> Or waste.", "1\\. Genesis 1:2 Or waste."),
+            ("See <a href=#r>Genesis 1:2</a> also.", "See Genesis 1:2 also."),
             ("Text. <a href=#r>Zum Anfang</a>", "Text."),
+            ("Text.<br><a href=#r>Takaisin</a><br>More.", "Text.\n\n    More."),
+            ("<a href=#r>Retourner au texte</a> Text.", "Text."),
+            ("<a href=#r>Revenir à l'appel</a> Text.", "Text."),
+            ("<a href=#r>Вернуться к тексту</a> Text.", "Text."),
+            ("<a href=#r>本文に戻る</a> Text.", "Text."),
+            ("Text. <a href=#r>Наверх</a> (2020)", "Text. (2020)"),
             ("<a href=#r role=doc-backlink>Anmerkung</a> Text.", "Text."),
         ] {
             assert_eq!(note_with(content), format!("{expected}\n"), "{content}");
