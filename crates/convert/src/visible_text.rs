@@ -124,7 +124,7 @@ pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
 }
 
 /// Marks the items of Asciidoctor's check lists that begin with a check mark or an empty box as checked or
-/// not, and removes this sign.
+/// not, and removes this sign. A sign in code is text.
 pub(super) fn mark_check_lists(dom: &mut Dom, root: NodeId) {
     let is_item = |id| {
         let list = dom.parent(id).filter(|_| dom.tag(id) == Tag::Li);
@@ -134,6 +134,7 @@ pub(super) fn mark_check_lists(dom: &mut Dom, root: NodeId) {
     let start = |item| {
         let first = first_text(dom, item)?;
         let is_own = dom.ancestors(first).find(|&a| dom.tag(a) == Tag::Li) == Some(item);
+        let is_own = is_own && !dom.is_in(first, &[Tag::Code, Tag::Pre]);
         let text = dom.text(first).filter(|_| is_own)?.trim_start();
         let state = if text.starts_with('✓') { "true" } else { "false" };
         Some((item, state, first, text.strip_prefix(['✓', '❏'])?.trim_start().to_owned()))
@@ -159,16 +160,18 @@ fn written_date(datetime: &str) -> Option<String> {
 }
 
 /// The zone behind the minutes and optional seconds of a time, such as ` UTC` or ` +02:00`, with a space
-/// before it; empty if there is none. An offset may have no colon and no minutes. `None` for other texts,
-/// such as ` PM`, without which the time would be wrong.
+/// before it; empty if there is none. An offset may have no colon and no minutes, and a name in brackets may
+/// follow, as in `+02:00[Europe/Berlin]`. `None` for other texts, such as ` PM`, without which the time would
+/// be wrong.
 fn written_zone(after_minutes: &str) -> Option<String> {
     let is_second = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | ',');
     let zone = after_minutes.trim_start_matches(is_second).trim();
     if zone.is_empty() {
         return Some(String::new());
     }
+    let zone = zone.split_once('[').map_or(zone, |(zone, _)| zone.trim());
     let Some(offset) = zone.strip_prefix(['+', '-']) else {
-        return matches!(zone, "Z" | "UTC" | "GMT").then(|| " UTC".to_owned());
+        return matches!(zone, "Z" | "z" | "UTC" | "GMT").then(|| " UTC".to_owned());
     };
     let forms = ["00:00", "0000", "00"];
     forms.iter().find(|form| is_like(offset, form))?;
@@ -269,13 +272,16 @@ mod tests {
 
     #[test]
     fn check_lists_of_asciidoctor_are_task_lists() {
-        let list = "<li><p>&#10003; a</p><li><p>&#10063; <b>b</b></p><li><p>c</p>";
-        let tasks = "- [x] a\n\n- [ ] **b**\n\n- c\n";
+        let list = "<li><p>&#10003; a</p><li><p>&#10063; <b>b</b></p><li><p>c</p><li><p><code>✓ d</code></p>";
+        let tasks = "- [x] a\n\n- [ ] **b**\n\n- c\n\n- `✓ d`\n";
         assert_eq!(
             markdown(&format!("<div class='ulist checklist'><ul class=checklist>{list}</ul></div>")),
             tasks
         );
-        assert_eq!(markdown(&format!("<ul class=checklist>{list}</ul>")), "- ✓ a\n\n- ❏ **b**\n\n- c\n");
+        assert_eq!(
+            markdown(&format!("<ul class=checklist>{list}</ul>")),
+            "- ✓ a\n\n- ❏ **b**\n\n- c\n\n- `✓ d`\n"
+        );
     }
 
     #[test]
@@ -334,7 +340,14 @@ mod tests {
             ("<p><time datetime='2024-05-01 18:00:00 UTC'></time>", "2024-05-01 18:00 UTC\n"),
             ("<p><time datetime=2024-05-01T18:00+00:00></time>", "2024-05-01 18:00 UTC\n"),
             ("<p><time datetime=2024-05-01T00:00:00+0000></time>", "2024-05-01\n"),
+            ("<p><time datetime=2024-05-01T18:00z></time>", "2024-05-01 18:00 UTC\n"),
+            (
+                "<p><time datetime=2024-05-01T18:00:00+02:00[Europe/Berlin]></time>",
+                "2024-05-01 18:00 +02:00\n",
+            ),
+            ("<p><time datetime=2024-05-01T18:00Z[UTC][u-ca=iso8601]></time>", "2024-05-01 18:00 UTC\n"),
             // A time without its zone would be wrong.
+            ("<p><time datetime=2024-05-01T18:00[Europe/Berlin]></time>", "2024-05-01\n"),
             ("<p><time datetime='2024-05-01 18:00 Europe/Berlin'></time>", "2024-05-01\n"),
             ("<p><time datetime='2024-05-01 06:00 PM'></time>", "2024-05-01\n"),
             ("<p><time datetime=2024-05-01T18:00+2></time>", "2024-05-01\n"),
