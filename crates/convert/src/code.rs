@@ -45,6 +45,9 @@ const CODE_TABLES: &[&str] = &[
 /// Classes of `<div>` elements that contain code and no `<pre>`: those of CodeMirror, LaTeXML and Quill.
 const CODE_BLOCKS: &[&str] = &["cm-content", "CodeMirror-code", "ltx_lstlisting", "ql-code-block-container"];
 
+/// Parts of the names of monospace fonts, in lower case.
+const MONOSPACE_NAMES: &[&str] = &["mono", "code", "consol", "courier", "menlo", "monaco", "hack", "iosevka"];
+
 /// Whether an element is a code block: a `<pre>`, or what highlighters, editors and documentation generators
 /// use instead.
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
@@ -76,17 +79,35 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element is a `<div>` with lines of code as Visual Studio Code writes them to the clipboard: its
-/// style is monospace and keeps white space, and it has several lines and only text, line breaks, `<span>`
-/// and `<div>`.
+/// style is monospace and keeps white space, and it has only text, line breaks, `<span>` and `<div>`. Its
+/// lines are `<div>` elements, or one of several lines is indented; a letter in such a font has neither.
 fn is_pasted_code(dom: &Dom, id: NodeId) -> bool {
     let is_part = |d| matches!(dom.tag(d), Tag::Div | Tag::Span | Tag::Br | Tag::Text | Tag::Ignored);
+    let has_indent = || {
+        let piece = |d| if dom.tag(d) == Tag::Br { "\n" } else { dom.text(d).unwrap_or_default() };
+        let text: String = dom.descendants(id).map(piece).collect();
+        let is_indented = |line: &str| line.starts_with([' ', '\t', '\u{a0}']) && !line.trim().is_empty();
+        text.trim_end().contains('\n') && text.lines().any(is_indented)
+    };
     dom.tag(id) == Tag::Div
         && matches!(dom.style(id, "white-space"), Some("pre" | "pre-wrap" | "break-spaces"))
-        && dom.attribute(id, "style").is_some_and(|style| style.contains("monospace"))
+        && dom.attribute(id, "style").is_some_and(is_monospace)
         && !dom.is_blank(id)
         && dom.descendants(id).all(is_part)
-        && (dom.child_elements(id).any(|c| dom.tag(c) != Tag::Span)
-            || dom.text_content(id).trim().contains('\n'))
+        && (dom.child_elements(id).any(|c| dom.tag(c) == Tag::Div) || has_indent())
+}
+
+/// Whether the font families in a style are monospace: the generic one, and the first one, judged by its
+/// name. The generic family at the end of a list does not suffice: the browser uses it only if it lacks the
+/// other fonts.
+fn is_monospace(style: &str) -> bool {
+    let families = style.split(';').filter_map(|rule| rule.split_once(':'));
+    let is_font = |name: &str| ["font", "font-family"].iter().any(|font| name.eq_ignore_ascii_case(font));
+    let mut families = families.filter(|(name, _)| is_font(name.trim()));
+    families.next_back().is_some_and(|(_, families)| {
+        let first = families.split(',').next().unwrap_or_default().to_ascii_lowercase();
+        families.contains("monospace") && MONOSPACE_NAMES.iter().any(|name| first.contains(name))
+    })
 }
 
 /// Whether a `<div>` contains only the source of a diagram, which a script draws.
@@ -523,6 +544,22 @@ mod tests {
         {
             let dom = parse(&html(other));
             assert!(!dom.descendants(DOCUMENT).any(|id| is_code_block(&dom, id)), "{other}");
+        }
+        let courier = "font-family: Courier, monospace; white-space: pre-wrap";
+        for (style, lines, is_code) in [
+            (courier, "a {<br>  b<br>}", true),
+            (courier, "a {\n\tb\n}", true),
+            (courier, "<div>a</div>", true),
+            ("font: 14px Courier, monospace; white-space: pre", "a {<br><span>  b</span>", true),
+            (courier, "  a", false),
+            ("font-family: 'Monotype Corsiva', cursive; white-space: pre-wrap", "<div>a</div>", false),
+            ("font-family: Helvetica, monospace; white-space: pre-wrap", "<div>a</div>", false),
+            ("font-family: Helvetica, monospace; white-space: pre-wrap", "Dear reader,<br>  a", false),
+            (courier, "Dear reader,<br>a<br>b", false),
+        ] {
+            let dom = parse(&format!("<div style=\"{style}\">{lines}</div>"));
+            let found = dom.descendants(DOCUMENT).any(|id| is_code_block(&dom, id));
+            assert_eq!(found, is_code, "{style} {lines}");
         }
     }
 
