@@ -45,11 +45,9 @@ impl Converter<'_> {
             dom.attribute(d, "style").is_some_and(|s| s.replace(' ', "").contains("mso-list:Ignore"))
         };
         let marker = dom.descendants(id).take(10).find(is_marker)?;
-        let text = dom.collapsed_text(marker);
-        let number = text.trim_start_matches('(').strip_suffix(['.', ')']);
-        let number = number.map(|number| number.rsplit('.').next().unwrap_or_default());
-        let begins_list = matches!(number, Some("1" | "a" | "A"));
-        let (level, number) = (level.clamp(1, MAX_LEVEL), number.map(number_of));
+        let number = marker_number(&dom.collapsed_text(marker)).map(str::to_owned);
+        let begins_list = number.as_deref().is_some_and(is_first);
+        let (level, number) = (level.clamp(1, MAX_LEVEL), number.as_deref().map(number_of));
         Some(FlatItem { level, number, marker: Some(marker), begins_list, element: id })
     }
 
@@ -67,6 +65,7 @@ impl Converter<'_> {
         out: &mut Vec<Block>,
     ) {
         let mut list: Option<List> = None;
+        let mut last_number = None;
         while let Some(next) = items.peek().filter(|next| next.level >= level) {
             if next.level > level {
                 let parent = list.as_mut().and_then(|list| list.items.last_mut());
@@ -75,7 +74,14 @@ impl Converter<'_> {
             }
             let Some(item) = items.next() else { break };
             let is_other = |list: &List| list.start.is_some() != item.number.is_some();
-            if list.as_ref().is_some_and(|list| item.begins_list || is_other(list)) {
+            // After `h`, an `i` is a letter and not the Roman number.
+            let is_letter = || {
+                let text = item.marker.map(|marker| self.dom.collapsed_text(marker)).unwrap_or_default();
+                marker_number(&text).is_some_and(|number| number.eq_ignore_ascii_case("i"))
+            };
+            let begins_list = item.begins_list && !(last_number == Some(8) && is_letter());
+            last_number = item.number;
+            if list.as_ref().is_some_and(|list| begins_list || is_other(list)) {
                 out.extend(list.take().map(Block::List));
             }
             let outer = self.skipped.get();
@@ -150,6 +156,17 @@ fn is_continued(dom: &Dom, list: NodeId, next: NodeId) -> bool {
         && (dom.tag(list) == Tag::Ul || start(list).checked_add(1) == Some(start(next)))
 }
 
+/// The last part of the number or letter in a marker of Word, such as `2` in `1.2.` and `b` in `(b)`. `None`
+/// for a bullet.
+fn marker_number(marker: &str) -> Option<&str> {
+    marker.trim_start_matches('(').strip_suffix(['.', ')'])?.rsplit('.').next()
+}
+
+/// Whether a number or letter of a marker is the first one of a list, such as `1`, `01`, `a` or `i`.
+fn is_first(number: &str) -> bool {
+    matches!(number, "a" | "A" | "i" | "I") || number.parse() == Ok(1)
+}
+
 /// The number that a marker shows: digits, or a letter, as in `b)`. A single `i` is probably the Roman one.
 /// Anything else is 1.
 fn number_of(marker: &str) -> u32 {
@@ -188,6 +205,11 @@ mod tests {
                 vec![(1, "1.", "a"), (2, "a)", "b"), (1, "2.", "c"), (2, "a)", "d"), (1, "1.", "e")],
                 "1. a\n   1. b\n2. c\n   1. d\n\n<!-- -->\n\n1. e\n",
             ),
+            (
+                vec![(1, "i.", "a"), (1, "ii.", "b"), (1, "i.", "c"), (1, "02.", "d"), (1, "01.", "e")],
+                "1. a\n2. b\n\n<!-- -->\n\n1. c\n2. d\n\n<!-- -->\n\n1. e\n",
+            ),
+            (vec![(1, "h)", "a"), (1, "i)", "b"), (1, "j)", "c")], "8. a\n9. b\n10. c\n"),
             (vec![(1, "1.2.", "a"), (1, "·", "b")], "2. a\n\n- b\n"),
             (vec![(3, "·", "a"), (1, "·", "b")], "- a\n\n* b\n"),
         ] {
