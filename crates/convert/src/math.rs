@@ -211,8 +211,28 @@ fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     };
     let tex = text.strip_prefix(start)?.strip_suffix(end)?;
     // A line break before a bracket is no delimiter.
-    let is_single = start == "$" || !tex.replace(r"\\", "").contains(end);
+    let tex_without_breaks = tex.replace(r"\\", "");
+    let is_single = match start {
+        "$" => !has_dollar(&tex_without_breaks),
+        _ => !tex_without_breaks.contains(end),
+    };
     is_single.then_some((tex, is_display))
+}
+
+/// Whether TeX has a dollar sign outside of braces that is not escaped. One in braces may begin a formula in
+/// the text of a formula, as in `\text{if $a$}`.
+fn has_dollar(tex: &str) -> bool {
+    let (mut depth, mut chars) = (0_i32, tex.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => _ = chars.next(),
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            '$' if depth <= 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The TeX in the `<annotation>` of a MathML formula.
@@ -406,6 +426,9 @@ mod tests {
             ("$$a$$ and $$b$$", None),
             (r"\[a \text{ if \(b\)}\]", Some((r"a \text{ if \(b\)}", true))),
             (r"$\$5$", Some((r"\$5", false))),
+            ("$a$ and $b$", None),
+            ("$a$ and $$b$$", None),
+            (r"$a \text{ if $b$}$", Some((r"a \text{ if $b$}", false))),
             (r"\[[a \\]\]", Some((r"[a \\]", true))),
             (r"a_1", Some((r"a_1", false))),
         ] {
@@ -418,6 +441,8 @@ mod tests {
         let html = r"<p><span class=math>\(a\) and \(b\)</span>";
         let script = "<script src=/mathjax/x.js></script>";
         assert_eq!(super::super::tests::markdown(&format!("{script}{html}")), "$a$ and $b$\n");
+        let dollars = format!("{script}<div class=math>$a$ and $b$</div>");
+        assert_eq!(super::super::tests::markdown(&dollars), "$a$ and $b$\n");
         assert_eq!(super::super::tests::markdown(html), "\\\\(a\\\\) and \\\\(b\\\\)\n");
     }
 
