@@ -377,9 +377,11 @@ struct Head {
 }
 
 /// The URL in the `content` of `<meta http-equiv="refresh">`, such as `0; url='/new/'` or `0; /new/`. `None`
-/// if there is none, so that the page reloads itself.
+/// if there is none, so that the page reloads itself, or no time before it, so that browsers ignore it.
 fn refresh_target(content: &str) -> Option<&str> {
-    let after_time = content.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is_time = |c: char| c.is_ascii_digit() || c == '.';
+    let after_time = Some(content.trim_start()).filter(|text| text.starts_with(is_time))?;
+    let after_time = after_time.trim_start_matches(is_time);
     let rest = after_time.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
     let name = rest.get(..3).filter(|name| name.eq_ignore_ascii_case("url"));
     let named = name.and_then(|name| rest[name.len()..].trim_start().strip_prefix('='));
@@ -808,6 +810,8 @@ mod tests {
             ("<meta http-equiv=refresh content='30; url=https://EXAMPLE.com/a/#top'>", None),
             ("<meta http-equiv=refresh content='30; url=#top'>", None),
             ("<meta http-equiv=refresh content='curl'>", None),
+            ("<meta http-equiv=refresh content='url=/b/'>", None),
+            ("<meta http-equiv=refresh content='; url=/b/'>", None),
             ("<noscript><meta http-equiv=refresh content='0; url=/b/'></noscript>", None),
         ] {
             let dom = parse(&format!("<!doctype html>{head}<p>Text"));
