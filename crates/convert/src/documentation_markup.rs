@@ -71,7 +71,9 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         return notice(None, Some(first), id).filter(|_| is_title);
     }
     let Some(table) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table) else {
-        let is_label = || dom.is_heading(first) || dom.tag(first) == Tag::P;
+        // Without text after it, a heading or paragraph is no title.
+        let has_text_after = || dom.nodes_after(first).any(|node| !dom.is_blank(node));
+        let is_label = || (dom.is_heading(first) || dom.tag(first) == Tag::P) && has_text_after();
         let is_title = dom.has_class(first, "title") || is_label() && is_kind(first);
         return notice(None, Some(first), id).filter(|_| is_title);
     };
@@ -117,7 +119,10 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
             || c.starts_with("admonitionHeading")
     };
     // A title after a paragraph is a heading in the text of the admonition.
-    let is_marked = |d| dom.classes(d).any(is_title) || dom.tag(d) == Tag::P && dom.has_class(d, "title");
+    // The class `title` of a paragraph is common, so it counts only at the start.
+    let is_first = |d| dom.parent(d) == Some(id) && dom.nodes_before(d).all(|node| dom.is_blank(node));
+    let is_named = |d| dom.tag(d) == Tag::P && dom.has_class(d, "title") && is_first(d);
+    let is_marked = |d| dom.classes(d).any(is_title) || is_named(d);
     let mut start = dom.descendants(id).take(30);
     let title = start.find(|&d| is_marked(d) || dom.tag(d) == Tag::P && !dom.is_blank(d));
     let title = title.filter(|&title| is_marked(title));
@@ -131,10 +136,14 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
 
 /// The beginnings of classes that end with the kind of an admonition.
 #[rustfmt::skip]
-const KIND_PREFIXES: [&str; 16] = [
+const KIND_PREFIXES: [&str; 13] = [
     "markdown-alert-", "theme-admonition-", "starlight-aside--", "admonition-", "callout-", "callout_", "hint-", "alert--",
-    "alert-", "blockquote-tag-", "confluence-information-macro-", "note_", "notice--", "prompt--", "prompt-", "rmd",
+    "alert-", "blockquote-tag-", "confluence-information-macro-", "notice--", "prompt--",
 ];
+
+/// More such beginnings, which other classes have too: only a name of a kind may follow, such as `tip`, and
+/// not another word, such as `example`.
+const COMMON_PREFIXES: [&str; 3] = ["note_", "prompt-", "rmd"];
 
 /// The classes of admonitions that name their kind in another class.
 #[rustfmt::skip]
@@ -148,8 +157,12 @@ const ADMONITIONS: [&str; 8] = [
 fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let prefixed =
         |class: &str| KIND_PREFIXES.iter().find_map(|prefix| alert_kind(class.strip_prefix(prefix)?));
+    let named = |class: &str| {
+        let word = COMMON_PREFIXES.iter().find_map(|prefix| class.strip_prefix(prefix))?;
+        KINDS.iter().find(|(_, names, _)| names.contains(&word)).map(|(kind, ..)| *kind)
+    };
     dom.classes(id)
-        .find_map(prefixed)
+        .find_map(|class| prefixed(class).or_else(|| named(class)))
         .or_else(|| alert_kind(dom.first_attribute(id, &["data-callout", "data-callout-type"])?))
         .or_else(|| dom.has_class_in(id, &ADMONITIONS).then(|| dom.classes(id).find_map(alert_kind))?)
         .or_else(|| alert_kind(dom.attribute(id, "data-type").filter(|_| dom.has_class(id, "prompt"))?))
@@ -472,6 +485,13 @@ mod tests {
             ),
             ("<blockquote class='callout callout_okay'>x</blockquote>", "> [!TIP]\n> x\n"),
             ("<blockquote class=prompt-danger><p>x</blockquote>", "> [!CAUTION]\n> x\n"),
+            ("<div class=note><p>Note</p></div>", "Note\n"),
+            ("<div class=important><h2>Important</h2></div>y", "## Important\n\ny\n"),
+            (
+                "<div class='alert alert-info'>x<p class=title>y</p><p>z</div>",
+                "> [!NOTE]\n> x\n>\n> y\n>\n> z\n",
+            ),
+            ("<div class=prompt-example><p>x</div><div class=note_summary>y</div>", "x\n\ny\n"),
             ("<div class=rmdwarning><p>x</div><div class=rmd><p>y</div>", "> [!WARNING]\n> x\n\ny\n"),
             ("<blockquote class=prompt data-type=warning>x</blockquote>", "> [!WARNING]\n> x\n"),
             ("<p class=notice--warning>x</p><p class=notice>y", "> [!WARNING]\n> x\n\ny\n"),
