@@ -27,14 +27,14 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
 /// Each line has language tags, and media types with the default encodings of files in these languages
 /// (HTML §13.2.3.2), the most likely one first. A file has the first one in which its bytes are valid.
 /// Besides those of the standard, Japanese may be EUC-JP, in which Shift_JIS is not valid, and languages with
-/// an encoding of ISO 8859 may have that of Windows.
+/// an encoding of ISO 8859 may have that of Windows. Serbian in Latin script has the encodings of Croatian.
 const DEFAULTS: &str = "\
+cs_hr_hu_pl_sk_sl_sr-latn|text/html; charset=iso-8859-2|text/html; charset=windows-1250
 ru_uk_be_bg_mk_sr_kk_ky_tg_tt_ba_sah|text/html; charset=windows-1251
 ja|text/html; charset=euc-jp|text/html; charset=shift_jis
 zh-hant_zh-tw_zh-hk_zh-mo|text/html; charset=big5
 zh|text/html; charset=gbk
 ko|text/html; charset=euc-kr
-cs_hr_hu_pl_sk_sl|text/html; charset=iso-8859-2|text/html; charset=windows-1250
 el|text/html; charset=iso-8859-7|text/html; charset=windows-1253
 tr_az_ku|text/html; charset=windows-1254
 iw_he|text/html; charset=windows-1255
@@ -279,6 +279,7 @@ mod tests {
             (b"<html lang=zh-TW>\xbb\xf9\xae\xe6", "價格", "; charset=big5"),
             (b"<html lang=pl>\xafuraw, \xb1\xb6", "Żuraw, ąś", "; charset=iso-8859-2"),
             (b"<html lang=pl>\xafuraw, \xb9\x9c", "Żuraw, ąś", "; charset=windows-1250"),
+            (b"<html lang=sr-Latn>\x9aef \xe6", "šef ć", "; charset=windows-1250"),
             (b"<html lang=el>\xd4\xe9\xec\xdd\xf2", "Τιμές", "; charset=iso-8859-7"),
             (b"<html lang=tr>\xfe\xf0", "şğ", "; charset=windows-1254"),
             // Bytes that are not valid in these encodings, other languages, and declarations.
