@@ -136,21 +136,30 @@ fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
 /// Removes the fallback that a boundary shows until its content arrives: the nodes up to the comment
 /// `ending`, which ends the boundary. Removes nothing if there is no such comment.
 fn remove_fallback(dom: &mut Dom, place: NodeId, ending: &str) {
-    let nodes: Vec<NodeId> = dom.nodes_after(place).collect();
+    let mut fallback = Vec::new();
     let mut depth = 0;
-    let end = nodes.iter().position(|&id| {
-        let Data::Comment(text) = &dom.node(id).data else { return false };
-        match &**text {
-            text if text == ending && depth == 0 => return true,
-            // Solid marks other things with these comments, and its places have names.
-            _ if ending != "/$" => {}
-            "/$" => depth -= 1,
-            "$" | "$?" | "$!" | "$~" => depth += 1,
-            _ => {}
+    let mut ends = false;
+    for id in dom.nodes_after(place) {
+        if let Data::Comment(text) = &dom.node(id).data {
+            match &**text {
+                text if text == ending && depth == 0 => {
+                    ends = true;
+                    break;
+                }
+                // Solid marks other things with these comments, and its places have names.
+                _ if ending != "/$" => {}
+                "/$" => depth -= 1,
+                "$" | "$?" | "$!" | "$~" => depth += 1,
+                _ => {}
+            }
         }
-        false
-    });
-    nodes[..end.unwrap_or(0)].iter().for_each(|&id| dom.detach(id));
+        fallback.push(id);
+    }
+    if ends {
+        for id in fallback {
+            dom.detach(id);
+        }
+    }
 }
 
 #[cfg(test)]
