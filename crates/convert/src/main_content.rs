@@ -957,6 +957,7 @@ mod tests {
                 "Use",
                 "# 6.1 Use\n\nx\n\n#### a\n",
             ),
+            ("<title>Report (2024)</title>", "<h1>2024 Report</h1>", "Report (2024)", "# 2024 Report\n"),
             ("<title>Use</title>", "<h2>1. Use</h2><h2>2. Care</h2>", "Use", "# Use\n\n## 1. Use\n"),
             ("<title>Use (planet)</title>", "<h2>Use</h2>", "Use (planet)", "# Use (planet)\n\n## Use\n"),
             (

@@ -235,16 +235,19 @@ impl Titles {
                 }
             }
         }
-        // Texinfo writes the name of the manual in parentheses, and numbers the heading.
-        let is_numbered = |stem: &str| {
-            let rests = headings.iter().map(|heading| (heading, without_number(heading)));
-            rests
-                .into_iter()
-                .any(|(heading, rest)| rest.len() < heading.len() && rest.eq_ignore_ascii_case(stem))
+        // Texinfo writes the name of the manual in parentheses, and numbers the heading. A number that is
+        // also in the parentheses, such as a year, belongs to the title.
+        let is_numbered = |stem: &str, manual: &str| {
+            headings.iter().any(|heading| {
+                let rest = without_number(heading);
+                let number = heading[..heading.len() - rest.len()].trim_matches(['.', ' ']);
+                !number.is_empty() && rest.eq_ignore_ascii_case(stem) && !manual.contains(number)
+            })
         };
-        let stem =
-            title.strip_suffix(')').and_then(|title| title.split_once(" (")).map(|(stem, _)| stem.trim());
-        stem.filter(|stem| is_numbered(stem)).unwrap_or(title).to_owned()
+        let parts = title.strip_suffix(')').and_then(|title| title.split_once(" ("));
+        let stem = parts.map(|(stem, manual)| (stem.trim(), manual));
+        let stem = stem.filter(|(stem, manual)| is_numbered(stem, manual));
+        stem.map_or(title, |(stem, _)| stem).to_owned()
     }
 }
 
