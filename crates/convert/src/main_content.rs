@@ -972,6 +972,7 @@ mod tests {
             (&meta("dc.title", "Page", "Other"), "<h1>Site</h1><h2>Part</h2>", "Page", "# Site\n"),
             (&meta("og:title", "Site", "A page"), "<h2>Part</h2>", "A page", "# A page\n"),
             (&meta("og:title", "Page | X: go", "X: go"), "<h1>The page</h1>", "Page | X: go", "# The page\n"),
+            (&meta("og:title", "Page | Site", "Page"), "<h1>Site Ltd</h1>", "Page", "# Site Ltd\n"),
             (&meta("og:title", "X | A page: go", "A page: go"), "<h1>Part</h1>", "A page: go", "# Part\n"),
             (&meta("og:title", "Rent now", "A page | Site"), "<h1>A page</h1>", "A page", "# A page\n"),
             (&meta("og:title", "A page by Ann | X", "A page"), "<p>x", "A page", "# A page\n"),
