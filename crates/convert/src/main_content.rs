@@ -67,7 +67,7 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) 
 }
 
 /// Turns Doxygen's title of the page, which is a `<div>`, into a first-level heading. Blocks in it, which
-/// link to the groups of a class, move behind it.
+/// link to the groups of a class, move behind it. A space separates its labels, such as `abstract`.
 fn mark_title_of_doxygen(dom: &mut Dom, body: NodeId) {
     let is_title = |&id: &NodeId| {
         dom.tag(id) == Tag::Div
@@ -81,6 +81,11 @@ fn mark_title_of_doxygen(dom: &mut Dom, body: NodeId) {
         if let Some(parent) = dom.parent(title) {
             dom.append(parent, block);
         }
+    }
+    let labels: Vec<NodeId> = dom.descendants(title).filter(|&d| dom.has_class(d, "mlabels")).collect();
+    for label in labels {
+        let space = dom.push_text(" ");
+        dom.insert_before(label, space);
     }
 }
 
@@ -928,6 +933,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn titles_are_those_of_the_page() {
         let logo = "<header><h1><a href=/>Site</a></h1></header>";
         let meta = |name: &str, title: &str, own: &str| {
@@ -965,6 +971,12 @@ mod tests {
                 "<div class=headertitle><div class=title>crane.h File Reference<div class=ingroups><a href=g>G</a></div></div></div><h2>x</h2>",
                 "crane.h File Reference",
                 "# crane.h File Reference\n\n[G](https://www.example.com/g)\n\n## x\n",
+            ),
+            (
+                "<title>Lib: A Class Reference</title>",
+                "<div class=headertitle><div class=title>A Class Reference<span class=mlabels><span class=mlabel>final</span><span class=mlabel>abstract</span></span></div></div><h2>x</h2>",
+                "Lib: A Class Reference",
+                "# A Class Reference final abstract\n\n## x\n",
             ),
             // A `<meta>` may have the same title on all pages.
             (&meta("og:title", "Page | Site", "Know where to go"), "<h2>Page</h2>", "Page", "# Page\n"),
