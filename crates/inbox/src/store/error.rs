@@ -126,15 +126,27 @@ impl StoreError {
 
     /// Advice for the operator; `None` if the message says everything.
     pub fn hint(&self) -> Option<String> {
-        let advice = match self {
+        match self {
             StoreError::Io { path, error } if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Some(permission_hint(path));
+                Some(permission_hint(path))
             }
             StoreError::Io { path, error }
                 if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
             {
-                return Some(format!("move away the file that is where {} needs a folder", path.display()));
+                Some(format!("move away the file that is where {} needs a folder", path.display()))
             }
+            StoreError::NotDurable { setting: setting @ ("fsync" | "synchronous_commit"), .. } => {
+                Some(format!(
+                    "set `{setting} = on` in the server's `postgresql.conf` and reload the server, or wherever it was changed: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"
+                ))
+            }
+            _ => self.advice().map(str::to_owned),
+        }
+    }
+
+    /// Advice that has the same text for all values of an error.
+    fn advice(&self) -> Option<&'static str> {
+        Some(match self {
             StoreError::NotAnInbox(DatabaseUrl::Sqlite(_)) => {
                 "nothing was changed: name an inbox, or a new or empty file, in `store.url`, `--data-dir` or `--to`"
             }
@@ -164,11 +176,6 @@ impl StoreError {
             StoreError::Locked => "try again once the other process is done, or end that process first",
             StoreError::NotDurable { setting: "journal_mode", .. } => {
                 "put the inbox on a local file system, for example with `--data-dir`"
-            }
-            StoreError::NotDurable { setting: setting @ ("fsync" | "synchronous_commit"), .. } => {
-                return Some(format!(
-                    "set `{setting} = on` in the server's `postgresql.conf` and reload the server, or wherever it was changed: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"
-                ));
             }
             // insufficient_privilege
             StoreError::Postgres(code) if code == "42501" => {
@@ -200,8 +207,7 @@ impl StoreError {
             }
             StoreError::Slow => "look for a slow disk, or for load and locks on the database server",
             _ => return None,
-        };
-        Some(advice.to_owned())
+        })
     }
 
     pub(crate) fn io(path: &Path, error: io::Error) -> StoreError {
