@@ -567,8 +567,14 @@ fn doubtful_pages_and_missing_home_pages_are_faults() {
     assert!(markdown(&bench.site(), "/").ends_with("# Home\n\nAll rights reserved\n"));
 }
 
-#[test]
-fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
+/// The controls of a form that fits the definition in [`faults_of`].
+const FITTING: &str = "<input name=email><input type=checkbox name='topics[]' value=A><input type=checkbox name=terms value=accepted>\
+            <select name=seats><option value=''>?<option>1<option>2</select><input name=desk_note><button name=x>Send</button>\
+            <select name=plan><option disabled>Choose<option value=Pro>The best</select><input type=submit name=y value=1>\
+            <input type=hidden name=terms value=0><input type=hidden name=token value=1>";
+
+/// The faults of a site with these pages and the form `quote`.
+fn faults_of(files: &[(&str, &str)]) -> Vec<String> {
     let text = "title = \"T\"\n\
          [[field]]\nname = \"email\"\ntype = \"email\"\nlabel = \"E\"\nrequired = true\n\
          [[field]]\nname = \"seats\"\ntype = \"number\"\nmax = 9\nlabel = \"S\"\n\
@@ -576,29 +582,28 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
          [[field]]\nname = \"topics\"\ntype = \"choices\"\noptions = [\"A\", \"B\"]\nlabel = \"T\"\n\
          [[field]]\nname = \"terms\"\ntype = \"consent\"\nlabel = \"C\"\n";
     let form = frontdesk_forms::FormFile::read("quote", text, "forms/quote.toml").unwrap().form;
-    let full = "<input name=email><input type=checkbox name='topics[]' value=A><input type=checkbox name=terms value=accepted>\
-                <select name=seats><option value=''>?<option>1<option>2</select><input name=desk_note><button name=x>Send</button>\
-                <select name=plan><option disabled>Choose<option value=Pro>The best</select><input type=submit name=y value=1>\
-                <input type=hidden name=terms value=0><input type=hidden name=token value=1>";
-    let faults_of = |files: &[(&str, &str)]| {
-        let mut bench = Bench::new(files);
-        let forms = [PageForm { definition: form, confirms: false, markdown: String::new() }];
-        let mut load = || bench.cache.load(Path::new("/nonexistent"), &bench.options, &forms).faults;
-        let first = load();
-        assert_eq!(load(), first, "the second load takes the conversions from memory");
-        first.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
+    let mut bench = Bench::new(files);
+    let forms = [PageForm { definition: form, confirms: false, markdown: String::new() }];
+    let mut load = || bench.cache.load(Path::new("/nonexistent"), &bench.options, &forms).faults;
+    let first = load();
+    assert_eq!(load(), first, "the second load takes the conversions from memory");
+    first.iter().map(ToString::to_string).collect()
+}
+
+/// A page with the form `quote`, which has these controls from line 3 of the page on.
+fn form_page(title: &str, controls: &str) -> String {
+    let form = format!("<form data-frontdesk=quote>\n{controls}</form>");
+    page(title, &format!("<p>All of the text of this page.</p>\n{form}"))
+}
+
+#[test]
+fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
     let faults = |files: &[(&str, &str)]| {
-        let page = |(name, controls): &(&str, &str)| {
-            let text = format!(
-                "<p>All of the text of this page.</p>\n<form data-frontdesk=quote>\n{controls}</form>"
-            );
-            ((*name).to_owned(), page(name, &text))
-        };
-        let files: Vec<_> = files.iter().map(page).collect();
-        let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let files: Vec<_> = files.iter().map(|(name, controls)| (*name, form_page(name, controls))).collect();
+        let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
         faults_of(&files)
     };
+    let full = FITTING;
     let check = |controls: &str, expected: &str| {
         let faults = faults(&[("index.html", controls)]);
         assert_eq!(faults.len(), usize::from(!expected.is_empty()), "{controls} {faults:?}");
@@ -608,12 +613,30 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
     check("", "");
     check(&format!("{full}\n<input name=emial>"), "index.html:4: the form `quote` has no field `emial`");
     check(&format!("{full}<textarea name='topic[]'></textarea>"), "did you mean `topics`?");
+    check(&full.replace("<input name=email>", ""), "index.html:2: the form `quote` requires `email`");
+    check(&full.replace("<input name=email>", "<button name=email value=a@b.example>Send</button>"), "");
+    check(&full.replace("name=y value=1", "name=plan value=Gold"), "the control `plan` offers \"Gold\"");
+    check(&full.replace("<option>2", "<option>two"), "the control `seats` offers \"two\"");
+    check(&full.replace("value=Pro", "value=Gold"), "must be one of \"Basic\" and \"Pro\"");
+    check(&full.replace("value=A", "value=C"), "the control `topics[]` offers \"C\"");
+    check(
+        &full.replace("checkbox name=terms", "radio name=terms"),
+        "`terms` of the form `quote` is a consent",
+    );
+    let both = format!("{full}<input name=budget>");
+    let found = faults(&[("index.html", &both), ("a.html", full), ("b.html", &both)]);
+    assert!(matches!(&found[..], [one] if one.contains("(2 pages)")), "{found:?}");
+}
+
+#[test]
+fn a_fault_names_the_line_of_the_control() {
     // The line is that of the control, not of another attribute that contains the same text.
     let lines = format!(
-        "{full}<p data-name=ema title='name=ema'>\n<input type=hidden name=emax>\n<INPUT Name = ema>"
+        "{FITTING}<p data-name=ema title='name=ema'>\n<input type=hidden name=emax>\n<INPUT Name = ema>"
     );
-    check(&lines, "index.html:5: the form `quote` has no field `ema`");
-    let meta = faults(&[("index.html", &format!("{full}\n<input name=author>"))]);
+    let found = faults_of(&[("index.html", &form_page("A", &lines))]);
+    assert!(found[0].starts_with("index.html:5: the form `quote` has no field `ema`"), "{found:?}");
+    let meta = faults_of(&[("index.html", &form_page("A", &format!("{FITTING}\n<input name=author>")))]);
     assert!(meta[0].starts_with("index.html:4: "), "{meta:?}");
     let text = "<p>All of the text of this page.</p>";
     // A control elsewhere counts only if it belongs to the form, and code in scripts is no HTML.
@@ -630,24 +653,11 @@ fn controls_that_do_not_fit_the_definition_of_their_form_are_faults() {
             4,
         ),
     ] {
-        let form = format!("<form data-frontdesk=quote id=f>\n{full}{controls}</form>");
+        let form = format!("<form data-frontdesk=quote id=f>\n{FITTING}{controls}</form>");
         let found = faults_of(&[("index.html", &page("A", &format!("{text}\n{before}{form}{after}")))]);
         let expected = format!("index.html:{line}: the form `quote` has no field `emu`");
         assert!(found.iter().any(|fault| fault.starts_with(&expected)), "{before} {found:?}");
     }
-    check(&full.replace("<input name=email>", ""), "index.html:2: the form `quote` requires `email`");
-    check(&full.replace("<input name=email>", "<button name=email value=a@b.example>Send</button>"), "");
-    check(&full.replace("name=y value=1", "name=plan value=Gold"), "the control `plan` offers \"Gold\"");
-    check(&full.replace("<option>2", "<option>two"), "the control `seats` offers \"two\"");
-    check(&full.replace("value=Pro", "value=Gold"), "must be one of \"Basic\" and \"Pro\"");
-    check(&full.replace("value=A", "value=C"), "the control `topics[]` offers \"C\"");
-    check(
-        &full.replace("checkbox name=terms", "radio name=terms"),
-        "`terms` of the form `quote` is a consent",
-    );
-    let both = format!("{full}<input name=budget>");
-    let found = faults(&[("index.html", &both), ("a.html", full), ("b.html", &both)]);
-    assert!(matches!(&found[..], [one] if one.contains("(2 pages)")), "{found:?}");
 }
 
 #[test]
