@@ -404,7 +404,10 @@ impl<'de> Deserialize<'de> for MemberName<'de> {
             }
 
             fn visit_borrowed_bytes<E>(self, name: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(MemberName(String::from_utf8_lossy(name)))
+                // `from_utf8_lossy` alone would take 1 % more of a validation.
+                Ok(MemberName(
+                    std::str::from_utf8(name).map_or_else(|_| String::from_utf8_lossy(name), Cow::from),
+                ))
             }
 
             fn visit_bytes<E>(self, name: &[u8]) -> Result<Self::Value, E> {
