@@ -187,7 +187,7 @@ fn a_data_folder_that_vanishes_is_not_recreated() {
     let text = std::fs::read_to_string(&page).expect("it is there");
     std::fs::write(&page, text + "\nThe data folder is away at the moment.\n").expect("it can be written");
     server.signal(Signal::HUP);
-    until(|| server.log().contains("cannot cache the strongest compression").then_some(()))
+    until(|| server.log().contains("cannot store strongly compressed files").then_some(()))
         .expect("a warning");
     assert!(!server.data_dir().exists(), "the encoder has recreated it");
     std::fs::rename(&away, server.data_dir()).expect("it can be moved back");

@@ -272,7 +272,7 @@ fn strong_encodings_are_cached_and_verified() {
     std::fs::write(data.join("encodings"), "none").expect("it can be written");
     // A fixed base URL, because pages contain their address and each start uses a different port.
     let mut server = TestServer::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
-    until("the warning", || server.log().contains("cannot cache the strongest compression"));
+    until("the warning", || server.log().contains("cannot store strongly compressed files"));
     let quick = brotli(&server);
 
     std::fs::remove_file(data.join("encodings")).expect("it is there");
