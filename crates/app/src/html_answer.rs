@@ -12,7 +12,7 @@ use super::post_form::refusal::FormRefusal;
 use super::response::{HttpResponse, text};
 use frontdesk_forms::Form;
 use frontdesk_forms::form_post::PostedForm;
-use frontdesk_forms::percent::parameter;
+use frontdesk_forms::urlencoded::parameter;
 use frontdesk_http::{RequestBody, host_of};
 use frontdesk_negotiate::members_with_quality;
 use frontdesk_site::{FormMessage, Site, path};

@@ -24,10 +24,10 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     by_language.unwrap_or_else(|| (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"))
 }
 
-/// Each line has language tags, and media types with the default encodings of files in these languages
-/// (HTML §13.2.3.2), the most likely one first. A file has the first one in which its bytes are valid.
-/// Besides those of the standard, Japanese may be EUC-JP, in which Shift_JIS is not valid, and languages with
-/// an encoding of ISO 8859 may have that of Windows. Serbian in Latin script has the encodings of Croatian.
+/// Each line has language tags, and media types with the encodings that files in these languages usually have
+/// (HTML §13.2.3.2). The first encoding in which all bytes of a file are valid applies. The standard's table
+/// has neither EUC-JP, in which Shift_JIS is not valid, nor Windows encodings beside those of ISO 8859, nor
+/// Serbian in Latin script, which has the encodings of Croatian.
 const DEFAULTS: &str = "\
 cs_hr_hu_pl_sk_sl_sr-latn|text/html; charset=iso-8859-2|text/html; charset=windows-1250
 ru_uk_be_bg_mk_sr_kk_ky_tg_tt_ba_sah|text/html; charset=windows-1251
@@ -64,11 +64,7 @@ fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
 fn find_language(bytes: &[u8]) -> Option<&str> {
     let mut rest = bytes;
     loop {
-        rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];
-        if rest.starts_with(b"<!--") {
-            rest = skip_past(&rest[2..], b"-->")?;
-            continue;
-        }
+        rest = skip_to_markup(rest)?;
         let (name, after) = split_name(&rest[1..]);
         rest = after;
         if name.eq_ignore_ascii_case(b"html") {
@@ -104,6 +100,18 @@ fn find_xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label.split(['"', '\'']).next()?.as_bytes())
 }
 
+/// The rest from the next `<` on that does not begin a comment. `None` if there is none.
+fn skip_to_markup(mut rest: &[u8]) -> Option<&[u8]> {
+    loop {
+        rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];
+        if !rest.starts_with(b"<!--") {
+            return Some(rest);
+        }
+        // `<!-->` is a complete comment.
+        rest = skip_past(&rest[2..], b"-->")?;
+    }
+}
+
 /// The elements whose content is text without tags.
 const RAW_TEXT: [&[u8]; 8] =
     [b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noembed", b"noframes"];
@@ -113,12 +121,7 @@ const RAW_TEXT: [&[u8]; 8] =
 fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let mut rest = bytes;
     loop {
-        rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];
-        if rest.starts_with(b"<!--") {
-            // `<!-->` is a complete comment.
-            rest = skip_past(&rest[2..], b"-->")?;
-            continue;
-        }
+        rest = skip_to_markup(rest)?;
         let is_end_tag = rest.get(1) == Some(&b'/');
         let tag = &rest[1 + usize::from(is_end_tag)..];
         if !tag.first()?.is_ascii_alphabetic() {

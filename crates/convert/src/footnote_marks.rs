@@ -107,11 +107,11 @@ const BACK_WORDS: [&str; 43] = [
     "наверх", "назад", "тексту", "戻", "返回", "回到", "돌아가",
 ];
 
-/// Divides `links`, the links back of a note in document order, into those whose text is a part of the note,
-/// such as the verse that it explains, and the others. The former have a text of more than three letters and
-/// digits that neither ends with the number of the note nor has one of [`BACK_WORDS`]; they have no class or
-/// role of links back; they begin the note, perhaps after its number, or follow other text directly; and
-/// other text of the note follows them.
+/// Divides `links`, the links back of a note in document order, into content and mere links back. The text of
+/// the first kind is a part of the note, such as the verse that it explains: it has more than three letters
+/// and digits, does not end with the number of the note and has none of [`BACK_WORDS`]. Such a link has no
+/// class or role of links back. It begins the note, perhaps after its number, or directly follows other text,
+/// and other text of the note follows it.
 fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> (Vec<NodeId>, Vec<NodeId>) {
     if links.is_empty() {
         return (Vec::new(), links);

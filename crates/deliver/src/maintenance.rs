@@ -52,7 +52,7 @@ const FLOOD_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// The date of the source from which a release is built, in Unix time (reproducible-builds.org). `None` in
 /// other builds.
-const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
+pub const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
 /// The delay before another attempt to send a flood notification, or one about the limit of mails to
 /// visitors.
 const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);

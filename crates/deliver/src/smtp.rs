@@ -27,8 +27,8 @@ use session::{SmtpSession, Transmission};
 /// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 
-/// Maximum number of new connections for one message: each but the first omits recipients because of which
-/// the server may have ended the one before.
+/// Maximum number of new connections for one message. The second and the third omit the recipients at which
+/// the server ended the session, or that it had refused before.
 const MAX_CONNECTIONS: usize = 3;
 
 /// Maximum number of messages per connection. Lower than the limits of common servers.

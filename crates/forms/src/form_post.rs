@@ -14,7 +14,7 @@ use super::parse::{
 use super::{Field, FieldKind, Form, LeadSource};
 use crate::lead::lead_member;
 use crate::multipart::parts;
-use crate::percent::pairs;
+use crate::urlencoded::pairs;
 use crate::value::is_filled_in;
 
 /// The decoded fields of a form, not yet checked. Of several values for one field the last one that is filled

@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::percent::pairs;
 use crate::text::has_unsafe;
+use crate::urlencoded::pairs;
 
 /// The names of the members, in the order in which they are shown. The first two are the path of the form's
 /// page and the host of the site that linked to this one; the others are parameters of the page's URL.

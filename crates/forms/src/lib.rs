@@ -42,10 +42,10 @@ pub mod lead;
 pub mod mailbox_identity;
 pub mod multipart;
 pub mod parse;
-pub mod percent;
 pub mod schema;
 pub mod telephone;
 pub mod text;
+pub mod urlencoded;
 pub mod value;
 
 pub use definition::{

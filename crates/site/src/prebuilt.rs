@@ -528,7 +528,7 @@ fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
 }
 
 impl Prebuilt {
-    /// Adds a file at its path below the mount, with `headers`, those of the rules, and that of
+    /// Adds a file at its path below the mount, with `headers`, the headers of rules, and the one of
     /// [`cors_header`] unless a rule removes it. Caches may keep the file for a year if its name contains a
     /// fingerprint.
     fn add_file(

@@ -10,12 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::{count_faults, print_faults, with_hint};
 use frontdesk_config::Config;
+use frontdesk_deliver::maintenance::BUILT_AT;
 use frontdesk_inbox::store::{self, Store, StoreError};
 use frontdesk_site::fault::Severity;
-
-/// The date of the source from which a release is built, in Unix time (reproducible-builds.org). `None` in
-/// other builds.
-const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
 
 /// Logs an error if the clock is more than a day before the time at which this release was built, or if the
 /// time zone in `TZ` is unknown.

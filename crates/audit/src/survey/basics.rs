@@ -1,4 +1,5 @@
 //! The requests of the group basics: the site without TLS, its protocol, its other host name, and assets.
+//! The requests that all groups build on are in `first_requests.rs`.
 
 use std::sync::Arc;
 

@@ -262,10 +262,10 @@ impl<S: Stream> Dialogue<S> {
         Ok(reply)
     }
 
-    /// Sends the recipients that are not in `refused`, and adds those that the server refuses. If the session
-    /// ends, the error names the recipients that may be the reason, which are in `refused` then: those that
-    /// the server has refused in this session, because some servers close the connection after that, or else
-    /// the recipient that got no other reply.
+    /// Sends the recipients that are not in `refused`, and adds each one that the server refuses. The error
+    /// of a session that ends names the recipients that may have ended it: those that the server has refused
+    /// in this session, because some servers then close the connection, or else the recipient without a
+    /// reply, which is added to `refused`.
     async fn recipients(
         &mut self,
         to: &[&str],
