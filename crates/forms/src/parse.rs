@@ -425,6 +425,8 @@ impl MemberValue {
     fn from_json(value: &RawValue) -> MemberValue {
         let json = value.get();
         match json.as_bytes().first().map_or("null", |first| json_type(*first)) {
+            // Between the quotation marks, only escapes differ from the text.
+            "a string" if !json.contains('\\') => MemberValue::Text(json[1..json.len() - 1].to_owned()),
             "a string" => serde_json::from_str(json).map_or(MemberValue::Malformed, MemberValue::Text),
             "a number" => MemberValue::Number(serde_json::from_str(json).ok()),
             "a boolean" => MemberValue::Flag(json == "true"),
@@ -597,6 +599,7 @@ mod tests {
             r#"{"email":1e}"#,
             r#"{"email":"\u12"}"#,
             r#"{"email":nul}"#,
+            "{\"email\":\"a\tb@example.com\"}",
         ] {
             assert!(matches!(parse(&WAITLIST, broken.as_bytes()), Err(Rejection::NotJson(_))), "{broken}");
         }
@@ -616,6 +619,11 @@ mod tests {
             &CONTACT,
             r#"{"name":"  Ada\u00a0","email":"a@b","message":"\n x \t\u0001"}"#,
             &[("name", "  Ada\u{a0}"), ("email", "a@b"), ("message", "\n x \t\u{1}")],
+        );
+        accepted(
+            &CONTACT,
+            r#"{ "name" : "" , "name" : " é " , "email":"a@b","message":"\"" }"#,
+            &[("name", " é "), ("email", "a@b"), ("message", "\"")],
         );
     }
 
