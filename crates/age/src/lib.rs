@@ -18,7 +18,7 @@ use x25519::{PrivateKey, PublicKey};
 mod format;
 mod x25519;
 
-/// Maximum length of a text to encrypt or to decrypt, in bytes.
+/// Maximum length in bytes of a plaintext that can be encrypted or decrypted.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
 /// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
@@ -83,7 +83,7 @@ pub enum IdentityError {
     Line { path: PathBuf, line: usize, problem: &'static str },
 }
 
-/// One or more private keys.
+/// The private keys of an identity file; at least one.
 pub struct AgeIdentity(Vec<PrivateKey>);
 
 impl AgeIdentity {

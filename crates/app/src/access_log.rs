@@ -18,7 +18,7 @@ pub(super) struct ServedRequest<'a> {
     pub(super) path: &'a str,
     pub(super) labels: RequestLabels,
     pub(super) status: StatusCode,
-    /// Length of the body in bytes.
+    /// Length of the response's body in bytes. For HEAD, the length of the body that GET would get.
     pub(super) length: u64,
     pub(super) took: Duration,
 }

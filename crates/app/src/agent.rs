@@ -96,7 +96,8 @@ impl Agents {
             };
             match result {
                 Ok(agent) => return Ok(Some(agent)),
-                // If `Host` names another site, report that instead: the agent may have signed for it.
+                // If the signature is wrong and `Host` names another site, report the latter: the agent
+                // may have signed for that site.
                 Err(SignatureError::Signature)
                     if host_of(head).is_some_and(|host| !self.origin.matches_host(host)) =>
                 {

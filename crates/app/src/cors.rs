@@ -88,7 +88,7 @@ pub(super) fn preflight(permitted: &[PageOrigin], head: &Parts) -> Option<HttpRe
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let response = with_header(response, ACCESS_CONTROL_ALLOW_METHODS, "POST");
     let response = with_header(response, ACCESS_CONTROL_ALLOW_HEADERS, "content-type, idempotency-key");
-    // Browsers cache the preflight result: Chromium for at most these two hours.
+    // Browsers cache the preflight result for this many seconds. Chromium permits at most two hours.
     let response = with_header(response, ACCESS_CONTROL_MAX_AGE, "7200");
     let vary = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
     Some(with_header(response, VARY, vary))

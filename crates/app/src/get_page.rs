@@ -24,7 +24,8 @@ use frontdesk_negotiate::{self as negotiate, Codings, Media};
 use frontdesk_site::file::{EncodedBody, File};
 use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry, path};
 
-/// The path prefix of the API endpoints. An unknown path below it gets a JSON 404, like their own errors.
+/// The path prefix of the API endpoints. An unknown path below it gets a JSON 404, because the endpoints'
+/// errors are JSON as well.
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for any path other than a form endpoint.

@@ -31,9 +31,9 @@ struct Head {
 /// Everything that determines a response head except for the date.
 #[derive(Debug, PartialEq, Eq)]
 struct HeadKey {
-    /// The address of the body's ETag, which belongs to one body.
+    /// The memory address of the body's ETag. It identifies the body, because each body has its own ETag.
     address: usize,
-    /// The value of [`Selection::cache_slot`] for the response.
+    /// [`Selection::cache_slot`], which differs between responses with the same body, such as 200 and 304.
     kind: usize,
     scheme: Scheme,
     /// The generation of the snapshot, because a reload can change the options.

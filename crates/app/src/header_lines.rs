@@ -15,7 +15,7 @@ pub(super) struct HeaderLines {
     pub(super) generation: u64,
     /// The security headers for responses whose file has no headers of its own.
     pub(super) security: Vec<u8>,
-    /// The `Strict-Transport-Security` line.
+    /// The `Strict-Transport-Security` line; empty without HSTS.
     pub(super) hsts: Vec<u8>,
 }
 
@@ -33,7 +33,8 @@ impl HeaderLines {
     }
 }
 
-/// Writes the security headers that `is_needed` selects, except for the one that [`Selection::head`] sets.
+/// Writes the security headers that `is_needed` selects. Leaves out `Cross-Origin-Resource-Policy`, which
+/// [`Selection::head`] sets.
 fn write_security_headers(
     buffer: &mut Vec<u8>,
     policy: &HeaderValue,

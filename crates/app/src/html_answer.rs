@@ -17,7 +17,7 @@ use frontdesk_http::{RequestBody, host_of};
 use frontdesk_negotiate::members_with_quality;
 use frontdesk_site::{FormMessage, Site, path};
 
-/// Whether the client prefers HTML to JSON, according to `Accept`.
+/// Whether `Accept` names HTML with at least the quality of JSON, as browsers do when they request a page.
 pub(super) fn is_wanted(head: &Parts) -> bool {
     prefers_html(&head.headers)
 }
@@ -42,7 +42,7 @@ fn prefers_html(headers: &HeaderMap) -> bool {
 pub(super) struct Answer<'a> {
     site: &'a Site,
     form: &'static Form,
-    /// The decoded path of the page from which the form was sent, or that of the endpoint if it is unknown.
+    /// The decoded path of the page from which the form was sent; the endpoint's path if the page is unknown.
     page: String,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn named_page(head: &Parts) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The path and query of `Referer` if it is a URL of this site, by the host of `base_url` or the request.
+/// The path and query of `Referer` if its host is that of `base_url` or that of the request.
 pub(super) fn own_referer<'a>(head: &'a Parts, base_url: &str) -> Option<&'a str> {
     let referer = head.headers.get(REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;

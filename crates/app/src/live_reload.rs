@@ -43,7 +43,7 @@ struct ReloadState {
     loaded: Instant,
     /// The errors that prevented the last reload; empty if there were none.
     errors: Value,
-    /// How many warnings the served site has, and the first of them.
+    /// The number and the first of the served site's warnings; 0 and `null` after a failed reload.
     warnings: Value,
 }
 

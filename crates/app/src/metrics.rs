@@ -52,7 +52,7 @@ label! {
         Form = "form",
         /// A redirect from an alias or a rule, or to HTTPS.
         Redirect = "redirect",
-        /// An unknown or removed URL, a confirmation link, or an invalid request.
+        /// An unknown or removed URL, a confirmation link, a live reload poll, or an invalid request.
         None = "none",
     }
 }

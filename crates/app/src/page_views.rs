@@ -31,9 +31,11 @@ pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 /// Maximum number of combinations of page, representation and client that a worker counts before it passes
 /// its counts on. Each takes about 50 bytes.
 const MAX_OWN: usize = 448;
-/// Maximum number of referring hosts that a worker counts separately between two collections.
+/// Maximum number of referring hosts that a worker counts separately before it passes its counts on or they
+/// are collected.
 const MAX_OWN_REFERRERS: usize = 256;
-/// Time between two collections. One more collection at midnight makes views count for their day.
+/// Time between two collections of the workers' counts. They are also collected at midnight, so that each
+/// view counts for the day on which it happened.
 const INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of days for which counts wait until they can be stored.
 const MAX_WAITING_DAYS: usize = 7;
@@ -79,7 +81,7 @@ struct OwnKey {
     kind: Kind,
 }
 
-/// The counts of one worker.
+/// The page views that one worker has counted since its counts were last collected.
 struct OwnCounts {
     clients: ParseCache<AgentIndex>,
     pages: HashMap<OwnKey, (Arc<str>, u64), foldhash::fast::RandomState>,
@@ -101,7 +103,7 @@ impl Default for OwnCounts {
 }
 
 impl OwnCounts {
-    /// Moves the counts into `totals`.
+    /// Adds the counts to `totals`, and resets them to zero.
     fn drain_into(&mut self, totals: &mut Totals) {
         for (key, (path, count)) in self.pages.drain() {
             totals.add_page(path, key.kind, count);

@@ -30,7 +30,7 @@ impl PreferenceCache {
     }
 }
 
-/// The preferences in a header map.
+/// Reads a request's preferences from `headers`. `cache` has parsed values of `Accept` and `Accept-Encoding`.
 pub(super) struct HeaderPreferences<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) cache: &'a PreferenceCache,

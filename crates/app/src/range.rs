@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The only range of a `Range` header.
+/// A byte range that a client requests. A `Range` header with several ranges is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteRange {
     /// Positions from the first to the last one, inclusive.

@@ -44,7 +44,7 @@ pub fn content_security_policy(allowed: &ContentOrigins) -> HeaderValue {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(POLICY))
 }
 
-/// Adds the security headers that the response does not have yet, including `policy`.
+/// Adds the security headers that the response lacks, with `policy` as its `Content-Security-Policy`.
 pub(super) fn add_security_headers(mut response: HttpResponse, policy: &HeaderValue) -> HttpResponse {
     let headers = response.headers_mut();
     headers.reserve(1 + SECURITY_HEADERS.len());

@@ -146,7 +146,8 @@ impl<'a> Selection<'a> {
         self.file.headers.iter().any(|(own, _)| own == name)
     }
 
-    /// The slot in [`EncodedBody::cached`]. Selections of one body with the same slot have the same head.
+    /// The index of the response's head in [`EncodedBody::cached`]. Responses with the same body and the same
+    /// index have the same head.
     pub(super) fn cache_slot(&self) -> usize {
         const KINDS: usize = CACHE_SLOTS / 2;
         self.kind as usize + if self.is_negotiated { KINDS } else { 0 }

@@ -33,9 +33,9 @@ pub struct AppState {
     pub page_views: PageViews,
     /// Free space on the disk that holds the submissions.
     pub disk: Arc<DiskMonitor>,
-    /// The current snapshot. A request uses one snapshot from beginning to end.
+    /// The site and the options in effect. A request uses one snapshot to its end, even during a reload.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
-    /// The public server, which uses the same snapshot.
+    /// The public HTTP server, which shares `snapshot`.
     pub server: Arc<Server<Snapshot>>,
     /// The options of the inbox's web interface.
     pub desk: Arc<ArcSwap<DeskOptions>>,
@@ -103,7 +103,7 @@ pub struct Snapshot {
     pub byte_limiter: Arc<ByteLimiter>,
     pub agents: Arc<Agents>,
     pub options: Arc<WebOptions>,
-    /// The number of this snapshot, counted from 1.
+    /// The number of this snapshot: 1 at the start of the server, and one more after each reload.
     pub generation: u64,
 }
 

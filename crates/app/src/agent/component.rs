@@ -9,7 +9,8 @@ use super::error::SignatureError;
 /// The maximum number of components that one signature may cover. Agents cover three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// The fields that `;sf` may cover (RFC 9421 §2.1.1). The server must know their type: all are dictionaries.
+/// The fields for which a signature may use the parameter `sf` (RFC 9421 §2.1.1). The server must know the
+/// type of such a field: all of these are dictionaries.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
     "priority",
@@ -181,7 +182,7 @@ fn normalize_encoding(text: &str) -> String {
             _ => byte,
         });
     }
-    // Replace invalid UTF-8 and percent-encode the rest again: form fields are text.
+    // Encodes one byte of the decoded text, in which invalid UTF-8 was replaced, as in HTML forms.
     let encode = |byte: u8| match byte {
         b'*' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),

@@ -16,7 +16,8 @@ use frontdesk_process::panics::{self, Part};
 /// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
 const MIN_LIFETIME: Duration = Duration::from_secs(10);
 
-/// A count is reused for this many times its duration, so counting takes at most a twentieth of one core.
+/// A count is reused for this many times as long as it took, so that counting uses at most a twentieth of one
+/// core.
 const IDLE_FACTOR: u32 = 20;
 
 /// How long a scrape waits for a new count. After that, it uses the previous count, if there is one.

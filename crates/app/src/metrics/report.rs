@@ -202,7 +202,7 @@ fn write_disk(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_disk_reserve_bytes", reserve);
 }
 
-/// Writes the versions of the program and the site, the reloads, and the expiry of both certificates.
+/// Writes the versions of the program and the site, the reloads, and when each TLS certificate expires.
 fn write_site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.family("frontdesk_build_info").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let pages = snapshot.site.page_count.to_string();

@@ -43,7 +43,8 @@ const fn counted(class: AgentClass, name: &'static str) -> CountedAgent {
 
 use AgentClass::{Ai, Search};
 
-/// All counted agents: the groups first, then clients by product name (`name`, regardless of case).
+/// All counted agents: the groups first, then clients. The name of a client is its product name in
+/// `User-Agent`, where upper and lower case are the same.
 const AGENTS: [CountedAgent; GROUPS + 35] = [
     counted(AgentClass::Unknown, "unknown"),
     counted(AgentClass::Browser, "browser"),
@@ -118,7 +119,7 @@ pub fn names_of(class: AgentClass) -> Vec<&'static str> {
     AGENTS.iter().filter(|agent| agent.class == class).map(|agent| agent.name).collect()
 }
 
-/// Product names of robots that do not contain a word of [`is_bot`].
+/// Product names of robots that [`is_bot`] does not recognize.
 const OTHER_BOTS: [&str; 6] = [
     "facebookexternalhit",
     "GoogleOther",

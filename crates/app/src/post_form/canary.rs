@@ -51,7 +51,7 @@ impl GenuineToken {
     }
 }
 
-/// The token in the header of a request, which announces a test submission.
+/// The token in the canary's request header. The header announces a test submission.
 pub(super) fn token_in_header(headers: &HeaderMap) -> Option<&str> {
     headers.get(CanaryKey::HEADER)?.to_str().ok()
 }

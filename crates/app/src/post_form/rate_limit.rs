@@ -9,7 +9,7 @@ use frontdesk_limits::QuotaStatuses;
 /// draft-ietf-httpapi-ratelimit-headers-11. There is no partition key (`pk`), because it would identify the
 /// source.
 pub(super) fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
-    // 256 bytes are nearly always enough for both headers, so one allocation suffices.
+    // 256 bytes are nearly always enough for both rate limit headers, so one allocation suffices.
     let mut lines = BytesMut::with_capacity(256);
     let mut list = |members: [(&str, u64, &str, u64); 4]| {
         for (at, (first, a, second, b)) in members.into_iter().enumerate() {

@@ -22,7 +22,7 @@ pub(crate) enum FormRefusal {
     /// The source or its network exceeds its byte budget. Contains the wait in seconds.
     OverBudget(u64),
     MediaType,
-    /// The body has this content coding.
+    /// The body is compressed with this content coding, but only uncompressed bodies are accepted.
     ContentCoding(&'static str),
     /// The request's headers do not show that the HTML form is on this site.
     OtherSite,
