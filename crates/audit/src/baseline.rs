@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::rule::Finding;
 
-/// The keys of known findings.
+/// The keys of an earlier audit's findings, so that a new report can leave out these findings.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline(HashSet<String>);
 

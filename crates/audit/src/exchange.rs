@@ -112,7 +112,7 @@ impl Exchange {
 
 #[cfg(test)]
 impl Exchange {
-    /// A GET request with a response of status 200 without fields.
+    /// A GET request, and its response with status 200, `body` and no header fields.
     pub(crate) fn with_body(url: &str, body: &str) -> Exchange {
         let fetched = FetchResponse {
             status: StatusCode::OK,

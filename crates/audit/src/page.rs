@@ -24,7 +24,7 @@ pub struct Page {
     base: Url,
     /// The Markdown that frontdesk makes from the HTML.
     pub converted: Converted,
-    /// The parsed `converted.markdown`.
+    /// The parsed Markdown that frontdesk makes from the HTML. Rules compare the site's own Markdown with it.
     pub reference: MarkdownPage,
     /// The response to an agent that prefers Markdown, at a cache-busting URL; at the page's own if only that
     /// has Markdown. `None` if the request was not sent.
@@ -34,7 +34,8 @@ pub struct Page {
     /// The response to the address that the HTML or its `Link` field declares as the page's Markdown, or that
     /// `llms.txt` names.
     pub twin: Option<Arc<Exchange>>,
-    /// The Markdown of the twin, if its status is 200 and it is Markdown, looks like it, or is plain text.
+    /// The parsed body of the twin. `None` unless the status is 200, and the body is plain text or Markdown:
+    /// declared, or recognized by its syntax.
     pub twin_markdown: Option<MarkdownPage>,
 }
 

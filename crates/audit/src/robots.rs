@@ -11,7 +11,7 @@ const MAX_AGENTS: usize = 500;
 const MAX_RULES: usize = 1_000;
 const MAX_FIELDS: usize = 100;
 
-/// The groups of a `robots.txt`.
+/// The groups and sitemaps of a `robots.txt`, and the lines that crawlers skip.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Robots {
     groups: Vec<RobotsGroup>,
@@ -38,7 +38,8 @@ impl Robots {
     /// Parses a file up to the limits above and ignores the rest. Skips faulty lines, as crawlers do.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
-        // Whether the last line was `User-agent`; if so, another such line belongs to the same group.
+        // Whether the last field other than `Sitemap` was `User-agent`: the next `User-agent` then belongs
+        // to the same group.
         let mut is_naming = false;
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         // Lines end with CR, LF or both (RFC 9309 §2.2).

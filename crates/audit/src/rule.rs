@@ -167,7 +167,7 @@ impl Findings {
         Findings { rule, found: Vec::new(), not_judged: Vec::new() }
     }
 
-    /// Whether the rule has reported no defect. Whether it could be judged does not matter.
+    /// Whether the rule has reported no defect so far. Also true for a rule that could not be judged.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

@@ -85,7 +85,7 @@ pub(super) fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
     findings.found.iter().map(|finding| finding.severity).collect()
 }
 
-/// The group basics of a site with a public address, for which no other request was sent.
+/// A survey of the group basics without exchanges, for a site with a public address.
 pub(super) fn public() -> BasicsSurvey {
     BasicsSurvey { is_public: true, ..BasicsSurvey::default() }
 }

@@ -49,7 +49,7 @@ impl Asset {
     }
 }
 
-/// The kind of an [`Asset`].
+/// How a page uses an [`Asset`]: by `<link>`, `<script>` or `<img>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssetKind {
     Stylesheet,

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports at most one finding, because the setting applies to the whole server.
+/// Reports at most one finding, because one setting of the server causes every wrong `Content-Encoding`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let untrue: Vec<_> = survey
         .exchanges

@@ -58,7 +58,7 @@ pub(super) fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-/// Whether an element has an attribute that is not blank.
+/// Whether an element has this attribute with a value that is not blank.
 pub(super) fn has(element: HtmlElement<'_>, name: &str) -> bool {
     element.attribute(name).is_some_and(|value| !value.trim().is_empty())
 }

@@ -27,7 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = caches.fresh_refusal() {
         findings.not_judged(reason);
     }
-    // If the site does not negotiate, the second request with a cache-busting query is in `encodings`.
+    // `browser_first` is empty if the site does not negotiate: take the request from `encodings` instead.
     let fresh = [&caches.agent_first, &caches.browser_first, &caches.encodings];
     for exchange in fresh.into_iter().filter_map(|sequence| sequence.first()).take(2) {
         let Some(response) = exchange.success().filter(|response| !ignores_queries(response)) else {

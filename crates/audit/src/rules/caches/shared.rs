@@ -148,7 +148,8 @@ pub(super) fn entity_tag(response: &Response) -> Option<String> {
     Some(opaque_tag(&etag).to_owned()).filter(|tag| !tag.is_empty())
 }
 
-/// The 304 responses for `ETag`s that the client had received, with the earlier exchange.
+/// The 304 responses to requests with an `ETag` that the client had received, each with its own exchange and
+/// with the exchange that contained the `ETag`.
 pub(super) fn not_modified(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Response, &Arc<Exchange>, &Arc<Exchange>)> {

@@ -36,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let Some(severity) = severity_without_vary(response) else { return };
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
-    // A cache that sent the second client an uncompressed response stores the codings separately.
+    // If the responses come from a cache, it stores the codings separately: only one is compressed.
     let is_separated = [response, other].into_iter().any(|response| cache_evidence(response).is_some());
     let severity = if is_stored && !is_separated { severity } else { Severity::Advice };
     let (coding, vary) = (response.encoding(), vary_of(response));

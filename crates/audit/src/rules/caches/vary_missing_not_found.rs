@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares media types, not bodies, because a body may contain the time or a request ID.
+/// Compares the media types of two 404 or 410 responses. Their bodies may contain the time or a request ID.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let (Some(html), Some(markdown)) = (&caches.not_found_html, &caches.not_found_markdown) else { return };

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports at most one finding per page, because both representations have the same cause.
+/// Reports at most one finding per page: if the HTML and the Markdown lack `Vary`, the cause is the same.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (page, html, markdown) in negotiated_pages(survey) {
         let lacking = [html, markdown].into_iter().filter_map(|exchange| {

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each requested document of the catalog with the status 404 or 410.
+/// Reports each requested document of the API catalog that has the status 404 or 410.
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in &survey.files.catalog_links {
         let Some(response) = exchange.response() else { continue };

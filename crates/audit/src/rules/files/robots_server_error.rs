@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 5xx response. A redirect or a failed request is recorded as not judged.
+/// Reports a 5xx response for `robots.txt`. A redirect or a failed request is recorded as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let robots = &survey.basis.robots;
     match &robots.outcome {

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the first `Expires` if it is in the past. Ignores a value that is not a time.
+/// Reports the first `Expires` of `security.txt` if it is in the past. Ignores a value that is not a time.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, fields)) = security_fields(survey) else { return };
     for (_, value) in fields.iter().filter(|(name, _)| name == "expires").take(1) {

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a preflight response that allows credentials for the foreign origin, or (as advice) for `*`.
+/// Reports a preflight response that allows credentials for [`FOREIGN_ORIGIN`], or (as advice) for `*`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for preflight in survey.forms.operations.iter().filter_map(|tested| tested.preflight.as_ref()) {
         let Some(response) = preflight.response() else { continue };

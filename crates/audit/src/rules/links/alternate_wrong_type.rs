@@ -36,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             continue;
         };
         let (claimed, is_html) = (response.media_type(), response.representation() == Representation::Html);
-        // Skip what other rules report: types such as `text/plain`, and HTML that is declared as Markdown.
+        // Skip types that other rules report, such as `text/plain`, and HTML that is declared as Markdown.
         let is_reported = if is_html { claimed.ends_with("markdown") } else { is_almost_markdown(&claimed) };
         if page.twin_markdown.is_some() || is_reported {
             continue;

@@ -16,7 +16,8 @@ use crate::words::{PhraseSet, words};
 /// Minimum number of words of a page that is compared with its canonical page.
 const MIN_WORDS: usize = 20;
 
-/// A page is a duplicate if the canonical page has at least this percentage of its phrases.
+/// A page is a duplicate if the canonical page has at least this percentage of the page's
+/// phrases.
 const DUPLICATE: usize = 50;
 
 pub(super) static RULE: Rule = Rule {

@@ -43,7 +43,7 @@ fn fault(response: &Response) -> Option<String> {
         let is_feed = parsed.is_ok_and(|feed| feed.get("items").is_some());
         return (!is_feed).then(|| "is not a JSON Feed".to_owned());
     }
-    // Permit entities (`true`), because old feeds may declare some.
+    // Permit a document type declaration (`true`): old feeds may declare entities in it.
     match xml::parse(text, true) {
         Err(roxmltree::Error::NodesLimitReached) => None,
         Err(error) => Some(format!("is not well-formed XML: {error}")),

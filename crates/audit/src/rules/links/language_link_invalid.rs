@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each declared version whose `hreflang` is not a language tag, or has the region `UK`.
+/// Reports each declared language version whose `hreflang` is not a language tag, or has the region `UK`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for (url, language) in languages(page) {

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the first fault only: no heading of level 1 at the beginning, or else no links.
+/// Reports only the first fault of `llms.txt`: no heading of level 1 at the beginning, or else no links.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((llms, text)) = llms_text(survey) else { return };
     let parsed = MarkdownPage::parse(&text);

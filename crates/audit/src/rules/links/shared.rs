@@ -3,7 +3,8 @@
 use crate::rule::Findings;
 use crate::survey::links::Probe;
 
-/// Reports each probe that [failed](Probe::failure). `source` is the subject of the message.
+/// Reports each followed link that [failed](Probe::failure). `source` is the subject of the message, such as
+/// “The sitemap”.
 pub(super) fn report_broken<'a>(
     findings: &mut Findings,
     source: &str,

@@ -46,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
         }
     }
-    // Report equal weights only as advice, because they leave the choice to the server.
+    // If `Accept` gives HTML and Markdown equal weights, the server may choose: report HTML only as advice.
     if let Some(exchange) = survey.basis.tie.as_ref().filter(|tie| gets(tie, Representation::Html)) {
         findings.report_as(
             Severity::Advice,

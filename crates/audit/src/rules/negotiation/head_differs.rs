@@ -45,7 +45,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if responses.any(|response| cache_evidence(response).is_some()) {
             continue;
         }
-        // A page that changes may differ from one of the GET responses: report only if all of them differ.
+        // The page may change between two requests: report only if HEAD differs from all GET responses.
         let differences: Option<Vec<_>> = gets.iter().map(|get| difference(head, get)).collect();
         if let Some((severity, message)) = differences.and_then(|mut found| found.pop())
             && let Some(get) = gets.last()

@@ -9,7 +9,7 @@ use crate::exchange::Representation;
 use crate::markdown::MarkdownPage;
 use crate::survey::Survey;
 
-/// The other responses with a page or its Markdown, which are read only after a difference was found.
+/// Further responses with the compared page or its Markdown. They are read only after a difference was found.
 pub(super) struct OtherResponses<'a> {
     survey: &'a Survey,
     comparison: &'a Comparison<'a>,

@@ -11,12 +11,12 @@ const MIN_LETTERS: usize = 8;
 /// Maximum number of lines of a page that are compared.
 const MAX_LINES: usize = 1000;
 
-/// The code lines of the HTML in order, each with its state in the Markdown.
+/// The lines of code in the HTML in order, and for each whether the Markdown has it.
 pub(super) struct Code<'a> {
     pub lines: Vec<(&'a str, LineState)>,
 }
 
-/// The state of a line of code in the Markdown.
+/// Whether the Markdown has a line of code of the HTML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineState {
     Found,

@@ -186,7 +186,7 @@ pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&
     if start.len() < 8 || !has_own_text(last) || has_end {
         return None;
     }
-    // The last word of the Markdown may be truncated as well, so compare only its beginning.
+    // The last word of the Markdown may be truncated, so the word in the HTML need only begin with it.
     let (cut, whole) = start.split_last()?;
     page.reference.blocks.iter().find(|block| {
         let all = words(&block.text);

@@ -29,10 +29,12 @@ pub(super) static RULE: Rule = Rule {
 /// A block is extra text if the HTML has less than this percentage of the block's phrases.
 const SEEN: usize = 30;
 
-/// Minimum number of extra words without instructions to report; they must also be a tenth of the text.
+/// Minimum number of words of extra text that is reported although it has no instructions. The extra text
+/// must also be a tenth of the Markdown's words.
 const EXTRA_WORDS: usize = 40;
 
-/// Lower-case phrases that are typical of instructions to an agent. A notice has none of them.
+/// Lower-case phrases that are typical of instructions to an agent. Text with one of them is no notice
+/// ([`is_notice`]).
 const INSTRUCTIONS: [&str; 11] = [
     "ignore previous",
     "ignore all",

@@ -56,7 +56,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let text = words(text).join(" ");
             !own.iter().any(|own| own.contains(&text) || text.contains(own))
         };
-        // Skip headings whose text is missing as well: they may belong to another part of the page.
+        // Skip headings whose words the Markdown lacks: they may belong to another part of the page.
         let (plain, marked) = starts(comparison.markdown);
         let cards = cards(comparison.page);
         let is_text = |text: &str| {

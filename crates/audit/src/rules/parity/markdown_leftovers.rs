@@ -26,7 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// HTML elements with a Markdown equivalent. Others, such as `<details>` and `<kbd>`, have none.
+/// HTML elements that serve only layout, scripts or embedded content. Others, such as `<details>` and
+/// `<kbd>`, have a meaning that Markdown cannot express.
 const MARKUP: [&str; 12] =
     ["div", "span", "section", "script", "style", "button", "svg", "iframe", "font", "center", "main", "nav"];
 

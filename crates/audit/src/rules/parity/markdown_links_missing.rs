@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Minimum number of links in the HTML for Markdown without links to be broken, not only advice.
+/// If the HTML has at least this many links, Markdown without links is broken, otherwise only advice.
 const MANY: usize = 5;
 
 /// Minimum number of words of a block of links: the Markdown may have a shorter text by chance.
@@ -47,9 +47,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let anchors =
             html.all(&anchor).into_iter().filter_map(|link| page.url.join(link.attribute("href")?).ok());
         let own: HashSet<_> = links.flatten().chain(anchors).map(|url| essence(url.as_str())).collect();
-        // Skip blocks whose text is missing as well: another rule reports them.
         let is_long = |text: &str| words(text).len() >= MIN_WORDS;
         let is_text = |block: &&TextBlock| has_own_text(block) || is_long(&block.text);
+        // Skip blocks whose text the Markdown lacks: the rule `markdown-text-missing` reports them.
         let blocks = page.reference.blocks.iter().filter(is_text).filter(|block| comparison.has(&block.text));
         let blocks = blocks.filter(|block| !comparison.is_surrounding(&block.text));
         let links = blocks.flat_map(|block| &block.links).filter(|link| link.starts_with("http"));
@@ -99,7 +99,8 @@ fn split(essence: &str) -> (&str, &str) {
     essence.split_once('/').unwrap_or((essence, ""))
 }
 
-/// Whether a link edits or shares the page, or leads to a file, whose name may contain a hash.
+/// Whether a link edits or shares the page, or leads to a file. The name of a file may contain a hash, which
+/// differs between versions of the page.
 fn is_service(link: &str) -> bool {
     let parts = ["/edit/", "/blob/", "/issues/new", "/intent/", "/sharer", "/share"];
     let is_file = link.rsplit_once('/').is_some_and(|(_, name)| name.contains('.'));

@@ -75,7 +75,7 @@ pub(super) struct Difference {
     pub numbers: Vec<(Number, Number)>,
 }
 
-/// Texts with the same words besides numbers, by the sorted digits of their numbers.
+/// Texts that differ only in their numbers, by the sorted digits of these numbers.
 type Variants = BTreeMap<Vec<String>, NumberedText>;
 
 /// Compares texts that have the same words, in the order of the HTML. The order of numbers does not count,

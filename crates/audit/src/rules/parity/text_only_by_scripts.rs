@@ -68,12 +68,12 @@ fn is_blank(page: &Page) -> bool {
     has_scripts && page.converted.page_letters < FEW_LETTERS && page.response().unreadable().is_none()
 }
 
-/// Whether a page without text shows Swagger UI or Redoc: the OpenAPI description contains the same text.
+/// Whether a page without text shows Swagger UI or Redoc. Agents can read the OpenAPI description instead.
 fn is_api_reference(page: &Page) -> bool {
     is_blank(page) && !page.select("#swagger-ui, redoc, #redoc, #redoc-container").is_empty()
 }
 
-/// Whether a page has hardly any text, and an empty element for scripts or a note that asks for JavaScript.
+/// Whether a page has hardly any text, and an element that scripts fill or a note that asks for JavaScript.
 fn is_filled_by_scripts(page: &Page) -> bool {
     let has_root = || page.select(ROOTS).iter().any(|root| root.text().len() < FEW_LETTERS);
     let has_note = || page.select("noscript").iter().any(|note| note.text().contains("JavaScript"));

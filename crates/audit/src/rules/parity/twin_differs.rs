@@ -47,7 +47,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             (None, Some((text, _))) => (text, "only the declared URL has"),
             (None, None) => continue,
         };
-        // Report less than a tenth only as advice: a cache may not have the latest change yet.
+        // If less than a tenth of the words differ, report advice: a cache may lack the latest change.
         let is_broken = count * 10 >= lacks_total.max(has_total);
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
         let text = excerpt(text, 14);
