@@ -197,7 +197,7 @@ pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
         .collect()
 }
 
-/// The statements in the responses with the HTML of all pages, and in the responses to agents.
+/// The statements in the HTML responses of all pages, and in the responses to agents.
 pub(crate) fn page_statements(basis: &Basis) -> Vec<Statement> {
     let exchanges = basis.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
     exchanges.flatten().flat_map(header_statements).collect()

@@ -12,7 +12,7 @@ use frontdesk_forms::text::{cut, visible};
 /// Maximum length of a quoted address, title or name.
 const MAX_QUOTED_CHARS: usize = 120;
 
-/// The ways in which this site sends forms.
+/// How this site's forms are sent: by which scripts, to which endpoints, and whether also without a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FormSenders {
     /// The paths of the site's scripts that send forms.

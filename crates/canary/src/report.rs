@@ -123,12 +123,12 @@ impl Report {
         self.failures().next().is_none()
     }
 
-    /// The steps that failed.
+    /// The steps that failed; warnings are not among them.
     pub fn failures(&self) -> impl Iterator<Item = &StepResult> {
         self.with_outcome(Outcome::Failed)
     }
 
-    /// The steps with a warning.
+    /// The steps with a warning, which do not make the run fail.
     pub fn warnings(&self) -> impl Iterator<Item = &StepResult> {
         self.with_outcome(Outcome::Warning)
     }

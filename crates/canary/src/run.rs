@@ -41,7 +41,7 @@ pub(crate) struct Run<'a> {
     pub link: &'a Arc<CanaryLink>,
     pub limits: TimeLimits,
     pub id: Uuid,
-    /// The report of the last run.
+    /// The report of the run before this one.
     pub previous: Option<&'a Report>,
 }
 
@@ -137,7 +137,7 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Finds the forms on the site's own pages. If this panics, returns only the results of the last run.
+    /// Finds the forms on the site's own pages. If the search panics, returns only what the last run knew.
     async fn find_forms(&self) -> SiteForms {
         let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
         let origin = self.options.base_url.clone();

@@ -261,7 +261,8 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
 
-/// Warns of a URL that does not accept the body, of one that is being retired, and of unsigned messages.
+/// Warns of a URL that refuses the body, of a webhook of Microsoft that is being retired, and of
+/// messages without a signature.
 fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsigned: bool) {
     let host = url.host().to_string();
     let is_teams = matches!(body, WebhookBody::Service(ChatService::Teams));
@@ -530,7 +531,7 @@ fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
 /// The value of the key `to`, which sets the recipients of mails.
 enum Recipients {
     All(Vec<String>),
-    /// The name of a field, and the recipients for each of its values as text.
+    /// The name of a form field, and the recipients for each of its values; `*` stands for all others.
     ByValue(String, Vec<(String, Vec<String>)>),
 }
 

@@ -119,7 +119,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
         |raw| parse_reply(raw, form),
     );
     values.replies.extend(reply.map(|reply| (form.name.to_owned(), reply)));
-    // Read `limits` last, because it is a table of its own in the complete file.
+    // Read `limits` last: `config --all` prints it as a table of its own, below the form's other keys.
     let per_minute = r.get(
         requests(key("limits.per_minute")),
         "auto",
@@ -136,7 +136,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
     is_enabled
 }
 
-/// Parses the text of replies to a form's submissions; `None` if it is blank.
+/// Parses the template of replies to a form's submissions; `None` if it is blank.
 fn parse_reply(raw: &Raw, form: &Form) -> ParseResult<Option<ReplyTemplate>> {
     let text = raw.as_text().ok_or("a text with placeholders such as {name} and {quote}")?;
     if text.trim().is_empty() {
@@ -173,7 +173,7 @@ fn read_posts(r: &mut Reader<'_>) -> FormOptions {
     FormOptions { html_posts, allowed_origins, lead_source }
 }
 
-/// Parses at most [`MAX_ORIGINS`] exact origins.
+/// Parses a list of at most [`MAX_ORIGINS`] origins, without wildcards.
 fn parse_origins(raw: &Raw) -> ParseResult<Vec<PageOrigin>> {
     let expected = "a list of origins such as [\"https://www.example.com\"]";
     value::parse_list(raw, expected, MAX_ORIGINS, PageOrigin::parse)

@@ -12,7 +12,7 @@ use frontdesk_forms::email::Mailbox;
 use frontdesk_http::Address;
 use frontdesk_site::fault::closest;
 
-/// Maximum number of users.
+/// Maximum number of users who may log in to the inbox.
 const MAX_USERS: usize = 100;
 
 /// The values of `[inbox]`.
@@ -81,7 +81,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     InboxValues { listen, options, mail, digest_at }
 }
 
-/// Reads the host names of the web interface, and the users and proxies that may log in.
+/// Reads the host names of the web interface, its users, and the proxies that authenticate them.
 fn read_access(r: &mut Reader<'_>) -> DeskOptions {
     DeskOptions {
         hosts: r.get(

@@ -10,7 +10,7 @@ use frontdesk_http::Address;
 use frontdesk_http::tls::{Acme, CertificateFiles, CertificateSource, check_private_certificate};
 use frontdesk_site::fault::Fault;
 
-/// Reads the domain; `None` if the inbox has no name of its own.
+/// Reads `inbox.domain`; `None` if the inbox has no host name of its own.
 pub(super) fn read(r: &mut Reader<'_>) -> Option<HostName> {
     r.get(
         restart("inbox.domain").with_example("\"desk.example.com\""),

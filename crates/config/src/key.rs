@@ -57,22 +57,22 @@ impl ConfigKey {
     }
 }
 
-/// Declares a key with [`Effect::Requests`].
+/// Declares a key that affects only what every reload renews, such as pages ([`Effect::Requests`]).
 pub(super) fn requests(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey::new(Effect::Requests, name)
 }
 
-/// Declares a key with [`Effect::Deliveries`].
+/// Declares a key that also affects the delivery worker ([`Effect::Deliveries`]).
 pub(super) fn deliveries(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey::new(Effect::Deliveries, name)
 }
 
-/// Declares a key with [`Effect::Agents`].
+/// Declares a key whose change discards the cached public keys of agents ([`Effect::Agents`]).
 pub(super) fn agents(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey::new(Effect::Agents, name)
 }
 
-/// Declares a key with [`Effect::Restart`].
+/// Declares a key whose change takes effect only after a restart of the server ([`Effect::Restart`]).
 pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey::new(Effect::Restart, name)
 }

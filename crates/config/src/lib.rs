@@ -271,7 +271,7 @@ impl Config {
         Some(if port == 443 { domain.to_string() } else { format!("{domain}:{port}") })
     }
 
-    /// The port of the base URL if that is https, otherwise of the first TLS address.
+    /// The port of the base URL if its scheme is https, or else of the first TLS address, or else 443.
     pub fn public_tls_port(&self) -> u16 {
         let of_url = self.pages.base_url.strip_prefix("https://").map(|_| {
             let rest = self.pages.base_url.rsplit_once(':').map(|(_, port)| port.parse().ok());

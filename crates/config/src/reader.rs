@@ -516,7 +516,7 @@ fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     }
 }
 
-/// Refuses a path in the home folder: only shells know its name, and the path would name a folder `~`.
+/// Refuses `~` and paths that begin with `~/`: only shells replace `~` with the home folder.
 fn refuse_tilde(path: &str) -> ParseResult<()> {
     if path == "~" || path.starts_with("~/") {
         return Err("a path without `~`, which only shells replace".to_owned());

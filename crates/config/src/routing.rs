@@ -134,7 +134,7 @@ fn check_field(
     is_right.then_some((name, normal))
 }
 
-/// The fields with this name. `None`, after recording an error about `key`, if no form has one.
+/// The fields with this name. If no form has such a field, records an error about `key` and returns `None`.
 fn find_fields(
     r: &mut Reader<'_>,
     key: &str,

@@ -330,7 +330,7 @@ fn kept_as(maintenance: &MaintenanceOptions) -> IntakeOptions {
     }
 }
 
-/// Combines the database with the routes of all channels. Without limits, the routes have no quota.
+/// Combines the database with the routes of all channels. If limits are disabled, drops the daily quotas.
 fn store_options<'a>(
     url: DatabaseUrl,
     limits: &LimitValues,

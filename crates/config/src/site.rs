@@ -201,7 +201,7 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
                 FooterLink { title: Some(title.as_text()?.to_owned()), href: href.as_text()?.to_owned() }
             }
         };
-        // Refuse relative links, because pages at any depth show the footer, and URLs without a title.
+        // Refuse URLs without a title. Refuse relative links, because pages at any depth show the footer.
         (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
     };
     let read_group = |group: &Raw| {

@@ -10,7 +10,7 @@ const WIDTH: usize = 118;
 /// The width to which a channel's keys and values are padded, so that the comments after them are aligned.
 const CHANNEL_COMMENTS: usize = 45;
 
-/// A configuration with `[words]` and a channel of each kind, so that the complete file documents their keys.
+/// A configuration with `[words]` and a channel of each kind, so that `config --all` documents their keys.
 pub(super) const CHANNELS: &str = r#"
 [words]
 copy_markdown = "Copy this page"

@@ -261,7 +261,7 @@ pub(super) fn with_corrected_address<'a>(expected: &str, texts: impl IntoIterato
     texts.into_iter().find_map(corrected).unwrap_or_else(|| expected.to_owned())
 }
 
-/// The address with its internationalized domain in Punycode. `None` unless that makes it valid.
+/// The address with its internationalized domain in Punycode. `None` unless this makes an address valid.
 pub(super) fn ascii_address(text: &str) -> Option<String> {
     let ascii = with_ascii_domain(text);
     (ascii != text && Mailbox::parse(&ascii).is_some()).then(|| ascii.into_owned())
@@ -285,7 +285,7 @@ pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// Returns a parser for whole numbers in a range, also as text.
+/// Returns a parser for whole numbers in a range, written as numbers or as text.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {

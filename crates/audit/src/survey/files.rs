@@ -60,9 +60,9 @@ pub enum OpenApiSource {
 
 /// A file of an agent skill.
 pub struct SkillFile {
-    /// The name of the skill.
+    /// The skill's name in the index; empty if the index has none.
     pub name: String,
-    /// The digest as the index names it: `sha256:` and 64 hexadecimal digits in lower case, if it is valid.
+    /// The digest as the index gives it; a valid digest is `sha256:` and 64 lower-case hexadecimal digits.
     pub digest: String,
     pub exchange: Arc<Exchange>,
 }

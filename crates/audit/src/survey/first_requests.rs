@@ -17,7 +17,7 @@ use crate::page::{Page, is_markdown};
 use crate::robots::Robots;
 use crate::xml;
 
-/// The exchanges on which other parts of the survey build.
+/// The results of the first requests, which all other parts of the survey use.
 pub struct Basis {
     /// The URL that the operator named, after redirects.
     pub url: Url,
@@ -101,7 +101,7 @@ impl Basis {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
         for mut exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
-            // Follow one redirect: lists often name pages with `.html` or without their trailing slash.
+            // Follow one redirect: a sitemap often names pages with `.html` or without a trailing slash.
             let target = redirect_target(&exchange).filter(|target| client.is_same_site(target));
             if let Some(target) = target.filter(|target| !self.has_page(target)) {
                 let request = Request::get(&target).accept(CHROME.accept);

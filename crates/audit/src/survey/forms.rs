@@ -23,11 +23,11 @@ pub(crate) const FOREIGN_ORIGIN: &str = "https://frontdesk-audit.example";
 /// The operations of the API, and their responses to the requests of the group `forms`.
 #[derive(Default)]
 pub struct FormsSurvey {
-    /// The first operation with GET that needs neither credentials nor parameters.
+    /// The first operation with GET that needs no credentials or parameters and documents a 200 response.
     pub get: Option<TestedGet>,
     /// Operations with POST that need no credentials.
     pub operations: Vec<TestedOperation>,
-    /// Operations that were not tested: their names by reason, which is a clause.
+    /// The names of operations with POST that were not tested, by reason, such as "it needs credentials".
     pub skipped: BTreeMap<String, Vec<String>>,
 }
 
@@ -144,7 +144,7 @@ impl FormsSurvey {
     }
 }
 
-/// The URL of an operation at its first server on this site. The error says why it is not tested.
+/// The URL of an operation at its first server on this site. The error says why the operation is not tested.
 fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) -> Result<Url, String> {
     if api.needs_credentials(described.operation) {
         return Err("it needs credentials".to_owned());

@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::language::languages;
 use crate::page::{Page, parse_link_header};
 
-/// Maximum number of further rounds. Each round follows one more link of each list within the budget.
+/// Maximum number of rounds after the first. Each follows one link of each list, within the request budget.
 const MAX_FURTHER_ROUNDS: usize = 9;
 
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
@@ -31,7 +31,7 @@ pub struct LinksSurvey {
     pub sitemap: Vec<Probe>,
     /// A feed that a page declares.
     pub feed: Option<Probe>,
-    /// A page in another language that a page declares, as a browser gets it.
+    /// A version of a page in another language, which the page declares, requested as a browser.
     pub language: Option<Probe>,
     /// The canonical URL that a page declares, if it is not the page's own URL.
     pub canonical: Option<Probe>,
@@ -53,7 +53,7 @@ impl Probe {
         self.chain[0].url()
     }
 
-    /// The last exchange of the chain.
+    /// The exchange with the last response, after all redirects.
     pub fn last(&self) -> &Arc<Exchange> {
         &self.chain[self.chain.len() - 1]
     }
@@ -153,7 +153,7 @@ struct Prober<'a> {
 }
 
 impl<'a> Prober<'a> {
-    /// Collects the responses that the audit has received so far.
+    /// Creates a prober that reuses the responses the audit has received so far.
     fn new(client: &'a Client, basis: &'a Basis) -> Prober<'a> {
         // Use only plain requests: others may be conditional or have an `Accept` that no real client sends.
         let accepted = [CHROME, CLAUDE_CODE, basis.agent, ANY].map(|client| client.accept.as_bytes());

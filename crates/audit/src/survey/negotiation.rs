@@ -20,9 +20,10 @@ use crate::page::representation_of_page;
 /// not sent.
 #[derive(Default)]
 pub struct NegotiationSurvey {
-    /// Whether at least one agent got the page as Markdown, in the basis or in this survey.
+    /// Whether at least one agent got the page as Markdown, in this survey or an earlier one.
     pub negotiates: bool,
-    /// The responses to agents that prefer Markdown; empty if the site does not serve the page with a query.
+    /// The responses to agents that prefer Markdown: Cursor, if the site accepts a cache-busting query, and
+    /// OpenCode and Gemini CLI, if the site negotiates.
     pub agents: Vec<(WebClient, Arc<Exchange>)>,
     /// The responses to clients that prefer HTML. The first also sends the `User-Agent` of a browser.
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
@@ -43,7 +44,8 @@ pub struct NegotiationSurvey {
     /// The response to a client that excludes Markdown, accepts media types whose names contain
     /// `text/markdown`, and `text/*` with less weight.
     pub unwanted: Option<Arc<Exchange>>,
-    /// The response to a client that accepts anything except Markdown; only if `unwanted` got Markdown.
+    /// The response to a client that accepts anything except Markdown. Requested only if Markdown was sent to
+    /// another client that excludes it.
     pub excluded: Option<Arc<Exchange>>,
     /// The response to a client that accepts media types with similar names, and HTML with less weight; only
     /// if `unwanted` got Markdown.
@@ -78,7 +80,7 @@ impl NegotiationSurvey {
         let mut survey = NegotiationSurvey::default();
         // Ask only with a cache-busting query: a cache may serve Markdown at the plain URL to browsers.
         let [cursor] = if is_fresh { asker.ask([&[CURSOR.accept]]).await } else { [None] };
-        // Without an exchange, add no more queries: `robots.txt` may forbid URLs with unknown ones.
+        // If no request was sent, add no query to further URLs: `robots.txt` may forbid unknown queries.
         asker.is_fresh = cursor.is_some();
         survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
         survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
