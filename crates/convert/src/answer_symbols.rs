@@ -11,7 +11,7 @@ const PREFIXES: [&str; 21] = [
     "feather-", "dashicons-", "octicon-", "ph-", "pi-", "icofont-", "lni-", "uil-", "anticon-",
 ];
 
-/// Attributes with the name of a symbol, which may have the name of its collection and a colon before it.
+/// Attributes that name a symbol, such as `check`, or its collection and its name, such as `mdi:check`.
 const NAMES: [&str; 4] = ["data-icon", "icon", "data-lucide", "data-feather"];
 
 /// Words for a check mark in the names of symbols.

@@ -47,7 +47,7 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Maximum length in bytes of the end of a word in which an autolink is searched for.
+/// Maximum number of bytes at the end of a text that are searched for an autolink.
 const MAX_WORD: usize = 500;
 
 /// Whether the text ends with a word that GitHub Flavored Markdown may autolink: it contains `://` or `www.`,

@@ -337,7 +337,7 @@ impl Converter<'_> {
                 // Asciidoctor shows a checkbox as an icon, whose class says whether the checkbox is checked.
                 Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
                 Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
-                // Notion draws the checkbox.
+                // Notion draws the checkbox with a `<div>`.
                 Tag::Div if dom.has_class(id, "checkbox-on") => return Some(true),
                 Tag::Div if dom.has_class(id, "checkbox-off") => return Some(false),
                 Tag::Ul | Tag::Ol => return None,
@@ -439,7 +439,7 @@ impl Converter<'_> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the blocks of a link around blocks, or else its label.
+    /// Appends the content of a link around blocks. If it has none, appends the link with its label.
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = self.blocks_in(id);
         self.link_blocks(id, &mut blocks);
@@ -504,7 +504,7 @@ impl Converter<'_> {
     pub(super) fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
         let mut has =
             |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();
-        // The address of a link ends with the link, or before its title.
+        // In Markdown, `)` or a space and the title follow the address of a link.
         let targets = [format!("]({address})"), format!("]({address} ")];
         let is_linked = targets.iter().any(|target| has(true, target) || has(false, target));
         let has_heading = has(true, "");
@@ -563,7 +563,7 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     let marker = nodes.next().filter(|&id| dom.tag(id) == Tag::Span)?;
     let after = nodes.next()?;
     let inner = dom.descendants(marker).take(4).collect::<Vec<_>>();
-    // An image or a longer text is no marker.
+    // A marker contains at most three nodes: `<span>` elements, and texts of at most 12 bytes. No images.
     if inner.len() == 4
         || inner.iter().any(|&id| dom.text(id).map_or(dom.tag(id) != Tag::Span, |t| t.len() > 12))
     {

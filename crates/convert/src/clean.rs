@@ -204,7 +204,7 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 /// stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
-    // Rows of stars over each other show a rating by their widths.
+    // Two rows of stars on top of each other show a rating by the width of the upper row.
     let is_row =
         |text: &str| text.len() > '★'.len_utf8() && text.chars().all(|c| matches!(c, '★' | '☆' | ' '));
     let is_overlay = |beside| is_row(symbols) && is_row(dom.text_content(beside).trim());
@@ -445,13 +445,14 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element is an item of a list, or a row or cell by its role: others may have the same text.
+/// Whether an element is a list item, or a row or cell by its role. Two of these may have the same text
+/// without being copies of each other.
 fn is_item(dom: &Dom, id: NodeId) -> bool {
     let role = dom.attribute(id, "role");
     dom.tag(id) == Tag::Li || matches!(role, Some("cell" | "gridcell" | "listitem" | "row"))
 }
 
-/// Whether an element has at most two words and no image, as values have that may be equal by chance.
+/// Whether an element has at most two words and no image. Two such short values may be equal by chance.
 fn is_value(dom: &Dom, id: NodeId) -> bool {
     let is_image = |d| dom.tag(d) == Tag::Img;
     !dom.subtree(id).any(is_image) && dom.text_content(id).split_whitespace().nth(2).is_none()
@@ -522,7 +523,7 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     is_mark().then_some(CopyMark::Width)
 }
 
-/// Classes that hide an element, unless another one shows it at some widths.
+/// Classes that hide an element, unless another class shows the element at some widths.
 const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
 
 /// Words of class names that show or hide an element.
@@ -541,7 +542,7 @@ fn names_width(class: &str) -> bool {
     class.starts_with("hidden-") || has_word(class, &WIDTHS)
 }
 
-/// Whether one of `words` is a word of a class name, which signs and capitals divide.
+/// Whether a class name has one of `words`. Punctuation and capital letters divide a class name into words.
 fn has_word(class: &str, words: &[&str]) -> bool {
     let mut parts = class.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
     parts.any(|part| {

@@ -128,7 +128,7 @@ fn is_unwrapped_code(dom: &Dom, id: NodeId) -> bool {
         && dom.nodes_before(id).chain(dom.nodes_after(id)).all(|sibling| dom.is_blank(sibling))
 }
 
-/// Whether a `<pre>` is a poem of WordPress or Asciidoctor, and not code.
+/// Whether a `<pre>` is a verse block of WordPress or Asciidoctor, and not code.
 pub(super) fn is_verse(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Pre
         && (dom.has_class(id, "wp-block-verse")
@@ -176,7 +176,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;
-    // The character that is no code, if the next text begins with it.
+    // The separator after an element that is not code. It is dropped if the next text begins with it.
     let mut separator = None;
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
@@ -450,7 +450,7 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
         previous = class;
     }
     found.or_else(|| {
-        // One letter after another class, as in `wide r`, is rather a position than a language.
+        // A single letter after another class, as in `wide r`, is more likely a position than a language.
         let is_name =
             |&(at, c): &(usize, &str)| is_known_language(c) && (at == 0 || c.len() > 1 || is_highlighter);
         let known = dom.classes(id).enumerate().find(is_name).map(|(_, class)| class);

@@ -100,7 +100,7 @@ fn find_xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label.split(['"', '\'']).next()?.as_bytes())
 }
 
-/// The rest from the next `<` on that does not begin a comment. `None` if there is none.
+/// The bytes from the next `<` that does not begin a comment. `None` if there is no such `<`.
 fn skip_to_markup(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];

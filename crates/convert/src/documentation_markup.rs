@@ -93,7 +93,7 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
 
 /// Reads an admonition from an element with a class or an attribute that names its kind.
 fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
-    // Other classes of paragraphs, such as `hint`, also name parts of forms.
+    // Accept a paragraph only with these classes: others, such as `hint`, also mark parts of forms.
     let is_admonition =
         |c: &str| matches!(c, "admonition" | "alert" | "callout") || c.starts_with("notice--");
     let is_paragraph = || dom.tag(id) == Tag::P && dom.classes(id).any(is_admonition);
@@ -145,7 +145,7 @@ const KIND_PREFIXES: [&str; 13] = [
 /// not another word, such as `example`.
 const COMMON_PREFIXES: [&str; 3] = ["note_", "prompt-", "rmd"];
 
-/// The classes of admonitions that name their kind in another class.
+/// Classes of admonitions that have a second class with their kind, such as `note`.
 #[rustfmt::skip]
 const ADMONITIONS: [&str; 8] = [
     "admonition", "custom-block", "callout", "hint", "alert", "admonitionblock", "hint-container", "notecard",
@@ -185,7 +185,7 @@ const MAX_LABEL: usize = 200;
 /// Finds the tabs of the panels below `root`: those that name or open them, or else those at the same
 /// position. Headings directly before their panels, and elements around their panels, are no tabs.
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
-    // The tabs below each element that was searched for the tabs of a panel.
+    // The tabs found below each element, so that each element is searched only once.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     // For each parent, the number of its panels so far.
     let mut positions: HashMap<NodeId, usize> = HashMap::new();
@@ -289,7 +289,7 @@ const PERMALINK_LABELS: [&str; 7] = [
     "link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link",
 ];
 
-/// Words that say no more about the target of a permalink.
+/// Words that may precede the name of the target in a permalink's text, as in "Link to the section Prices".
 #[rustfmt::skip]
 const PERMALINK_WORDS: [&str; 11] = [
     "to", "for", "of", "the", "link", "anchor", "section", "heading", "header", "title", "clipboard",

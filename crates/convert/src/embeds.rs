@@ -12,7 +12,7 @@ const MAX_SETTINGS: usize = 20_000;
 /// Number of nodes of the document that are searched for the address of the page itself.
 const MAX_HEAD: usize = 2000;
 
-/// Number of nodes in an element that are searched for media and links that it has already.
+/// Maximum number of nodes of an element that are searched for media and links in this element.
 const SEARCHED_NODES: usize = 60;
 
 /// Attributes with the id of a video, on an element whose name, class or provider says which player it is.
@@ -22,10 +22,11 @@ const VIDEO_IDS: [&str; 9] = [
     "data-embed", "data-id",
 ];
 
-/// Maximum number of letters and digits in a player whose settings are read, such as those of "Play video".
+/// Maximum number of letters and digits in the text of a player, such as "Play video". The settings of an
+/// element with more text are not read.
 const MAX_LABEL: usize = 20;
 
-/// The ends of addresses of files that no visitor opens as a page or plays.
+/// Extensions of images, scripts and style sheets, which visitors neither open as a page nor play.
 #[rustfmt::skip]
 const PARTS_OF_PAGES: [&str; 10] = [
     ".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg", ".js", ".mjs", ".css",

@@ -98,7 +98,7 @@ pub(super) fn remove_back_links(
     }
 }
 
-/// Words in the texts of links back. Those that are not ASCII may also be a part of a word.
+/// Words in the texts of links back. A word with letters outside of ASCII also counts inside a longer word.
 #[rustfmt::skip]
 const BACK_WORDS: [&str; 43] = [
     "back", "return", "jump", "up", "top", "text", "article", "reference", "zurück", "anfang", "oben", "retour", "retourner",

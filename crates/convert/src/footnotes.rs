@@ -115,7 +115,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
-    // The links that look like references and are none, by their targets.
+    // Links that look like references but are not, by their targets.
     let mut others: HashMap<NodeId, NodeId> = HashMap::new();
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
@@ -278,7 +278,7 @@ fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String
         let container = dom.parent(note);
         let mut parts = vec![note];
         let mut previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
-        // Skip the paragraphs that contained only divided notes.
+        // Skip paragraphs that are blank because all notes in them have been detached.
         while let Some(id) = previous.filter(|id| emptied.contains(id)) {
             previous = above.remove(&id).unwrap_or_else(|| dom.previous_element(id));
         }
@@ -371,7 +371,7 @@ fn is_side_note(dom: &Dom, id: NodeId) -> bool {
         && dom.has_class_in(id, &["sidenote", "marginnote", "ltx_note_outer", "footnote_tooltip"])
 }
 
-/// Whether an element is a tooltip or popup inside a paragraph or an item.
+/// Whether an element is a tooltip or popup inside a paragraph, a list item, a cell or a `<dd>`.
 fn is_popup(dom: &Dom, id: NodeId) -> bool {
     let is_marked = || dom.attribute(id, "role") == Some("tooltip") || dom.has_attribute(id, "popover");
     let is_text = |a| matches!(dom.tag(a), Tag::P | Tag::Li | Tag::Td | Tag::Dd);

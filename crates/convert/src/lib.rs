@@ -87,7 +87,7 @@ pub struct Options {
     /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
     /// These blocks are left out.
     pub boilerplate: HashSet<u64>,
-    /// The name of the site, which is not part of the titles of its pages.
+    /// The name of the site, which the converter removes from the beginning or the end of a page's title.
     pub site_name: Option<String>,
     /// Whether most pages of the site declare its name as their title. A first-level heading with this name
     /// then is not the title of a page either, except of the home page.

@@ -10,9 +10,9 @@ const MAX_ENCODED: usize = 2000;
 enum Change {
     /// The text of the element, and the address in its link, if there is one.
     Content { text: String, link: Option<String> },
-    /// The target of the link.
+    /// The new target of the link, whose text stays.
     Target(String),
-    /// The element itself, which becomes text.
+    /// The text that replaces the whole element.
     Text(String),
 }
 

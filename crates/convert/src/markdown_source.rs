@@ -63,7 +63,7 @@ fn is_remark(part: &str) -> bool {
     part.strip_prefix("remark").is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }
 
-/// Whether an element renders the Markdown in a script in it.
+/// Whether an element renders the Markdown of a `<script>` inside it.
 fn renders(dom: &Dom, id: NodeId) -> bool {
     dom.has_attribute(id, "data-markdown") || dom.name(id) == "zero-md"
 }

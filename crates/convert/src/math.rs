@@ -210,7 +210,7 @@ fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
         return text.contains(['\\', '^', '_']).then_some((text, false));
     };
     let tex = text.strip_prefix(start)?.strip_suffix(end)?;
-    // A line break before a bracket is no delimiter.
+    // In TeX, `\\` is a line break, so a bracket after it is no delimiter.
     let tex_without_breaks = tex.replace(r"\\", "");
     let is_single = match start {
         "$" => !has_dollar(&tex_without_breaks),

@@ -9,7 +9,8 @@ pub(super) struct Measure {
     pub(super) text: usize,
     /// Text inside links.
     pub(super) linked: usize,
-    /// Text outside links, in text nodes of more than 40 bytes and paragraphs of more than 60.
+    /// Text in text nodes of more than 40 bytes, and in paragraphs with more than 60 bytes outside links. Text
+    /// inside links does not count.
     pub(super) prose: usize,
 }
 

@@ -270,12 +270,12 @@ pub(super) fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline
 /// Whether the link around an image, or an element near it in the same cell or list item, has the image's
 /// description as its text, or has an image with the same description and an address.
 fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
-    // Do not look outside of a cell or an item, because others may have the same value.
+    // Do not look outside of a cell or a list item: another one may have the same text or image by chance.
     let is_cell = |a: &NodeId| matches!(dom.tag(*a), Tag::Td | Tag::Th | Tag::Li | Tag::Dd);
     let around = || dom.ancestors(id).take(3).take_while(|a| !is_cell(a));
     let links = around().filter(|&a| dom.tag(a) == Tag::A);
     let beside = around().flat_map(|a| dom.nodes_after(a).take(3).chain(dom.nodes_before(a).take(3)));
-    // Each element is read only in part, because many images may be beside it.
+    // Read at most 12 nodes of each element: it may be read again for each of many images beside it.
     let mut nodes = links.chain(beside).flat_map(|node| dom.subtree(node).take(12));
     nodes.any(|node| match (dom.text(node), dom.tag(node)) {
         (Some(text), _) => clip(text, MAX_ADDRESS).split_whitespace().eq(alt.split_whitespace()),
