@@ -168,7 +168,7 @@ impl Statement {
         }
     }
 
-    /// Whether the statement's path matches `url`; without a path it always does. Ignores the crawlers.
+    /// Whether the statement's path matches `url`, or the statement has no path. Does not check its crawlers.
     pub fn is_about(&self, url: &Url) -> bool {
         self.path.is_empty() || is_match(&self.path, url.path())
     }

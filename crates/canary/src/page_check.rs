@@ -31,7 +31,7 @@ const AGENT: &str = concat!("Mozilla/5.0 (compatible; frontdesk-canary/", env!("
 /// Fetches pages and scripts from the public address, and compares them with those of this server.
 pub(crate) struct PageCheck<'a> {
     pub client: &'a FetchClient,
-    /// The public address.
+    /// The site's public address.
     pub url: &'a Url,
     pub origin: &'a str,
     pub forms: &'a [&'static Form],

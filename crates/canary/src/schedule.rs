@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The longest delay between the start of the server and its first run.
+/// The longest delay between the start of the server and its first run, if that run is due by then.
 const FIRST_DELAY: Duration = Duration::from_secs(30);
 
 /// The time until the next run. The first run begins soon after `started_at`, the start of the server, but a

@@ -78,7 +78,7 @@ pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
 }
 
 impl ConfigKey {
-    /// Sets an example, which files with documented keys show commented out, instead of the default.
+    /// Sets an example value. Files with documented keys show it, commented out, instead of the default.
     pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }

@@ -4,7 +4,7 @@ use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
 use frontdesk_site::{AllowedOrigin, ContentOrigins};
 
-/// Maximum number of hosts for one kind of content. The policy is part of every response.
+/// Maximum number of hosts for one kind of content: every response names them in `Content-Security-Policy`.
 const MAX_ORIGINS: usize = 20;
 
 /// Reads `[security.allow]`: the hosts for each kind of content.

@@ -14,7 +14,7 @@ pub enum ValueOrigin {
     Default,
     /// The line in `frontdesk.toml`, counted from 1.
     File(usize),
-    /// The file of a form, and the line.
+    /// The file that defines a form, and the line in this file, counted from 1.
     FormFile(String, usize),
     Environment(String),
     Flag(&'static str),

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::named_file;
 
 pub(super) const EXTENSION: &str = ".toml";
-/// Maximum size of a file in bytes.
+/// Maximum size of the file of a form or a lexicon, in bytes.
 const MAX_BYTES: usize = 256 << 10;
 
 /// The names of the files without extension, in alphabetical order. Leaves out hidden files and other

@@ -168,7 +168,7 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     };
     match (dom.tag(id), dom.name(id)) {
         (_, "oembed") => Some(("iframe", address_in(&["url"])?)),
-        // A script of Iframely replaces a link without text with the page.
+        // A script of Iframely replaces an empty link with the page to which the link leads.
         (Tag::A, _) => {
             let href = address_in(&["href"]).filter(|_| dom.has_attribute(id, "data-iframely-url"))?;
             Some(("iframe", href))

@@ -48,14 +48,14 @@ pub(super) struct Ids(OnceCell<IdMaps>);
 
 #[derive(Default)]
 struct IdMaps {
-    /// The first element with each key.
+    /// The first element with each id or name, and the first link back with each key that begins with [`BACK`].
     first: HashMap<String, NodeId>,
     /// The other elements with each key, in document order.
     others: HashMap<String, Vec<NodeId>>,
 }
 
 impl Ids {
-    /// The first element with a key.
+    /// The first element whose id or name is `name`, or the first link back with this key (see [`Ids`]).
     pub(super) fn get(&self, dom: &Dom, name: &str) -> Option<NodeId> {
         self.maps(dom).first.get(name).copied()
     }

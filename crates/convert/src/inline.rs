@@ -254,7 +254,7 @@ impl Inline {
         self.marks.push(Mark::new(position, emphasis, usize::MAX, true));
     }
 
-    /// The last character so far.
+    /// The last character of the Markdown written so far, without a pending space.
     fn last_char(&self) -> Option<char> {
         self.raw.chars().next_back().or_else(|| self.text.chars().next_back())
     }

@@ -10,7 +10,7 @@ pub(super) enum Kind {
     Code,
     /// An image: its description, source and title.
     Image,
-    /// An HTML tag.
+    /// An HTML tag, such as `<del>`.
     Tag,
     /// A bracket that may begin the text of a link.
     Open,

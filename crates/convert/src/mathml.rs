@@ -368,7 +368,7 @@ fn plain_letter(c: char) -> char {
             lower => u32::from('a') + lower - 26,
         },
         0x1D6A8..=0x1D7C9 => match (code - 0x1D6A8) % 58 {
-            // The symbol for a capital theta, where the Greek alphabet has no character.
+            // Position 17 is the theta symbol. The Greek block has no character at this position (U+03A2).
             17 => u32::from('ϴ'),
             upper @ 0..=24 => u32::from('Α') + upper,
             25 => u32::from('∇'),

@@ -7,7 +7,7 @@ use std::ops::Index;
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measure {
     pub(super) text: usize,
-    /// Text inside links.
+    /// The part of the text inside links, in bytes.
     pub(super) linked: usize,
     /// Text in text nodes of more than 40 bytes, and in paragraphs with more than 60 bytes outside links. Text
     /// inside links does not count.

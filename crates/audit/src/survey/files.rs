@@ -58,7 +58,7 @@ pub enum OpenApiSource {
     Guess,
 }
 
-/// A file of an agent skill.
+/// A skill file that the index of agent skills lists with a digest, and the response to its URL.
 pub struct SkillFile {
     /// The skill's name in the index; empty if the index has none.
     pub name: String,

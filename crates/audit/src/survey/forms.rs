@@ -37,11 +37,13 @@ pub struct TestedGet {
     pub exchange: Arc<Exchange>,
 }
 
-/// Maximum number of an operation's documented responses that are read; `MAX_VALUES` limits each of them.
+/// Maximum number of documented responses that are read for an operation. A response with `MAX_VALUES` values
+/// or more is left out.
 const MAX_RESPONSES: usize = 50;
 const MAX_VALUES: usize = 10_000;
 
-/// Whether a value, with all values nested in it, fits into the budget. Reduces the budget by their number.
+/// Whether there are fewer than `budget` values in `value`, which counts as one and may contain others.
+/// Subtracts their number from `budget`.
 fn is_small(value: &Value, budget: &mut usize) -> bool {
     *budget = budget.saturating_sub(1);
     *budget > 0

@@ -22,14 +22,14 @@ const MAX_FURTHER_ROUNDS: usize = 9;
 /// redirects.
 const REQUESTS_PER_ROUND: usize = 6;
 
-/// The links that were followed. Each URL is requested once, for the first list that contains it.
+/// The links that the audit followed. A URL in several lists is followed only for the first of these lists.
 #[derive(Default)]
 pub struct LinksSurvey {
     pub llms: Vec<Probe>,
     pub pages: Vec<Probe>,
     pub markdown: Vec<Probe>,
     pub sitemap: Vec<Probe>,
-    /// A feed that a page declares.
+    /// The first feed that a page declares.
     pub feed: Option<Probe>,
     /// A version of a page in another language, which the page declares, requested as a browser.
     pub language: Option<Probe>,
@@ -40,7 +40,7 @@ pub struct LinksSurvey {
     pub slash: Option<Probe>,
 }
 
-/// A link that was followed.
+/// A link that the audit followed, and the responses that it led to.
 pub struct Probe {
     /// The exchange whose body or header has the link.
     pub source: Arc<Exchange>,
@@ -268,7 +268,7 @@ fn head_links(page: &Page, css: &str) -> Vec<Url> {
     links.collect()
 }
 
-/// The feed that a page declares.
+/// The first RSS, Atom or JSON feed that a page declares with `<link rel=alternate>`.
 fn feed(page: &Page) -> Option<Url> {
     let css = "link[rel~=alternate][type='application/rss+xml'][href], \
                link[rel~=alternate][type='application/atom+xml'][href], \
