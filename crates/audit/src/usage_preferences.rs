@@ -73,7 +73,7 @@ pub(crate) struct Statement {
     pub exchange: Arc<Exchange>,
     /// The uses that the value names, with `true` if the value allows the use.
     pub preferences: Vec<(Use, bool)>,
-    /// Why crawlers ignore the value or a part of it, as clauses.
+    /// The reasons why crawlers ignore the value or a part of it, each a clause such as "it is empty".
     pub faults: Vec<String>,
     /// Labels that the syntax does not define. Crawlers ignore them.
     pub unknown: Vec<String>,

@@ -40,7 +40,7 @@ fn has_no_spaces(c: char) -> bool {
 pub(crate) struct PhraseSet(HashSet<u64>);
 
 impl PhraseSet {
-    /// Reads texts in order; phrases may span two of them.
+    /// Reads texts in order. A phrase may begin in one text and end in the next.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> PhraseSet {
         let words: Vec<String> = texts.into_iter().flat_map(words).collect();
         let phrases = (1..=PHRASE).flat_map(|length| words.windows(length));

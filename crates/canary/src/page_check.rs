@@ -154,7 +154,7 @@ impl PageCheck<'_> {
                     Some((Outcome::Failed, text.to_owned()))
                 } else if response.body != **own {
                     let text = "visitors get another version than this server's: purge caches, and let no proxy change scripts";
-                    // Only warn, because another version of the script may work as well.
+                    // Only warn, because another version of the script may also send the form.
                     Some((Outcome::Warning, text.to_owned()))
                 } else {
                     None

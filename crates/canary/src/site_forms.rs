@@ -47,7 +47,7 @@ pub(crate) struct SiteForms {
     /// The pages with a form, in the order of their paths.
     pub pages: Vec<(SitePage, PageContent)>,
     pub senders: FormSenders,
-    /// Faults in the pages of this server itself.
+    /// Faults found in this server's own pages, such as a page that has lost its form.
     pub faults: Vec<StepResult>,
     /// The subjects of pages with a form, for the next run: those that show it now, and those that fail
     /// because they have lost it.

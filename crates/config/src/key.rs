@@ -26,7 +26,7 @@ pub struct ConfigKey {
     pub(super) names_file: bool,
 }
 
-/// The effect of a change to a key. A reload puts every change into effect except [`Effect::Restart`].
+/// The effect of a change to a key. A reload applies every change except those with [`Effect::Restart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// A change affects only what every reload renews: pages, responses, limits, and how submissions are

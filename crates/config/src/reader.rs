@@ -492,7 +492,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The results of reading all keys.
+/// The settings, private files and faults that [`Reader::finish`] returns.
 pub(super) struct ReadResult {
     pub settings: Vec<Setting>,
     pub secret_files: Vec<SecretFile>,
@@ -543,7 +543,7 @@ fn closest_key<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     begun.or_else(|| siblings.clone().find(|(_, its)| Some(*its) == resembles)).map(|(key, _)| key)
 }
 
-/// Adds a hint with the name `known`, if there is one, as a suggestion.
+/// Adds a hint that suggests the name `known`, if there is one.
 fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),

@@ -314,7 +314,7 @@ impl Converter<'_> {
     /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
     pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
-        // Rich-text editors mark the item itself.
+        // Rich-text editors mark the list item itself, not an element inside it.
         let is_checkbox = dom.attribute(item, "role").is_some_and(|role| role.ends_with("checkbox"));
         let state = dom
             .attribute(item, "data-checked")
@@ -325,7 +325,7 @@ impl Converter<'_> {
             Some("false" | "mixed" | "unchecked") => return Some(false),
             _ => {}
         }
-        // Confluence marks the item itself.
+        // Confluence marks the list item itself, too.
         if dom.has_attribute(item, "data-inline-task-id") {
             return Some(dom.has_class(item, "checked"));
         }

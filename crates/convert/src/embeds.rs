@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Maximum length in bytes of an attribute that is searched for an address.
 const MAX_SETTINGS: usize = 20_000;
 
-/// Number of nodes of the document that are searched for the address of the page itself.
+/// Maximum number of nodes of the document that are searched for the address of the page itself.
 const MAX_HEAD: usize = 2000;
 
 /// Maximum number of nodes of an element that are searched for media and links in this element.

@@ -48,7 +48,7 @@ pub(super) struct Ids(OnceCell<IdMaps>);
 
 #[derive(Default)]
 struct IdMaps {
-    /// The first element with each id or name, and the first link back with each key that begins with [`BACK`].
+    /// The first element with each id or name, and the first link back of each key with [`BACK`].
     first: HashMap<String, NodeId>,
     /// The other elements with each key, in document order.
     others: HashMap<String, Vec<NodeId>>,

@@ -71,7 +71,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
 /// References and notes that have been found.
 #[derive(Default)]
 struct Found {
-    /// The note of each reference.
+    /// Maps each reference to its note.
     references: HashMap<NodeId, NodeId>,
     /// The number or symbol that the page shows for each note.
     numbers: HashMap<NodeId, String>,

@@ -651,7 +651,7 @@ impl Run {
         flanks(self.before, self.after, may_be_punctuation, is_punctuation)
     }
 
-    /// Whether the run can end emphasis in at least one version of CommonMark; `can_close` is about all of them.
+    /// Whether the run can end emphasis in at least one version of CommonMark; `can_close` concerns all.
     fn may_close(&self) -> bool {
         flanks(self.before, self.after, is_punctuation, may_be_punctuation)
     }

@@ -9,8 +9,8 @@ pub(super) struct Measure {
     pub(super) text: usize,
     /// The part of the text inside links, in bytes.
     pub(super) linked: usize,
-    /// Text in text nodes of more than 40 bytes, and in paragraphs with more than 60 bytes outside links. Text
-    /// inside links does not count.
+    /// Text outside links: that of text nodes with more than 40 bytes, and of paragraphs with more than 60
+    /// bytes outside links.
     pub(super) prose: usize,
 }
 
