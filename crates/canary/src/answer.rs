@@ -31,7 +31,7 @@ pub(crate) struct Context<'a> {
     pub path: &'a str,
     /// The value of the response header that only this inbox's servers can compute.
     pub proof: &'a str,
-    /// Whether this inbox has accepted the token.
+    /// Whether this inbox has accepted the token of the test submission.
     pub is_accepted: bool,
 }
 

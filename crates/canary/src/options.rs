@@ -33,7 +33,7 @@ pub struct CanaryOptions {
 }
 
 impl CanaryOptions {
-    /// The host and port of the public address, as messages name the site.
+    /// The host and port of the public address. Messages use them as the name of the site.
     pub fn site(&self) -> &str {
         self.base_url.split_once("://").map_or(&*self.base_url, |(_, rest)| rest)
     }

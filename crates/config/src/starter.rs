@@ -52,7 +52,7 @@ name: if you rename a channel, its pending deliveries wait for a channel with th
 receives only submissions that arrive after it is added. In the environment, a channel's name is part of the variable: \
 FRONTDESK_CHANNEL__MAIL__PASSWORD, or …__PASSWORD_FILE.";
 
-/// Renders the file with every key from the settings of a configuration with [`CHANNELS`].
+/// Renders the output of `config --all`, which has every key. `settings` must come from [`CHANNELS`].
 pub(super) fn render_complete_file(settings: &[Setting]) -> String {
     let settings: Vec<_> = settings.iter().map(|setting| (setting, setting.key.documentation)).collect();
     render(&settings, COMPLETE_HEADER, COMPLETE_CHANNELS_HEADER)

@@ -285,7 +285,7 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
         }
         Tag::Span | Tag::Code | Tag::Other => {
             ["data-line", "data-line-number"].iter().any(|name| dom.has_attribute(id, name))
-                // Tokens of Prism may also have a class of `LINES`: `block` in Handlebars, and `line` in diffs.
+                // Tokens of Prism may have a class of `LINES`, too: `block` in Handlebars, `line` in diffs.
                 || dom.has_class_in(id, LINES) && !dom.has_class(id, "token")
                 || dom.is_styled_as_block(id)
         }

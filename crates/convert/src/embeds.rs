@@ -35,7 +35,8 @@ const PARTS_OF_PAGES: [&str; 10] = [
 /// Attributes with the title of a video or a page.
 const TITLES: [&str; 6] = ["title", "aria-label", "playlabel", "data-title", "data-iframe-title", "alt"];
 
-/// Hosts of scripts that write an embedded page, whose address is that of the script without `.js`.
+/// Scripts that write an embedded page: how their addresses begin, after the scheme. The address of the page
+/// is that of the script without `.js`.
 const PAGE_SCRIPTS: [&str; 3] = ["gist.github.com/", "asciinema.org/a/", "gitlab.com/-/snippets/"];
 
 /// A page or media file that a script embeds: the name of the HTML element for it, its address, and its

@@ -157,7 +157,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     found
 }
 
-/// Whether `outer` is `inner` or one of the two elements around it.
+/// Whether `outer` is `inner`, its parent or its grandparent.
 fn is_around(dom: &Dom, outer: NodeId, inner: NodeId) -> bool {
     dom.ancestors(inner).take(3).any(|a| a == outer)
 }

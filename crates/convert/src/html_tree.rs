@@ -84,7 +84,7 @@ impl<'a> HtmlElement<'a> {
         self.dom.attribute(self.id, name)
     }
 
-    /// The text of the element and those in it, with white space collapsed. Includes scripts and styles.
+    /// The text in the element and its descendants, with white space collapsed. Includes scripts and styles.
     pub fn text(self) -> String {
         self.dom.collapsed_text(self.id)
     }

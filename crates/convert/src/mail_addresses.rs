@@ -8,7 +8,7 @@ const MAX_ENCODED: usize = 2000;
 
 /// The replacement for a hidden address.
 enum Change {
-    /// The new content of the element: text, and the address of a new link around it, if it has a link.
+    /// The new text of the element, in a link with the target `link` if that is set.
     Content { text: String, link: Option<String> },
     /// The new target of the link, whose text stays.
     Target(String),

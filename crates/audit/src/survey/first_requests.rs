@@ -50,7 +50,7 @@ pub struct Basis {
 pub const MAX_SITEMAP_URLS: usize = 50_000;
 
 impl Basis {
-    /// Whether any of the pages has negotiated Markdown.
+    /// Whether an agent got at least one of the pages as Markdown.
     pub fn negotiates(&self) -> bool {
         self.pages.iter().any(|page| page.markdown.is_some())
     }
