@@ -59,7 +59,8 @@ pub(super) fn read_metadata(
     ];
     let titles = Titles { declared, site_names };
     let resolve = |link: String| media::resolve_link(base, &link);
-    // Some systems add their own name as a second `author`; other names of `<meta>` list several authors.
+    // A second `author` is often the name of the publishing system, so read only the first. Some pages list
+    // several authors under the other names of `<meta>`.
     let limit = |name: &str| if matches!(name, "author" | "article:author") { 1 } else { usize::MAX };
     let author = || AUTHOR.iter().find_map(|name| join_names(head.values_of(name).take(limit(name))));
     let reloads = |to: &str| {
@@ -120,7 +121,7 @@ impl Titles {
         self.declared.into_iter().rev().flatten().next()
     }
 
-    /// Adds a name of the site.
+    /// Adds a possible name of the site, to be removed from titles.
     pub(super) fn add_site_name(&mut self, name: &str) {
         self.site_names.insert(site_key(name));
     }
@@ -196,7 +197,7 @@ impl Titles {
         let name = last.as_ref().filter(|title| !is_home && !self.is_site_name(title));
         if let (Some(own), Some(name)) = (&*meta, name) {
             let is_heading = |text| headings.first().is_some_and(|heading| is_same_title(text, heading));
-            // At the end of `<title>`, the text may be the name of the site with a slogan.
+            // A `<meta>` title with which `<title>` ends may be the name of the site with a slogan.
             let rest = title_without(name, own);
             let is_site = rest != name && name.ends_with(own) && is_heading(rest);
             if !is_heading(own) && (is_site || !is_same_title(own, name)) {
@@ -220,7 +221,7 @@ impl Titles {
         for separator in SEPARATORS.into_iter().chain(tight) {
             let ends = title.rsplit_once(separator);
             let starts = title.split_once(separator);
-            // In a word such as `Vue-Router`, the sign separates nothing.
+            // A hyphen or underscore inside a word, as in `Vue-Router`, is not a separator.
             let is_in_word = |(before, after): &(&str, &str)| {
                 matches!(separator, "-" | "_")
                     && !before.ends_with(is_ideographic)
@@ -433,7 +434,7 @@ impl Head {
                 _ => {}
             }
         }
-        // A list of several articles has no date of its own.
+        // A page with several different dates is a list of articles, and has no date of its own.
         for date in ["datepublished", "datemodified"] {
             if head.values_of(date).collect::<HashSet<&str>>().len() > 1 {
                 head.values.retain(|(name, _)| name != date);
@@ -472,7 +473,7 @@ fn is_of_part(dom: &Dom, meta: NodeId) -> bool {
             .is_some_and(|property| property != "mainEntity")
 }
 
-/// The `<meta>` names for crawlers: `robots` for all of them, and the names of large search engines.
+/// The `<meta>` names that address crawlers: two for all of them, and the names of large search engines.
 #[rustfmt::skip]
 const CRAWLERS: [&str; 11] = [
     "robots", "x-robots-tag", "applebot", "baiduspider", "bingbot", "duckduckbot", "googlebot", "msnbot", "slurp", "teoma",

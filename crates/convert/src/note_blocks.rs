@@ -4,7 +4,7 @@ use super::dom::{Dom, NodeId, Tag};
 use super::footnote_references::with_ascii_digits;
 use std::collections::{BTreeMap, HashMap};
 
-/// Maximum number of letters and digits of a number before the target of a note.
+/// Text with at most this many letters and digits may be the number of a note.
 const MAX_NUMBER: usize = 3;
 
 /// Puts a `<div>` around each of the notes that begin at `targets`, which have the numbers of the notes as
@@ -50,17 +50,19 @@ fn divide<'a>(
     numbers: &HashMap<NodeId, &'a str>,
 ) -> Vec<(NodeId, Option<NodeId>, &'a str)> {
     let mut starts: Vec<(NodeId, &str)> = Vec::new();
-    // The first node of the current line, until a note begins on the line, and the letters of the line.
+    // The first node of the current line, where a note may begin; `None` if no other note can begin there.
     let mut line = dom.node(parent).first;
+    // Number of letters and digits before the first note of the current line.
     let mut letters = 0;
-    // The first block after the last note that has begun.
+    // The first block after the start of the latest note. The last note of all may end before this block.
     let mut end = None;
     let mut has_blocks = false;
     for node in dom.children(parent) {
         let is_block = dom.tag(node).is_block();
         if let Some(number) = numbers.get(&node) {
             has_blocks |= end.is_some();
-            // A note whose link back is at the end of its line begins with the line.
+            // Text before the target on its line belongs to the previous note, unless the target ends the
+            // line, as a link back does.
             let goes_on = letters > MAX_NUMBER && !starts.is_empty() && !ends_line(dom, node);
             starts.push((line.take().filter(|_| !goes_on).unwrap_or(node), number));
             end = None;
@@ -70,7 +72,7 @@ fn divide<'a>(
             end = end.or(Some(node).filter(|_| is_block && !starts.is_empty()));
         } else if line.is_some() {
             letters += dom.letters(node);
-            // The text before the first note is a title, not its number.
+            // Before the first note, text that is too long for a number is a title, and not part of the note.
             line = line.filter(|_| !starts.is_empty() || letters <= MAX_NUMBER);
         }
     }

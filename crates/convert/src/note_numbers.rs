@@ -6,7 +6,7 @@ use super::dom::{Dom, NodeId, Tag};
 use super::footnote_references::{is_alone_in_parent, with_ascii_digits};
 use std::collections::{HashMap, HashSet};
 
-/// A raised number, and the paragraph, list item, `<div>` or `<aside>` that begins with it, if one does.
+/// A raised number, and the paragraph, list item, `<div>` or `<aside>` that begins with it, if there is one.
 pub(super) struct RaisedNumber {
     pub(super) id: NodeId,
     pub(super) number: String,
@@ -114,7 +114,7 @@ pub(super) fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<St
     bold.filter(is_known).or_else(|| punctuated_number(dom, paragraph).filter(is_known))
 }
 
-/// The number at the start of an element, in a form of [`numbered_text`].
+/// The number at the start of an element, if `.`, `)`, `]` or `:` follows, as in `1.` and `[1]`.
 fn punctuated_number(dom: &Dom, id: NodeId) -> Option<String> {
     let text = dom.collapsed_text(id);
     let digits = text.strip_prefix('[').unwrap_or(&text);

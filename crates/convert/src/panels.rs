@@ -6,7 +6,7 @@ use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use super::footnote_references::note_name;
 use std::collections::HashSet;
 
-/// Maximum length in bytes of the part of an attribute in which the ids of panels are read.
+/// Ids of panels are read from at most this many bytes of an attribute.
 const MAX_REFERENCE: usize = 2000;
 
 /// Maximum length in bytes of a title above a panel.
@@ -44,7 +44,7 @@ const OTHERS: [&str; 30] = [
 /// The ids of elements that a control on the page opens. Such an element is content even while it is hidden.
 pub(super) struct Panels {
     controlled: HashSet<String>,
-    /// The targets of links to sections and of scripts, which may also be menus.
+    /// The ids in fragment links, `onclick`, `data-src` and `data-tab`. Some may be ids of menus.
     targets: HashSet<String>,
 }
 
@@ -99,7 +99,7 @@ impl Panels {
         name.is_some_and(|name| self.controlled.contains(name))
             || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
                 && is_text_block(dom, id)
-                // Hidden parts of a form are not content: they say what happens after it is sent.
+                // A hidden part of a form is not content, but usually a message for after the form is sent.
                 && !dom.is_in(id, &[Tag::Form])
             || dom.has_class(id, "callout-content")
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
@@ -120,7 +120,7 @@ fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
             && dom.ancestors(id).skip(1).take(2).any(|a| dom.subtree(a).take(50).any(is_control))
 }
 
-/// The attributes of elements on which visitors click.
+/// Attributes with a click handler, in plain HTML, Alpine and Vue.
 const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
 
 /// Whether an element is a block that is not a dialog, has no role, and is not a menu: most of its text is
@@ -227,7 +227,7 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
     let Some((before, title)) = dom.previous_element(id).and_then(|b| Some((b, short_text(dom, b)?))) else {
         return dom.classes(id).take(20).any(|c| c.contains("tab-pane") || c.contains("tab-content"));
     };
-    // A hidden block after a form says what happens after it is sent.
+    // A hidden block after a form is usually a message for after the form is sent.
     if dom.subtree(before).any(|d| is_form_part(dom, d)) {
         return false;
     }
@@ -237,7 +237,7 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
         dom.tag(d).heading_level().is_some_and(|level| level > 1)
             || dom.attribute(d, "role") == Some("heading")
     };
-    // A block below a heading that has other text may be a state, such as an empty result.
+    // If more content follows in the section, the hidden block may be a state, such as an empty result.
     let ends_section = || {
         dom.next_element(id).is_none_or(|next| {
             dom.is_heading(next) || dom.tag(next) == dom.tag(before) && is_alike(dom, next, before)

@@ -204,7 +204,7 @@ impl TreeSink for Sink {
         }
     }
 
-    /// Inserts a child before a node. Text is merged with a text node there.
+    /// Inserts a child before `sibling`. Text is merged with a text node directly before `sibling`.
     fn append_before_sibling(&self, sibling: &NodeId, child: NodeOrText<NodeId>) {
         let previous = self.dom.borrow().node(*sibling).previous;
         if !self.merge_text(previous, &child) {

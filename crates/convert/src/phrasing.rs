@@ -197,7 +197,7 @@ impl<'a> Converter<'a> {
             out.add_text(answer);
             out.add_space();
         } else if is_ligature {
-            // Write nothing: the font shows a symbol instead of this text.
+            // Write nothing: an icon font shows a symbol instead of this text.
         } else if self.is_image(id) {
             media::add_description(dom, id, &self.image_label(id), out);
             dom.skip(id, Rule::Control);
@@ -277,7 +277,7 @@ impl<'a> Converter<'a> {
                 write_code_lines(code::code_text(dom, id).lines(), out);
                 out.add_block_boundary();
             }
-            // The cells of a table inside a cell stand on the line of their row.
+            // Write each row of a nested table on one line, with `|` between its cells.
             Tag::Td | Tag::Th if out.is_cell && !out.is_in_link() => {
                 if dom.previous_element(id).is_some_and(|p| matches!(dom.tag(p), Tag::Td | Tag::Th)) {
                     out.add_text(" | ");
@@ -462,7 +462,7 @@ impl<'a> Converter<'a> {
     /// it.
     pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        // A link without an element shows nothing. If it covers a card, `link_card` writes it.
+        // A link without a child element shows no symbol. If the link covers a card, `link_card` writes it.
         let has_symbol = dom.child_elements(id).next().is_some();
         let destination = self.address(id, "href").filter(|to| !to.starts_with('#'));
         let Some(destination) = destination.filter(|_| has_symbol && !self.mode.is_article) else { return };
@@ -543,7 +543,7 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::FootnoteMark);
             return format!("[{label}]");
         }
-        // A cross in a summary is a button that closes it, so only a check mark is an answer.
+        // A cross in a `<summary>` is a button that closes the details, so only a check mark is an answer.
         if let Some(answer) = answer_of(dom, id).filter(|answer| *answer == "✓" && dom.is_blank(id)) {
             return format!(" {answer} ");
         }

@@ -12,7 +12,7 @@ pub(super) fn is_laid_out_as_block(dom: &Dom, id: NodeId) -> bool {
     displays(dom, id).any(is_block_display) && !is_floating()
 }
 
-/// Whether an element lays out its children one by one, each text between elements being one of them.
+/// Whether an element is a flex or grid container, which lays out each child and text separately.
 fn is_container(dom: &Dom, id: NodeId) -> bool {
     displays(dom, id).any(|display| CONTAINERS.contains(&display))
 }
@@ -46,7 +46,7 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
         return edge(dom, before, false).is_some_and(|end| end.is_alphanumeric() || end == ')');
     }
     if dom.text(id).is_some() {
-        // A single letter before a text may be its decorated initial.
+        // A single letter before a text may be a drop cap, the first letter of the text's first word.
         let is_initial = || dom.text_content(before).trim().chars().nth(1).is_none();
         return dom.element(before).is_some()
             && (is_container(dom, parent) || is_lead(dom, before, id))
@@ -94,7 +94,7 @@ fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_spoken = |id| dom.classes(id).any(is_name);
     let (end, start) = (edge(dom, before, false), edge(dom, id, true));
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c < '\u{2e80}');
-    // Whether a spoken node continues the word before it.
+    // Whether `id`, a node for screen readers, continues the word at the end of `before`.
     let continues = |before: NodeId, id: NodeId| {
         edge(dom, before, false).is_some_and(char::is_alphabetic)
             && edge(dom, id, true).is_some_and(char::is_lowercase)
@@ -164,7 +164,7 @@ fn are_separate_codes(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> 
         || joins_words(dom, before, id) && (is_upper() || !is_prose())
 }
 
-/// Whether an amount with its currency follows a number, as in `$9` and `$7`.
+/// Whether the first of two elements ends with a digit, and the second is an amount, as in `$9` and `$7`.
 fn are_amounts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     edge(dom, id, true).is_some_and(|start| "$€£¥".contains(start))
         && edge(dom, before, false).is_some_and(|end| end.is_ascii_digit())
@@ -188,7 +188,7 @@ fn is_marked_as_part(dom: &Dom, id: NodeId) -> bool {
         || dom.classes(id).any(|class| class.split(['-', '_']).any(|part| CLASSES.contains(&part)))
 }
 
-/// Whether an element may be a value, a label or a link beside others.
+/// Whether an element may be one of several values, labels or links in a row.
 fn is_item(dom: &Dom, id: NodeId) -> bool {
     use Tag::{A, B, Em, I, Label, Small, Span, Strong, Time};
     matches!(dom.tag(id), A | B | Em | I | Label | Small | Span | Strong | Time)
@@ -232,7 +232,7 @@ fn are_named_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     is_mark(dom, id) || is_mark(dom, before) || is_start && (has_words(id) || has_words(before))
 }
 
-/// Whether a class names an element as a mark, such as a badge.
+/// Whether a class says that an element is a short mark, such as a badge, a tag or a status.
 fn is_mark(dom: &Dom, id: NodeId) -> bool {
     const MARKS: [&str; 7] = ["label", "badge", "tag", "chip", "pill", "status", "type"];
     let ends = |class: &str| class.split(['-', '_']).any(|part| MARKS.iter().any(|m| part.ends_with(m)));
@@ -266,7 +266,7 @@ fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> boo
     }
 }
 
-/// The text of the first 20 nodes of an element, which shows whether it is a word.
+/// The text of the first 20 nodes of an element, which is enough to tell a word from a phrase.
 fn short_text(dom: &Dom, id: NodeId) -> String {
     dom.first_text(id, 20)
 }
@@ -329,7 +329,8 @@ fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     };
     let is_raised = |id| matches!(dom.tag(id), Tag::Sup | Tag::Sub);
     let is_letter = |id| dom.tag(id) == Tag::Span && is_single(id);
-    // The end of an ordinal such as `3rd`, of a decade such as `1980s`, or of a rounded number such as `10k`.
+    // Whether `id` begins with the end of an ordinal such as `3rd`, a decade such as `1980s`, or a rounded
+    // number such as `10k`.
     let ends_number = || {
         let text = short_text(dom, id);
         let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();

@@ -89,7 +89,7 @@ pub(super) fn read_grid(dom: &Dom, id: NodeId) -> Option<Vec<NodeId>> {
     (is_wide && is_data && !is_layout(dom, id, &rows)).then_some(rows)
 }
 
-/// Appends the rows below an element. `None` if something is outside of the rows or of their cells.
+/// Appends the rows below an element. `None` if content is outside of the rows or of their cells.
 fn collect_grid_rows(dom: &Dom, parent: NodeId, rows: &mut Vec<NodeId>) -> Option<()> {
     for child in dom.children(parent).filter(|&child| !dom.is_blank(child)) {
         match part_of(dom, child) {

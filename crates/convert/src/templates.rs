@@ -5,7 +5,7 @@ use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
 use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
 use std::collections::{HashMap, HashSet};
 
-/// Maximum length in bytes of the names in a call of a streaming function.
+/// Maximum number of bytes that are read of the arguments of a streaming function, such as React's `$RC`.
 const MAX_NAMES: usize = 200;
 
 /// Puts the content of declarative shadow trees, and the parts that React and Solid stream, where browsers
@@ -24,7 +24,7 @@ pub(super) fn show_templates(dom: &mut Dom) {
             has_slots = true;
         }
     }
-    // Replace the slots with their content, which must be a direct child of the list or table around it.
+    // Replace each slot with its content: items and rows must be direct children of their list or table.
     let slots = dom.descendants(DOCUMENT).filter(|&id| has_slots && dom.tag(id) == Tag::Slot);
     for slot in slots.collect::<Vec<NodeId>>() {
         dom.move_children_before(slot, slot);
@@ -88,7 +88,7 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     for (place, part) in calls {
         let part = parts.get(&part).or_else(|| places.get(&part));
         let (Some(&place), Some(&part)) = (places.get(&place), part) else { continue };
-        // Skip a part that contains its own place or that has already been moved.
+        // Skip a part that contains the template to replace, or that has already been moved.
         let above: Vec<NodeId> = dom.ancestors(place).take(MAX_TREE_DEPTH).collect();
         if above.len() == MAX_TREE_DEPTH
             || above.contains(&part)
@@ -111,10 +111,11 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     }
 }
 
-/// The start of the ids of templates that mark places of Solid.
+/// The start of the ids of the templates with which Solid marks the places of streamed parts.
 const SOLID: &str = "pl-";
 
-/// Collects the ids of place and part from each call of the streaming functions in `script`.
+/// Collects the arguments of each call of a streaming function: the id of the template to replace, and the
+/// id of the part that replaces it.
 fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
     for call in script.split("$df(\"").skip(1) {
         if let Some((part, _)) = clip(call, MAX_NAMES).split_once('"') {
@@ -146,7 +147,8 @@ fn remove_fallback(dom: &mut Dom, place: NodeId, ending: &str) {
                     ends = true;
                     break;
                 }
-                // Solid marks other things with these comments, and its places have names.
+                // Solid uses these comments for other things: the id of its template, in a comment, ends
+                // the fallback.
                 _ if ending != "/$" => {}
                 "/$" => depth -= 1,
                 "$" | "$?" | "$!" | "$~" => depth += 1,

@@ -5,14 +5,14 @@ use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
 use super::note_numbers::first_text;
 use super::omission_rule::Rule;
 
-/// Words in the names of `data-` attributes with the number that a counter shows in the end.
+/// Words in the names of `data-` attributes that hold the final number of a counter, as in `data-target`.
 #[rustfmt::skip]
 const FINAL_NUMBERS: [&str; 14] = [
     "count", "counter", "countup", "end", "final", "num", "number", "percent", "purecounter", "stop", "target", "to", "val",
     "value",
 ];
 
-/// Words in the names of `data-` attributes with another number, such as how long a counter counts.
+/// Words in the names of `data-` attributes that hold another number, such as the duration of the counting.
 #[rustfmt::skip]
 const OTHER_NUMBERS: [&str; 14] = [
     "begin", "decimals", "delay", "digits", "duration", "from", "id", "index", "order", "slide", "sort", "speed", "start",
@@ -182,7 +182,7 @@ fn written_zone(after_minutes: &str) -> Option<String> {
     Some(if is_utc { " UTC".to_owned() } else { format!(" {}{hours}:{minutes}", &zone[..1]) })
 }
 
-/// Whether a text has the form of `form`, in which each `0` stands for a digit.
+/// Whether `text` matches `form`, in which each `0` stands for any digit.
 fn is_like(text: &str, form: &str) -> bool {
     let is_alike = |(b, f): (u8, u8)| if f == b'0' { b.is_ascii_digit() } else { b == f };
     text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_alike)

@@ -51,7 +51,7 @@ impl Converter<'_> {
         Some(FlatItem { level, number, marker: Some(marker), begins_list, element: id })
     }
 
-    /// Appends items that follow each other as nested lists, without their markers.
+    /// Appends consecutive items as nested lists, without their markers.
     pub(super) fn append_flat_items(&self, items: Vec<FlatItem>, out: &mut Vec<Block>) {
         self.append_level(&mut items.into_iter().peekable(), 1, out);
     }
@@ -74,7 +74,7 @@ impl Converter<'_> {
             }
             let Some(item) = items.next() else { break };
             let is_other = |list: &List| list.start.is_some() != item.number.is_some();
-            // After `h`, an `i` is a letter and not the Roman number.
+            // After an item `h`, an item `i` is the letter and not the Roman numeral 1.
             let is_letter = || {
                 let text = item.marker.map(|marker| self.dom.collapsed_text(marker)).unwrap_or_default();
                 marker_number(&text).is_some_and(|number| number.eq_ignore_ascii_case("i"))

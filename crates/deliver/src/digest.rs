@@ -88,7 +88,7 @@ impl Digest {
         self.lines().is_empty()
     }
 
-    /// A short text for each problem; most name the command that helps.
+    /// One line of text for each problem. Most lines name a command that helps.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
         if self.held > 0 {
@@ -152,7 +152,8 @@ impl Digest {
                  has been changed, run: frontdesk inbox retry --channel {name}",
                 obstacle.since
             )),
-            // Omit the receiver's reply: it may quote a visitor, and the digest has other recipients.
+            // Omit the receiver's reply, which may quote a visitor: the digest may go to people who do not
+            // get that visitor's submission.
             Some(obstacle) => lines.push(format!(
                 "Channel \"{name}\" has been failing since {:.0} and is only being probed; its deliveries are waiting (frontdesk inbox stats shows the receiver's reply).",
                 obstacle.since

@@ -97,7 +97,7 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
-    /// Requests as many deliveries for each channel, by index, as it has capacity for now.
+    /// The claim request of each channel, by index, for as many deliveries as the channel can start now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),

@@ -165,7 +165,7 @@ fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
 /// the next run tries again.
 fn remove_earlier_canaries(maildir: &Path, name: &str) {
     let mark = format!("-{}", Topic::Canary.name());
-    // `message_file_name` joins time, unique part and origin with dots. The unique part ends with the topic.
+    // A file name is `TIME.UNIQUE.ORIGIN` (`message_file_name`), and the unique part ends with the topic.
     let is_canary = |found: &str| found.split('.').nth(1).is_some_and(|unique| unique.ends_with(&mark));
     for folder in ["new", "cur"] {
         for entry in fs::read_dir(maildir.join(folder)).into_iter().flatten().flatten() {

@@ -414,7 +414,7 @@ impl Maintenance {
             // The key of the claim contains a hash instead of the user's address.
             let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
             let claim = key.clone();
-            // A later time than this is from before the clock was set back.
+            // A stored time later than this was stored before the clock was set back, and does not count.
             let latest = if is_reliable { now.timestamp().saturating_add(DAY) } else { Ok(Timestamp::MAX) };
             let latest = latest.unwrap_or(Timestamp::MAX);
             if !self.store.change(move |tx| tx.advance_time(&claim, due, latest)).await? {
@@ -525,9 +525,9 @@ impl Maintenance {
 /// repeated because the system clock was set by mistake or has not been synchronized yet.
 #[derive(Debug, Default)]
 struct ClockCheck {
-    /// The clocks at the last call.
+    /// The monotonic time and the system time at the last call.
     last: Option<(Instant, Timestamp)>,
-    /// When the clocks began to advance evenly.
+    /// Since when the monotonic clock and the system clock have advanced at the same rate.
     even_since: Option<Instant>,
 }
 

@@ -44,7 +44,7 @@ pub struct Notification {
     pub topic: Topic,
     /// When the submission was received or, for other topics, when the notification was created.
     pub created_at: Timestamp,
-    /// The date of the mail: when it was sent for the first time.
+    /// The date of the mail, the same for every attempt: when the first attempt began.
     pub dated_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,
@@ -97,7 +97,7 @@ impl Notification {
         }
     }
 
-    /// The notification that an attempt sends. From the second attempt on, it may already be there.
+    /// The notification that an attempt sends. After the first attempt, the receiver may already have it.
     pub fn from_claimed(claimed: &Claimed) -> Notification {
         Notification {
             dated_at: claimed.dated_at,

@@ -11,7 +11,7 @@ use super::mail::{subject_line, unstructured_header};
 use super::smtp::{Smtp, SmtpOptions};
 use frontdesk_inbox::submission::outcome::Outcome;
 
-/// A mail to one user.
+/// A mail to one user of the inbox: a login link, or the daily reminder.
 pub struct UserMail<'a> {
     /// The user's address.
     pub to: &'a str,

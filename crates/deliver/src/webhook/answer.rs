@@ -18,7 +18,7 @@ pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// Where Google Apps Script redirects to the output of a script that it has run.
+/// The start of the URL to which Google Apps Script redirects after it has run a script.
 const APPS_SCRIPT_OUTPUT: &str = "https://script.googleusercontent.com/macros/echo?";
 
 /// A 2xx status means delivered, and so does a redirect to `APPS_SCRIPT_OUTPUT`: a retry would run the
