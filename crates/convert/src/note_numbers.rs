@@ -131,7 +131,7 @@ pub(super) fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
 /// Maximum number of asides between a reference and its note.
 const MAX_ASIDES: usize = 8;
 
-/// Whether an element is an `<aside>` or has the role `note`, and is no admonition.
+/// Whether an element is an `<aside>` or has the role `note`, but is not an admonition.
 pub(super) fn is_aside(dom: &Dom, id: NodeId) -> bool {
     (dom.tag(id) == Tag::Aside || dom.attribute(id, "role") == Some("note")) && find_notice(dom, id).is_none()
 }

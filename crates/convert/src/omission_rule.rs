@@ -39,7 +39,7 @@ pub enum Rule {
     Fallback,
     /// The element is probably not part of the article. Applies only in the mode for articles.
     Article,
-    /// The element is a cell in a column beyond the maximum of a table.
+    /// The element is a cell beyond the maximum number of columns in a table.
     TooWide,
 }
 

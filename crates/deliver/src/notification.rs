@@ -44,7 +44,8 @@ pub struct Notification {
     pub topic: Topic,
     /// When the submission was received or, for other topics, when the notification was created.
     pub created_at: Timestamp,
-    /// The date of the mail, the same for every attempt: when the first attempt began.
+    /// The date of the mail: when this attempt began, or the earliest one of the last four days that may have
+    /// sent the same mail.
     pub dated_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,

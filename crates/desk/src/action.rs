@@ -162,7 +162,7 @@ pub(super) fn change_selected(
 struct Applied {
     /// The code of the first result that is a change, or of the last result if nothing has changed.
     code: &'static str,
-    /// The codes of the changes that a notice counts, with their submissions.
+    /// The changes that the notice counts: the code of each, and the submission.
     done: Vec<(&'static str, Uuid)>,
     /// The annotations before the change.
     before: HashMap<Uuid, Annotation>,

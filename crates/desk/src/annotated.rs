@@ -13,7 +13,7 @@ const GROUP: usize = 64;
 /// A submission with what operators added to it.
 pub(super) struct Annotated {
     pub(super) submission: Submission,
-    /// `None` if the submission has not been processed yet.
+    /// `None` if the submission has not been processed yet, or if no annotations are read.
     pub(super) annotation: Option<Annotation>,
     /// The submission's notes, oldest first.
     pub(super) notes: Vec<Note>,

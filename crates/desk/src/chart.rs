@@ -4,7 +4,7 @@ use frontdesk_forms::text::escape_html;
 
 const WIDTH: usize = 720;
 const HEIGHT: usize = 200;
-/// The space for the labels of the axes.
+/// Margins around the bars, in units of the drawing: space for the labels of the axes.
 const LEFT: usize = 56;
 const RIGHT: usize = 24;
 const BOTTOM: usize = 32;
@@ -35,9 +35,9 @@ pub(super) struct Chart<'a> {
     pub(super) title: &'a str,
     /// The content of the chart in one sentence, for readers who cannot see the chart.
     pub(super) summary: &'a str,
-    /// The full names of the times.
+    /// The full names of the days, weeks or months, one for each bar.
     pub(super) times: &'a [String],
-    /// The short names of the times, which stand below the bars.
+    /// The short names of the days, weeks or months, which stand below the bars.
     pub(super) labels: &'a [String],
     pub(super) series: &'a [Series],
 }

@@ -111,7 +111,7 @@ fn field_names(definitions: &[&'static Form]) -> Vec<&'static str> {
     names
 }
 
-/// The first characters of a formula. Spreadsheets accept full-width signs.
+/// Characters with which a formula can begin. Spreadsheets also accept the full-width signs.
 const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// Writes one record. Each value is a text and whether that is a number in the JSON format. Puts values with

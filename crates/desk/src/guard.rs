@@ -91,7 +91,8 @@ pub(super) fn check(
     }
     let site = single(&head.headers, &SEC_FETCH_SITE);
     if head.method == Method::GET || head.method == Method::HEAD {
-        // A link on another site may lead to the inbox; another site's script or frame may not load anything.
+        // A link on another site may lead to the inbox, but a script there may load nothing. A frame also
+        // navigates, so the content security policy forbids it.
         let is_link = single(&head.headers, &SEC_FETCH_MODE) == Some("navigate");
         let is_own = matches!(site, None | Some("same-origin" | "none"));
         return if is_own || is_link { Ok(()) } else { Err(GuardError::OtherSite) };

@@ -115,7 +115,8 @@ fn note_object(note: &Note) -> Value {
     json!({ "at": format_utc(note.at), "user": note.user, "text": note.text })
 }
 
-/// A delivery with all its attempts, as JSON. `due_at` and `obstacle` are null if they are absent.
+/// A delivery with all its attempts, as JSON. `due_at` is null if no attempt is to follow, and `obstacle` if
+/// the channel delivers.
 fn delivery_object(delivery: &Delivery) -> Value {
     json!({
         "channel": delivery.channel,
@@ -131,6 +132,7 @@ pub fn obstacle_object(obstacle: &Obstacle) -> Value {
 }
 
 /// An attempt. `ended_at`, `delivered` and `answer` are null until it ends, or if it was interrupted.
+/// `delivered` is also null if the receiver may have accepted the message.
 fn attempt_object(attempt: &Attempt) -> Value {
     json!({
         "number": attempt.number,

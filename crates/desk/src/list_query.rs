@@ -102,7 +102,7 @@ impl ListQuery {
         encode_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())))
     }
 
-    /// The path of the list.
+    /// The path of the list with its parameters, such as `/?state=open`.
     pub(super) fn path(&self) -> String {
         match self.encoded() {
             parameters if parameters.is_empty() => "/".to_owned(),

@@ -14,7 +14,7 @@ pub(super) const PERIOD: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of pairs of a user and a network that are remembered at a time. Further pairs get no link.
 const MAX_NETWORKS: usize = 5_000;
 
-/// The times of the links of the last minutes, by user and network.
+/// The times of the login links within the last [`PERIOD`], by user and network.
 #[derive(Default)]
 pub(super) struct LoginSources(Mutex<HashMap<(String, SourceNetwork), Vec<Timestamp>>>);
 

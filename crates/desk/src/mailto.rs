@@ -13,7 +13,7 @@ const MAX_TITLE: usize = 200;
 const MAX_REPLY_TEXT: usize = 900;
 /// Maximum number of placeholders in the text of a reply.
 const MAX_PLACEHOLDERS: usize = 8;
-/// Maximum length in bytes of each value but the quotation, encoded for the link.
+/// Maximum length in bytes of each value except the quotation, encoded for the link.
 const MAX_VALUE: usize = 90;
 
 /// The text of replies to a form's submissions, with placeholders in braces.

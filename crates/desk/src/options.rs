@@ -90,7 +90,7 @@ pub enum ViewCounting {
     Watching,
 }
 
-/// The limits of connections, times and threads, and the trusted proxies.
+/// The options of the HTTP server for the interface: its limits, HSTS, and the trusted proxies.
 pub fn options(options: &DeskOptions) -> PrivateOptions {
     PrivateOptions {
         max_connections: MAX_CONNECTIONS,

@@ -49,7 +49,7 @@ pub(super) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    /// Reads the clock, and takes everything else that varies from the URL's parameters.
+    /// Reads the clock, and parses the parameters of the URL, `query`.
     pub(super) fn new(
         inbox: &'a DeskState,
         options: &'a DeskOptions,

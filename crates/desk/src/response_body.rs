@@ -18,7 +18,7 @@ const CHUNK: usize = 32 * 1024;
 /// How long a client may take to read a chunk: about one KiB a second.
 const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The body of a response.
+/// The body of a response of the web interface: in memory, or a stream of chunks.
 pub enum DeskBody {
     Full(Full<Bytes>),
     Stream(mpsc::Receiver<StreamChunk>),

@@ -181,7 +181,7 @@ enum Wanted<'a> {
     Change(&'a Form),
 }
 
-/// The role that a user needs at least. [`action::revoke`] also checks whose sessions end.
+/// The lowest role that permits a request. [`action::revoke`] also checks whose sessions end.
 fn needed_role(wanted: Wanted<'_>) -> Role {
     match wanted {
         Wanted::Page(page) => match page {
@@ -340,7 +340,7 @@ fn plain(status: StatusCode, sentence: &str) -> Reply {
     reply(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
 }
 
-/// A request that passed the guard.
+/// A request that [`guard::check`] has permitted.
 pub(super) struct Visit {
     pub(super) inbox: Arc<DeskState>,
     pub(super) options: Arc<DeskOptions>,

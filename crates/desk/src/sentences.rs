@@ -16,7 +16,7 @@ pub(super) enum Receiver {
 }
 
 impl Receiver {
-    /// The receiver of a channel, or of a mail to visitors, whose name begins with `visitor:`.
+    /// The kind of receiver of `channel`. A name that begins with `visitor:` stands for mails to visitors.
     pub(super) fn of(channel: &str, channels: &[ChannelOptions]) -> Self {
         if channel.starts_with("visitor:") {
             return Self::MailServer;
@@ -111,7 +111,7 @@ pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     if has(&["needs no confirmation", "no such mail any more"]) {
         return "This mail is not needed any more.".to_owned();
     }
-    // Earlier versions have stored the second text.
+    // Earlier versions stored the second text in the inbox.
     if has(&["submission is encrypted", "submission is sealed"]) {
         return "It is encrypted, so this server cannot send it any more.".to_owned();
     }

@@ -48,7 +48,7 @@ pub(super) struct DeskState {
     pub(super) live: LiveList,
     /// Limits the downloads that are streamed at a time.
     pub(super) exports: Arc<Semaphore>,
-    /// The results of test messages since the start, by channel.
+    /// The last result of a test message through each channel since the server started.
     pub(super) tests: Mutex<HashMap<String, ChannelTest>>,
     /// Channels through which a test message is being sent.
     pub(super) testing: Mutex<HashSet<String>>,

@@ -46,7 +46,7 @@ fn name_of(days: u16) -> String {
     if days == YEAR { "12 months".to_owned() } else { format!("{days} days") }
 }
 
-/// A period that ends today, divided into days, weeks or months. Also covers the equally long one before.
+/// A period that ends today, divided into days, weeks or months, and the start of the period before it.
 struct Period {
     days: u16,
     /// The first days of the intervals, and the day after the last one.
@@ -335,7 +335,7 @@ fn form_rows(leads: &Leads) -> Vec<Value> {
         .collect()
 }
 
-/// A table with at most [`MAX_ROWS`] rows for each kind of lead source that is not empty.
+/// A table for each kind of lead source that has leads. Each table has at most [`MAX_ROWS`] rows.
 fn source_tables(counts: &LeadCounts) -> Vec<Value> {
     let titles = ["Page", "Came from", "Campaign"];
     let tables = titles.into_iter().zip(counts.lists()).filter(|(_, (_, counts))| !counts.is_empty());
@@ -348,7 +348,7 @@ fn source_tables(counts: &LeadCounts) -> Vec<Value> {
         .collect()
 }
 
-/// The name of a page or a host. An empty name stands for all that are not counted separately.
+/// The name of a page or a host. An empty name stands for all names that are not counted separately.
 fn shown_name(name: &str) -> String {
     if name.is_empty() { "(others)".to_owned() } else { visible(name) }
 }
@@ -385,7 +385,7 @@ fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageView
         .collect()
 }
 
-/// The leads per hundred views, to a tenth: `2.5 %`. `None` if there are too few views, or fewer than leads.
+/// The leads per hundred views, to a tenth: `2.5 %`. `None` for fewer views than [`MIN_VIEWS`] or than leads.
 fn rate(leads: usize, views: usize) -> Option<String> {
     let thousandths = (leads * 2000 / views.max(1)).div_ceil(2);
     (views >= MIN_VIEWS && leads <= views).then(|| format!("{}.{} %", thousandths / 10, thousandths % 10))

@@ -29,7 +29,7 @@ impl StrangerLimiter {
         statuses.is_some_and(|statuses| statuses.iter().any(|status| status.remaining == 0))
     }
 
-    /// Counts a request if the response is a 401, because the request has no valid login.
+    /// Counts a request whose response is a 401, which means that the request has no valid login.
     pub(super) fn count(&self, proxies: &[Network], context: &RequestContext, status: StatusCode) {
         if status == StatusCode::UNAUTHORIZED
             && let Some(source) = limited_source(proxies, context)
