@@ -197,7 +197,7 @@ impl Titles {
         let name = last.as_ref().filter(|title| !is_home && !self.is_site_name(title));
         if let (Some(own), Some(name)) = (&*meta, name) {
             let is_heading = |text| headings.first().is_some_and(|heading| is_same_title(text, heading));
-            // A `<meta>` title with which `<title>` ends may be the name of the site with a slogan.
+            // A `<meta>` title at the end of `<title>` may be the name of the site with a slogan.
             let rest = title_without(name, own);
             let is_site = rest != name && name.ends_with(own) && is_heading(rest);
             if !is_heading(own) && (is_site || !is_same_title(own, name)) {

@@ -137,7 +137,7 @@ pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: 
     loss
 }
 
-/// Maximum distance in bytes from the end of a text that was found to the next text to be found.
+/// Maximum distance in bytes between two texts that are found one after the other.
 const WINDOW: usize = 4000;
 
 /// A text of at least this many bytes is unlikely to occur twice by chance.

@@ -99,7 +99,7 @@ impl Panels {
         name.is_some_and(|name| self.controlled.contains(name))
             || (name.is_some_and(|name| self.targets.contains(name)) || is_shown_by_script(dom, id))
                 && is_text_block(dom, id)
-                // A hidden part of a form is not content, but usually a message for after the form is sent.
+                // Hidden parts of forms are usually messages that appear once the form is sent, not content.
                 && !dom.is_in(id, &[Tag::Form])
             || dom.has_class(id, "callout-content")
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
@@ -227,7 +227,7 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
     let Some((before, title)) = dom.previous_element(id).and_then(|b| Some((b, short_text(dom, b)?))) else {
         return dom.classes(id).take(20).any(|c| c.contains("tab-pane") || c.contains("tab-content"));
     };
-    // A hidden block after a form is usually a message for after the form is sent.
+    // A hidden block after a form is usually a message that appears once the form is sent.
     if dom.subtree(before).any(|d| is_form_part(dom, d)) {
         return false;
     }

@@ -104,7 +104,7 @@ fn collect_grid_rows(dom: &Dom, parent: NodeId, rows: &mut Vec<NodeId>) -> Optio
     Some(())
 }
 
-/// What an element is in a table, such as a row or a header cell.
+/// A part of a table, such as a row or a header cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Table,

@@ -147,8 +147,8 @@ fn remove_fallback(dom: &mut Dom, place: NodeId, ending: &str) {
                     ends = true;
                     break;
                 }
-                // Solid uses these comments for other things: the id of its template, in a comment, ends
-                // the fallback.
+                // Solid uses comments such as `$` for other things. Its fallback ends with a comment that
+                // has the id of the template.
                 _ if ending != "/$" => {}
                 "/$" => depth -= 1,
                 "$" | "$?" | "$!" | "$~" => depth += 1,

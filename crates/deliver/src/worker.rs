@@ -516,7 +516,7 @@ impl WorkerLoop {
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
         self.started_attempts.retain(|started| started.lease != lease);
-        // The next claim requeues attempts that are recorded as in progress.
+        // If the outcome is not recorded, the next claim must requeue the attempt.
         self.store_fails |= !is_recorded;
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
         let answer = match outcome {

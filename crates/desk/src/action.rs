@@ -158,7 +158,7 @@ pub(super) fn change_selected(
     Ok(see_other(&(notice_path(back, code) + &count + &undo)))
 }
 
-/// The results of a change of several submissions.
+/// The results of applying one change to several submissions.
 struct Applied {
     /// The code of the first result that is a change, or of the last result if nothing has changed.
     code: &'static str,

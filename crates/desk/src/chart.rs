@@ -73,7 +73,7 @@ impl Chart<'_> {
         for (at, sum) in sums.iter().enumerate() {
             let x = LEFT * 10 + step * at;
             svg += &self.bar(at, *sum, (x + step * 3 / 20, step * 7 / 10), &scale);
-            // Count from the end, so that the last time has a label.
+            // Count from the end, so that the last bar has a label.
             if (self.times.len() - 1 - at).is_multiple_of(every) {
                 svg += &format!(
                     "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",

@@ -44,7 +44,7 @@ impl fmt::Display for HostName {
 pub(super) enum GuardError {
     /// The `Host` header names another host, or is missing.
     Host,
-    /// Over TLS, the request is for another host than the inbox's domain.
+    /// Over TLS, the request is for a host other than the inbox's domain.
     Misdirected,
     /// The request comes from another site.
     OtherSite,
@@ -91,8 +91,8 @@ pub(super) fn check(
     }
     let site = single(&head.headers, &SEC_FETCH_SITE);
     if head.method == Method::GET || head.method == Method::HEAD {
-        // A link on another site may lead to the inbox, but a script there may load nothing. A frame also
-        // navigates, so the content security policy forbids it.
+        // A link on another site may lead to the inbox, but a script there may load nothing. A frame passes
+        // this check like a link; the content security policy forbids frames.
         let is_link = single(&head.headers, &SEC_FETCH_MODE) == Some("navigate");
         let is_own = matches!(site, None | Some("same-origin" | "none"));
         return if is_own || is_link { Ok(()) } else { Err(GuardError::OtherSite) };

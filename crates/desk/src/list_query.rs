@@ -53,7 +53,7 @@ pub(super) struct ListQuery {
     pub(super) is_newest_first: bool,
     /// The search text, without surrounding white space; empty for none.
     pub(super) text: String,
-    /// Whether the list begins with the sign-ups.
+    /// Whether the list leaves out the leads, and begins with the sign-ups.
     pub(super) is_in_signups: bool,
     /// The list begins after this submission.
     pub(super) before: Option<Uuid>,

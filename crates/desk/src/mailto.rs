@@ -138,7 +138,7 @@ fn quote_lines(message: &str, limit: usize) -> String {
         '\n' => encode("\r\n> ").len(),
         c => encoded_length(c),
     };
-    // Reserve bytes for the `> ` and the line break of the first line, and for the text at the end.
+    // Reserve bytes for the `> ` and the line break of the first line, and for the line with `…` at the end.
     let fixed = quoted("", end).len() + encode("> \r\n").len();
     let shown = cut_by(&message, limit.saturating_sub(fixed), encoded_length);
     if shown.is_empty() { String::new() } else { quoted(shown, end) }

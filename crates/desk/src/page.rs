@@ -49,7 +49,7 @@ pub(super) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    /// Reads the clock, and parses the parameters of the URL, `query`.
+    /// A request at the current time, with the values that the parameters of the URL (`query`) specify.
     pub(super) fn new(
         inbox: &'a DeskState,
         options: &'a DeskOptions,

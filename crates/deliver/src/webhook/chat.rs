@@ -45,7 +45,7 @@ pub fn markdown(text: &str, limit: usize) -> String {
         c if position.is_in_url => String::from(c).into(),
         '\\' | '`' | '*' | '_' | '~' | '|' | '[' | ']' | '<' | '>' | '#' => format!("\\{c}").into(),
         '-' | '+' | '=' if position.is_first => format!("\\{c}").into(),
-        // Chat services would change the numbers of a list.
+        // Chat services would read a line such as `3. Oak` as a list, and change its number.
         '.' | ')' if position.is_after_number => format!("\\{c}").into(),
         c => String::from(c).into(),
     })
