@@ -49,7 +49,7 @@ pub struct FetchTimeouts {
     pub body: Duration,
 }
 
-/// Certificates that are trusted in addition to the public authorities: those of authorities or servers.
+/// Certificates, of authorities or of single servers, that are trusted in addition to public authorities.
 #[derive(Clone, Debug)]
 pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 
@@ -81,7 +81,8 @@ impl ExtraRoots {
 /// A function that returns the IP addresses of a host name.
 pub type Resolve = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
-/// The source of addresses. All addresses of a name are checked before the client connects to one of them.
+/// Looks up the IP addresses of host names. The client checks all addresses of a name before it connects to
+/// one of them.
 pub enum NameResolver {
     /// The resolver of the C library.
     System,
@@ -107,7 +108,7 @@ impl NameResolver {
 /// The part of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchPhase {
-    /// Looking up and checking the addresses of the name.
+    /// Looking up the addresses of the host name, and checking whether they are permitted.
     Resolve,
     Connect,
     Tls,
@@ -125,7 +126,7 @@ pub enum CertificateFault {
     Other,
 }
 
-/// Why there is no response.
+/// The error of a request to which the client received no response.
 #[derive(Debug)]
 pub struct FetchError {
     /// Whether the client began to send the request. If so, the server may have received it, and the

@@ -73,7 +73,7 @@ impl FieldKind {
     }
 }
 
-/// One member of a form's JSON object.
+/// A field of a form, which clients send as one member of a JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Field {
     /// The JSON member's name: 1 to 40 lowercase letters, digits and `_`, beginning with a letter. Not one of
@@ -112,7 +112,7 @@ pub struct Field {
     /// The text that an empty control shows. May be empty.
     #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned")]
     pub placeholder: Interned,
-    /// The value that a page shows at first. May be empty.
+    /// The value of the field's control when the page loads. May be empty.
     #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned")]
     pub default: Interned,
 }
@@ -131,7 +131,7 @@ pub enum DedupKey {
     /// The value of one field, ignoring ASCII case and without a time limit: a waitlist contains each address
     /// only once.
     Field(#[serde(deserialize_with = "interned")] Interned),
-    /// The exact values of all fields, within the duplicate window.
+    /// The exact values of all fields, compared only with submissions within the duplicate window.
     Content,
 }
 
@@ -151,27 +151,31 @@ pub struct Form {
     pub schema_name: Interned,
     #[serde(deserialize_with = "interned")]
     pub title: Interned,
-    /// The purpose of a request, in a few words; the title if the file has none.
+    /// The purpose of sending the form, in a few words, such as `Send a message`. The form's title if
+    /// its file has no `summary`.
     #[serde(deserialize_with = "interned")]
     pub summary: Interned,
     /// Explains how the operator uses a submission.
     #[serde(deserialize_with = "interned")]
     pub description: Interned,
-    /// The text of the button.
+    /// The label of the button that submits the form.
     #[serde(deserialize_with = "interned")]
     pub submit: Interned,
     /// The sentence that thanks the visitor. If empty, the site's own sentence is used.
     #[serde(deserialize_with = "interned")]
     pub thanks: Interned,
     pub fields: Vec<Field>,
-    /// The fields of a second accepted shape. The members of a body determine which shape applies.
+    /// A second set of fields that the form accepts instead of `fields`. The members of a request body
+    /// determine which of the two applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<Vec<Field>>,
     pub dedup_key: DedupKey,
-    /// The field that lists of submissions show as a heading. If empty, they show the first e-mail address.
+    /// The name of the field whose value is the heading of a submission in lists. If empty, the heading is
+    /// the sender's name or e-mail address.
     #[serde(deserialize_with = "interned")]
     pub heading: Interned,
-    /// The field whose beginning lists of submissions show. If empty, they show the first long text.
+    /// The name of the field whose value is the preview of a submission in lists, shown only in part. If
+    /// empty, the preview is that of the first multiline field.
     #[serde(deserialize_with = "interned")]
     pub preview: Interned,
 }
@@ -272,7 +276,7 @@ pub static WAITLIST: LazyLock<&'static Form> =
 pub static CONTACT: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("contact", include_str!("built_in/contact.toml")));
 
-/// Reads an embedded definition. Panics if it has faults, which a test excludes for all of them.
+/// Reads an embedded definition. Panics if it has faults; a test checks that no embedded definition has any.
 fn built_in(name: &str, text: &str) -> &'static Form {
     match FormFile::read_embedded(name, text) {
         Ok(file) => file.form,
@@ -285,7 +289,8 @@ fn built_in(name: &str, text: &str) -> &'static Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormSet {
     forms: Vec<&'static Form>,
-    /// The names of forms whose files have faults, and which are therefore missing or not as written.
+    /// The names of forms whose files have faults. Such a form is missing from the set, or in the set without
+    /// the changes of its file if it is a built-in form.
     faulty: Vec<String>,
 }
 
@@ -318,7 +323,7 @@ impl FormSet {
         FormSet { faulty: names, ..self }
     }
 
-    /// The names of forms whose files have faults. A built-in form is in the set nevertheless.
+    /// The names of forms whose files have faults. Only the built-in ones among these forms are in the set.
     pub fn faulty(&self) -> &[String] {
         &self.faulty
     }

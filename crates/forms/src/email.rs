@@ -159,7 +159,7 @@ fn is_ipv6(text: &str) -> bool {
             if !is_ipv4(last) {
                 return false;
             }
-            // The rest ends in the `:` before the IPv4 address, or in `::`.
+            // `before` ends with the `:` that precedes the IPv4 address, or with `::`.
             let before = &text[..text.len() - last.len()];
             let before = if before.ends_with("::") { before } else { &before[..before.len() - 1] };
             (before, 2)

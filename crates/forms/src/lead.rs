@@ -30,11 +30,11 @@ pub const LEAD_COLUMNS: [&str; LEAD_MEMBERS.len()] = [
 /// Maximum length in characters of a member of [`LeadSource`], such as `utm_source`.
 pub const MAX_LEAD_CHARS: usize = 255;
 
-/// The beginning of a member's name in a request body, such as `desk_utm_source`.
+/// The prefix that the members of [`LeadSource`] have in a request body, as in `desk_utm_source`.
 const PREFIX: &str = "desk_";
 const PAGE: usize = 0;
 const REFERRER: usize = 1;
-/// The index of the first parameter in [`LEAD_MEMBERS`].
+/// The index in [`LEAD_MEMBERS`] of `utm_source`, the first member that is a parameter of the page's URL.
 const PARAMETERS: usize = 2;
 
 /// Where a submission comes from. Each member is present only if it is known and obeys the rules: at most

@@ -97,11 +97,11 @@ const REGISTRY_LABELS: [&str; 19] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Provider {
     domains: Vec<&'static str>,
-    /// Whether the same name at each of the provider's domains belongs to the same mailbox.
+    /// Whether a local part belongs to the same mailbox at all of the provider's domains.
     is_one_account: bool,
-    /// Characters that the provider ignores in the name.
+    /// Characters that the provider ignores in local parts.
     ignored: &'static str,
-    /// Characters that the provider treats as equal to the first one of them.
+    /// Characters that are interchangeable in local parts. The first one replaces the others.
     equal: &'static str,
     /// The character that begins a subaddress, in addition to `+`.
     tag: Option<char>,

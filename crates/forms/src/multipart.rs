@@ -16,11 +16,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A field of a form.
+/// One part of a `multipart/form-data` body: the name and the value of a field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub name: &'a [u8],
-    /// The value without its transfer encoding.
+    /// The value, after its transfer encoding has been decoded.
     pub value: Cow<'a, [u8]>,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.
@@ -38,7 +38,7 @@ pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
             Some(quoted) => quoted.split_at(memchr::memchr(b'"', quoted).unwrap_or(quoted.len())),
             None => value.split_at(memchr::memchr(b';', value).unwrap_or(value.len())),
         };
-        // A parameter without a value may stand before this one.
+        // Drop a preceding parameter without a value: in `a; name="b"`, the name begins after the semicolon.
         let name = name.rsplit(|byte| *byte == b';').next().unwrap_or_default();
         if name.trim_ascii().eq_ignore_ascii_case(wanted) {
             return Some(value.trim_ascii());
@@ -113,7 +113,7 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
 /// end, and blanks at the ends of lines are dropped.
 fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
     let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
-        // `BODY` never fails.
+        // Decoding with the options of `BODY` never fails.
         qp::BODY.decode(value).unwrap_or_else(|_| value.into())
     } else if transfer_encoding.eq_ignore_ascii_case(b"base64") {
         let text: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();

@@ -51,7 +51,8 @@ macro_rules! between_digits {
     };
 }
 
-/// The marks before an extension, as alternatives in a regular expression without flags.
+/// The marks before the extension of a telephone number, such as `ext`, as alternatives in a regular
+/// expression without flags.
 macro_rules! extension_marks {
     () => {
         concat!(

@@ -5,7 +5,8 @@ use crate::text::{ascii_digit, is_blank};
 /// The characters that may separate the digits of a number.
 const SEPARATORS: &str = " ().-/[]";
 
-/// The words and signs before an extension, in lower case. If one begins with another, it comes first.
+/// The words and signs before an extension such as `ext. 12`, in lower case. A word comes before all words
+/// that it begins with: `extn` before `ext`.
 const EXTENSION_MARKS: [&str; 16] = [
     "extension",
     "extn",
@@ -42,7 +43,7 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
         '＋' => '+',
         '（' => '(',
         '）' => ')',
-        // Full stops and dots in the middle of the line.
+        // The full-width full stop, and raised dots such as the bullet.
         '．' | '·' | '•' | '・' => '.',
         '／' => '/',
         '＃' => '#',
@@ -117,7 +118,7 @@ fn read_extension(text: &str) -> Option<&str> {
     is_extension.then_some(digits)
 }
 
-/// The text after a mark, which may be written in upper case; `None` if the text does not begin with it.
+/// The rest of `text` after `mark`, in upper or lower case; `None` if `text` does not begin with `mark`.
 fn strip_mark<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     let end = text.char_indices().nth(mark.chars().count()).map_or(text.len(), |(at, _)| at);
     let (start, rest) = text.split_at(end);

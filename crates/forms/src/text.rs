@@ -134,7 +134,7 @@ pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
             | '\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}'
             | '\u{93c}' | '\u{9bc}')
     };
-    // NFKD would make a space of the acute accent, which keyboards write as an apostrophe.
+    // NFKD would turn the acute accent into a space, but people type this accent as an apostrophe.
     let apostrophe = |c| if c == '\u{b4}' { '\'' } else { c };
     let plain = text.chars().filter(|c| !is_invisible(*c)).map(apostrophe).nfkd().filter(is_letter);
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
@@ -154,7 +154,7 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         // ones.
         '`' | '\u{2018}' | '\u{2019}' | '\u{2bb}' | '\u{2bc}' | '\u{2032}' => ('\'', None),
         '\u{2010}'..='\u{2015}' | '\u{2212}' => ('-', None),
-        // The fraction slash, which NFKD makes of characters such as ½.
+        // NFKD converts ½ and similar characters to digits with a fraction slash, U+2044, between them.
         '\u{2044}' | '\u{2215}' => ('/', None),
         // Persian and Arabic keyboards differ in kaf and yeh, and people write alef maqsura for yeh and heh
         // for teh marbuta.
@@ -207,7 +207,7 @@ pub fn escape_html(text: &str) -> String {
 /// a text with letters that are written from right to left, and the flags of `flag_length`. Only a few
 /// invisible characters in a row are safe: many could spell words for a language model that no person sees.
 pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
-    // The number of next characters that are part of a flag emoji.
+    // How many of the next characters belong to a flag emoji that has begun.
     let mut in_flag = 0;
     let mut is_right_to_left = None;
     text.char_indices().map(move |(at, c)| {

@@ -15,7 +15,7 @@ impl Encoded<'_> {
         percent_decode(&spaced).collect()
     }
 
-    /// Like [`Self::decode_bytes`], as UTF-8.
+    /// Like [`Self::decode_bytes`], but returns a string. Fails if the bytes are not UTF-8.
     pub(crate) fn decode(self) -> Result<String, FromUtf8Error> {
         String::from_utf8(self.decode_bytes())
     }

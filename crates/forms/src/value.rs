@@ -38,7 +38,7 @@ impl FieldValue {
         }
     }
 
-    /// Whether this is the expected value, or a list of options that contains it. `1` and `1.0` are equal.
+    /// Whether `self` equals `expected`, or is a list that contains `expected`. `1` and `1.0` are equal.
     pub fn has(&self, expected: &FieldValue) -> bool {
         match (self, expected) {
             (FieldValue::List(options), FieldValue::Text(expected)) => options.contains(expected),
@@ -170,14 +170,14 @@ const REFUSALS: [&str; 26] = [
     "non", "none", "not", "null", "off", "refuse", "unchecked", "undefined", "нет", "ні", "いいえ",
 ];
 
-/// Whether a value of a control refuses a consent, or begins with a word that does.
+/// Whether the value of a control is, or begins with, a word that refuses a consent, such as `no`.
 fn says_no(text: &str) -> bool {
     let text = text.trim_matches(is_blank).to_lowercase();
     let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     REFUSALS.contains(&first)
 }
 
-/// Whether the text is a scheme of the web alone, such as `https://`.
+/// Whether the text is only `http://` or `https://`, in any case and with blanks around it.
 fn is_scheme(text: &str) -> bool {
     let text = text.trim_matches(is_blank);
     WEB_SCHEMES.iter().any(|scheme| text.eq_ignore_ascii_case(scheme))
@@ -228,7 +228,7 @@ pub(crate) fn number_from(value: f64) -> Option<Number> {
 }
 
 impl Field {
-    /// The value that a page shows at first; may be empty. A hidden field always has one.
+    /// The value of the field's control when the page loads; may be empty, except for a hidden field.
     pub fn initial_value(&self) -> &'static str {
         match self.kind {
             FieldKind::Hidden if self.default.is_empty() => self.options.first().copied().unwrap_or_default(),
@@ -259,7 +259,7 @@ pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<Fiel
     }
 }
 
-/// A number of options or characters, to be compared with [`Field::bounds`].
+/// Converts a number of options or characters to the type of [`Field::bounds`].
 pub(crate) fn count(length: usize) -> f64 {
     u32::try_from(length).map_or(f64::INFINITY, f64::from)
 }

@@ -7,9 +7,9 @@ use toml::de::{DeTable, DeValue};
 use super::read::{FORM_KEYS, FormFile, MAX_FIELDS, Reader, SETTINGS, Table, span};
 use super::{Field, FieldKind, Form};
 
-/// The key of a form that a file must not replace, because it decides which submissions are repeats.
+/// The key that a file of a built-in form must not have: it decides which submissions are repeats.
 const FIXED_KEY: &str = "unique";
-/// The keys of a built-in field that a file may replace.
+/// The keys of a built-in form's field that the operator's file may change.
 const WORDS: [&str; 6] = ["label", "description", "example", "placeholder", "autocomplete", "default"];
 
 impl FormFile {

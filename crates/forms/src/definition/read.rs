@@ -14,7 +14,7 @@ use crate::value::{LARGEST, check_text, count, is_day};
 pub const MAX_FIELDS: usize = 40;
 /// Maximum number of options of a field.
 const MAX_OPTIONS: usize = 100;
-/// Maximum length in characters of a label, a title, an option and other texts of a definition.
+/// Maximum length in characters of a label, a title or another text of a definition, except for options.
 const MAX_TEXT: usize = 1000;
 /// The default `max` of a field with one line of text, in characters.
 const LINE_CHARS: usize = 200;
@@ -48,7 +48,7 @@ pub const RESERVED_FIELDS: [&str; 22] = [
     "__proto__",
 ];
 
-/// Keys of the file that configure what the server does with submissions. The configuration reads them.
+/// Keys of a form's file that set what the server does with submissions. `frontdesk-config` reads them.
 pub const SETTINGS: [&str; 8] =
     ["enabled", "acknowledge", "confirm", "confirm_within", "remind_after", "accept", "retention", "limits"];
 
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
         let kind = self.kind(table, &place)?;
         let mut field = Field {
             name,
-            // Lists and mails show a hidden field without a label by its name.
+            // In lists and mails, a hidden field without a label appears under its name.
             label: self.text(table, "label").unwrap_or(if kind == FieldKind::Hidden { name } else { "" }),
             kind,
             // A consent is required unless the file says `required = false`.
@@ -584,7 +584,7 @@ fn is_option(text: &str) -> bool {
         && !text.chars().all(crate::text::is_blank)
 }
 
-/// Whether the field accepts a value that its definition states; for choices, one option.
+/// Whether the field accepts its own `example` or `default`; for [`FieldKind::Choices`], one option.
 fn is_accepted(field: &Field, value: &str) -> bool {
     if field.kind == FieldKind::Choices {
         field.options.contains(&value)
@@ -593,7 +593,7 @@ fn is_accepted(field: &Field, value: &str) -> bool {
     }
 }
 
-/// A valid value of a field without `example`. `None` if there is none among [`examples`].
+/// The first of [`examples`] that the field accepts, for a definition without `example`.
 fn example(field: &Field) -> Option<String> {
     examples(field).into_iter().find(|value| is_accepted(field, value))
 }
