@@ -79,7 +79,8 @@ impl RequestBody {
         };
         let read = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(ReadError::Slow))?;
         if let Some(conn) = &self.private {
-            // Keep an existing guard: replacing it would drop it, and its drop would remove the new mark.
+            // Keep an existing guard: dropping one guard marks the connection as waiting, even if there is
+            // another.
             self.answering.get_or_insert_with(|| conn.mark_answering());
         }
         Ok(read)

@@ -23,7 +23,7 @@ pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 /// Minimum rate at which a client must read a response, in bytes per second.
 pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 
-/// How much of the responses since `began` has been sent.
+/// The progress of sending all responses since the time `began`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
@@ -69,7 +69,7 @@ pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>
     tokio::time::sleep(LAST_REQUEST_GRACE).await;
 }
 
-/// The waker of the last poll. It stays registered, so a poll only to register the same waker is needless.
+/// The waker of the last poll. It stays registered, so the same waker need not be registered again.
 #[derive(Debug, Default)]
 struct LastWaker(Option<Waker>);
 
@@ -84,7 +84,7 @@ impl LastWaker {
     }
 }
 
-/// Runs `connection` to its end. Returns `None` once its deadline, which each poll may move, has passed.
+/// Runs `connection` to its end. Returns `None` once `deadline` has passed, which each poll may move.
 pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,
@@ -167,7 +167,7 @@ impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
         let result = if this.unread.is_empty() {
             Pin::new(&mut this.stream).poll_read(cx, buffer)
         } else {
-            // `split_to` of all bytes leaves `unread` without its buffer, which is then freed.
+            // When `split_to` takes all bytes, `unread` gives up its buffer, which is then freed.
             buffer.put_slice(&this.unread.split_to(this.unread.len().min(buffer.remaining())));
             Poll::Ready(Ok(()))
         };

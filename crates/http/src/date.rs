@@ -13,7 +13,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct CurrentDate {
     value: HeaderValue,
-    /// The header line, with its line break.
+    /// The `Date` header line, with its line break.
     line: String,
     until: Option<Instant>,
 }

@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 use super::response_body::ResponseBody;
 use super::socket::{Peer, Scheme};
 
-/// Responds to requests. Each thread has its own value, which may therefore keep caches without locks.
+/// Responds to requests. Each thread has its own handler, which may therefore keep caches without locks.
 pub trait Handler: 'static {
     /// Everything that a reload replaces at once. A request uses one snapshot from beginning to end.
     type Snapshot: Send + Sync + 'static;

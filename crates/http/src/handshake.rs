@@ -79,7 +79,8 @@ pub(super) async fn serve<H: PublicHandler>(
     let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
     match scheme {
         Scheme::Http => conn.serve_cleartext(stream).await,
-        // Boxed, as for HTTP/2 below: a future takes the memory of its largest state even while idle.
+        // Box the futures of TLS here and of HTTP/2 below: a future has the size of its largest state, so
+        // every connection would take their memory.
         Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
     }
 }

@@ -280,7 +280,7 @@ impl Body for ChunkedBody {
     /// The file was truncated or modified while being sent. hyper then resets the stream.
     type Error = io::Error;
 
-    /// The next piece of at most [`CHUNK`] bytes. Never waits.
+    /// The next piece, of at most [`CHUNK`] bytes. Never returns `Pending`, but may wait for the disk.
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         let chunk = this.body.next_piece(CHUNK);

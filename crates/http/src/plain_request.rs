@@ -48,7 +48,7 @@ impl<'b> FieldLines<'b> {
 }
 
 impl<'b> PlainRequest<'_, 'b> {
-    /// The values of all fields with this name, in any case, in their order.
+    /// The values of all fields with this name, ignoring case, in the order of the request.
     pub fn values_of(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
         self.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }

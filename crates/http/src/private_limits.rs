@@ -12,7 +12,7 @@ use super::socket::Peer;
 use super::trusted_proxies::{Network, is_trusted};
 use frontdesk_limits::Source;
 
-/// A source may have at most the maximum number of connections divided by this, but always one.
+/// A source may have at most the maximum number of connections divided by this, but always at least one.
 const SHARE: usize = 2;
 
 pub(super) struct PrivateConns {

@@ -25,7 +25,7 @@ pub struct PrivateName {
     pub tls: Arc<Tls>,
     /// Passes connections to the private listener; `None` if the name has a socket of its own.
     conns: Option<mpsc::Sender<SharedConn>>,
-    /// The receiver of `conns`, until the private listener takes it.
+    /// The receiving end of `conns`; `None` once the private listener has taken it.
     received: Mutex<Option<mpsc::Receiver<SharedConn>>>,
 }
 

@@ -277,7 +277,7 @@ async fn respond<H: Handler>(
     })
 }
 
-/// A body that marks its connection as busy until the end of a stream.
+/// A body that, if it is a stream, marks its connection as busy until the end of the stream.
 struct BusyBody<B> {
     body: B,
     _answering: Option<Answering>,

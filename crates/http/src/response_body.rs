@@ -65,7 +65,7 @@ impl FileBody {
         self.offset
     }
 
-    /// Removes `count` bytes from the beginning; all of them if there are fewer.
+    /// Removes the first `count` bytes from the part, or all if it has fewer. Does not change the file.
     pub(super) fn advance(&mut self, count: u64) {
         let count = count.min(self.length);
         self.offset += count;
@@ -96,9 +96,9 @@ impl FileBody {
 #[derive(Debug, Clone)]
 pub struct JoinedBody {
     parts: Arc<[Bytes]>,
-    /// The index of the part with the first byte.
+    /// The index in `parts` of the part with the next byte to send.
     first: usize,
-    /// The position of the first byte in that part.
+    /// The position of the next byte to send, within its part.
     offset: usize,
     length: u64,
 }
@@ -113,7 +113,7 @@ impl JoinedBody {
         body
     }
 
-    /// Removes `count` bytes from the beginning; all of them if there are fewer.
+    /// Removes the first `count` bytes, or all if there are fewer.
     fn advance(&mut self, count: u64) {
         let count = count.min(self.length);
         self.length -= count;
@@ -179,7 +179,7 @@ impl ResponseBody {
         self.len() == 0
     }
 
-    /// Removes `count` bytes from the beginning; all of them if there are fewer.
+    /// Removes the first `count` bytes of the body, or all if it has fewer.
     pub(super) fn advance(&mut self, count: u64) {
         match self {
             Self::Bytes(bytes) => {
@@ -224,7 +224,7 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
     }
 }
 
-/// Yields one frame for one piece of memory, and otherwise frames of at most 16 KB.
+/// Yields one frame for a body in one piece of memory, and otherwise frames of at most 16 KiB.
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;

@@ -59,7 +59,7 @@ pub(super) fn poll_send_file(
     })
 }
 
-/// Waits until the socket is writable, and calls `send`; again if `send` would block or was interrupted.
+/// Calls `send` once the socket is writable. Repeats this if `send` would block or was interrupted.
 fn poll_io(
     cx: &mut Context<'_>,
     socket: &TcpStream,

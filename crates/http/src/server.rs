@@ -14,7 +14,7 @@ use super::tls::Tls;
 /// The state that all workers share. `S` is the handlers' snapshot, which a reload replaces; it contains the
 /// server's [`Options`].
 pub struct Server<S> {
-    /// The current snapshot.
+    /// The handlers' current snapshot, which a reload replaces as a whole.
     pub snapshot: Arc<ArcSwap<S>>,
     /// The TLS state; `None` if the server does not listen on a TLS socket.
     pub tls: Option<Arc<Tls>>,

@@ -49,7 +49,7 @@ const PRIVATE_PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 /// A fatal alert: the server does not serve the requested name (RFC 6066 §3, RFC 8446 §6).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// The size of the first read in bytes: that of rustls's own reads, which most first messages fit into.
+/// The size of the first read in bytes, the same as that of rustls's reads. Most first messages fit.
 const FIRST_READ: usize = 4096;
 
 /// The maximum number of bytes to read from a plain-text request before refusing it.

@@ -164,7 +164,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for CollectingStream<S> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
-    /// Collects the bytes if all of them fit; otherwise writes them to the stream behind those collected.
+    /// Collects the bytes if all of them fit. Otherwise, writes the collected bytes and then `slices`.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -11,7 +11,7 @@ use crate::submission::visitor_mail::is_visitor_channel;
 use crate::submission::{Status, Submission};
 use frontdesk_screening::Lexicon;
 
-/// The reason of a hold for which the operator gives none.
+/// The reason that is recorded for a hold if the operator gives none.
 const DEFAULT_REASON: &str = "held by the operator";
 
 /// The result of holding a submission.
@@ -21,7 +21,7 @@ pub enum Held {
         /// The number of deliveries to the team that had arrived or were under way, which the hold does not
         /// stop.
         gone: usize,
-        /// The number of all deliveries to the team, including those counted in `gone`.
+        /// The number of all deliveries to the team, including those that the hold does not stop.
         deliveries: usize,
     },
     AlreadyHeld,
@@ -60,19 +60,19 @@ pub enum Queued {
     Missing,
 }
 
-/// Makes changes on behalf of a user. The operator log records them.
+/// Changes submissions on behalf of a user. The operator log records each change.
 pub struct Changes<'a> {
     reader: &'a InboxReader,
     pub editor: Editor,
 }
 
 impl<'a> Changes<'a> {
-    /// Opens the inbox at `place`, which `reader` reads, for changes.
+    /// Opens the inbox at `place` for changes. `reader` must read the same inbox.
     pub fn open(place: &DatabaseUrl, reader: &'a InboxReader, user: &str) -> Result<Self, StoreError> {
         Ok(Changes { reader, editor: Editor::open(place)?.on_behalf_of(user) })
     }
 
-    /// Sets the site's phrases, with which lessons are made; see [`Editor::teaching_with`].
+    /// Sets the site's phrases, which screening looks for to make lessons; see [`Editor::teaching_with`].
     #[must_use]
     pub fn teaching_with(self, lexicon: &Arc<Lexicon>) -> Self {
         Changes { editor: self.editor.teaching_with(lexicon), ..self }

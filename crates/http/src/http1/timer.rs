@@ -18,7 +18,7 @@ pub(crate) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,
     has_had_request: Cell<bool>,
-    /// How much of the current response, or of the last one if there is none, has been sent.
+    /// How much of the current response has been sent; between responses, how much of the last one.
     response: Cell<SendProgress>,
     timeouts: Timeouts,
     pub(crate) slot: Arc<Slot>,

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::frames::{Frame, Frames};
 
-/// The size of the bucket. The connection is closed when the bucket's level exceeds this.
+/// The size of the leaky bucket, in units. Above this level, the server closes the connection.
 const BUDGET: u32 = 1000;
 
 /// The time that the bucket takes to leak one unit.
 const LEAK: Duration = Duration::from_millis(20);
 
-/// The refund for a request whose response was sent completely.
+/// How many units flow out of the bucket once hyper has taken the whole response to a request.
 const REQUEST_REFUND: u32 = 4;
 
 /// How many bytes the server must send to allow the client one free WINDOW_UPDATE frame.
@@ -35,7 +35,7 @@ const SMALL_DATA: u32 = 64;
 /// The leaky bucket of one connection.
 pub(super) struct Guard {
     pub(super) frames: Frames,
-    /// The level of the bucket.
+    /// The level of the bucket, in units.
     charged: u32,
     leaked_at: Instant,
     /// The number of sent bytes that have not been offset against a WINDOW_UPDATE frame yet.
@@ -82,7 +82,7 @@ impl Guard {
     }
 }
 
-/// How many units of the bucket a frame takes.
+/// How many units a frame adds to the bucket.
 fn cost_of(frame: Frame) -> u32 {
     let has = |flag| frame.flags & flag != 0;
     match frame.kind {

@@ -57,7 +57,7 @@ impl WatchedFiles {
         Self { files, seen: Mutex::default() }
     }
 
-    /// Reads the files. `None` if they, or the error from reading them, have not changed since the last call.
+    /// Reads the files. `None` if the last call read the same contents or failed with the same error.
     pub(super) fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
         let content = self.files.read_bytes();
         let state = content.clone().map(|files| files.map(|file| blake3::hash(&file)));

@@ -91,7 +91,7 @@ impl AsyncWrite for TlsSocket {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
-    /// Only collects the bytes while writes are held; otherwise sends those held before, then `slices`.
+    /// While writes are held, only collects the bytes. Otherwise, sends the held bytes and then `slices`.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -113,7 +113,7 @@ impl AsyncWrite for TlsSocket {
         if this.holds_writes { Poll::Ready(Ok(())) } else { this.poll_send(cx, &[]).map_ok(drop) }
     }
 
-    /// Only sends what is held, because the stream is dropped after this, which closes the socket.
+    /// Only sends the held bytes: the caller then drops the stream, which closes the socket.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut().poll_send(cx, &[]).map_ok(drop)
     }

@@ -271,7 +271,7 @@ impl Screened {
                     )
                 })?
             }
-            // A newer version, which shares this database, may have defined the form: give no points.
+            // A newer server version that shares this database may have defined the form: give no points.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         // Suspicious visitors get no mail, so the submission could never be confirmed: hold it for the
@@ -380,7 +380,7 @@ fn acknowledge(
     Ok(fates)
 }
 
-/// Writes the changes to originals that were repeated, including new submissions of this batch.
+/// Writes the changes to submissions that were repeated, including new submissions of this batch.
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,
