@@ -584,7 +584,7 @@ fn is_option(text: &str) -> bool {
         && !text.chars().all(crate::text::is_blank)
 }
 
-/// Whether the field accepts its own `example` or `default`; for [`FieldKind::Choices`], one option.
+/// Whether the field accepts `value`, such as its `example`; for [`FieldKind::Choices`], one option.
 fn is_accepted(field: &Field, value: &str) -> bool {
     if field.kind == FieldKind::Choices {
         field.options.contains(&value)
