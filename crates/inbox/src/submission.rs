@@ -62,7 +62,7 @@ impl Submission {
         self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }
 
-    /// The text that [`Submission::sealed`] encrypts; `{}` while the submission is sealed.
+    /// The fields and the source of the lead as JSON, to be encrypted. `{}` if the submission is sealed.
     pub fn plain_text(&self) -> String {
         plain_text(self.fields.iter().map(|(name, value)| (name.as_str(), value)), &self.lead)
     }

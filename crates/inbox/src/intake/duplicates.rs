@@ -68,7 +68,7 @@ pub(crate) enum Fate {
         /// The rank of the submission's deliveries; see [`flood::rank`].
         rank: i64,
     },
-    /// Contains the id of the original.
+    /// A repeat of the submission with this id.
     Repeat(Uuid),
 }
 
@@ -92,12 +92,12 @@ pub(crate) struct Eased {
 /// milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MaxAges<'a> {
-    /// The maximum age of idempotency keys, and of submissions whose content is not lasting.
+    /// The maximum age of idempotency keys, and of submissions unless [`Candidate::is_lasting`] is set.
     pub window: i64,
     /// The maximum age of all submissions: half of the retention period. Retention would soon remove an older
     /// submission, and the only record of its repeat.
     pub lasting: i64,
-    /// The maximum age in place of `lasting`, for each form that has a retention period of its own.
+    /// For each form with a retention period of its own: the maximum age that replaces [`MaxAges::lasting`].
     pub own: BTreeMap<&'a str, i64>,
 }
 
@@ -123,7 +123,8 @@ pub(crate) struct Decision {
     /// Held originals, and when their last held repeat was received, as Unix time in milliseconds. They count
     /// as held since then.
     pub held_again: BTreeMap<Uuid, i64>,
-    /// Originals that are not held, with the lowest rank of their repeats from other sources.
+    /// Originals that are not held, each with the lowest rank ([`flood::rank`]) among its repeats from other
+    /// sources.
     pub ranks: BTreeMap<Uuid, i64>,
     /// Unconfirmed originals, and when their last clean repeat was received, as Unix time in milliseconds.
     pub renewed: BTreeMap<Uuid, i64>,
@@ -267,7 +268,8 @@ fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
             HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // Counts as a repeat, which releases the original unless it is in a flood (see `decide_one`).
+            // Counts as a repeat, which releases the original unless the repeat is in a flood (see
+            // `decide_one`).
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

@@ -24,11 +24,11 @@ const A_FEW: u32 = 3;
 /// A network that sends more than this number of submissions per day, to all forms combined, is a
 /// high-volume network. A used-up allowance recovers by one submission a day.
 const DAILY_ALLOWANCE: u32 = 2;
-/// The maximum of [`NetworkLoad::in_days`].
+/// The maximum of [`NetworkLoad::in_days`], the count of a network's submissions to all forms.
 const MAX_COUNTED: u32 = 8;
-/// The name under which a network's daily allowance is stored, in place of a form's. No form has this name.
+/// The name under which a network's daily allowance is stored. No form has this name.
 const ALLOWANCE: &str = "";
-/// The name under which [`NetworkLoad::in_days`] is stored, in place of a form's. No form has this name.
+/// The name under which a network's count for all forms is stored. No form has this name.
 const ALL_FORMS: &str = "*";
 
 /// Counts a submission against a form's quotas per minute and per hour, and returns true. If either is used
@@ -69,9 +69,9 @@ pub(crate) struct NetworkLoad {
 /// The rates of forms and networks, and the changes that a batch makes to them.
 #[derive(Debug)]
 pub(crate) struct Rates<'a> {
-    /// The quota of each form; `None` disables flood detection.
+    /// The quota of forms without one of their own; `None` disables flood detection for all forms.
     pub quota: Option<Quota>,
-    /// The quotas of forms that have one of their own, which replaces `quota`.
+    /// The quotas of forms that have one of their own, by the form's name.
     pub own_quotas: &'a BTreeMap<String, Quota>,
     pub forms: FormRates,
     pub networks: NetworkRates,

@@ -52,7 +52,7 @@ const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// that it queues. Visitors may be waiting for it.
 const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How often to look for mails asking for a confirmation that have waited for rspamd.
+/// How often to look for mails that ask for a confirmation and have waited for rspamd.
 const MAIL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest time for which a mail asking for a confirmation may wait for rspamd: the maximum of
 /// `screening.rspamd_timeout`, and a second.
@@ -143,7 +143,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
-    /// The number of submissions released after a flood and not yet logged; one log entry has their sum.
+    /// The number of submissions released since the last log entry about it; the next entry reports all.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,

@@ -47,7 +47,7 @@ impl ChangeListener {
     }
 }
 
-/// Listens on a PostgreSQL connection.
+/// Listens for commits over a PostgreSQL connection.
 pub struct ServerListener {
     server: Server,
     /// The connection with the receiver of its notifications; `None` while disconnected.
@@ -112,7 +112,7 @@ impl ServerListener {
 /// Starts a thread that signals commits to `told` until all other references to `told` are dropped, and ends
 /// up to a minute later.
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
-    /// How long the thread may outlive its receiver.
+    /// The thread ends at most this long after all other references to `told` are dropped.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);
     let (place, told) = (place.clone(), Arc::downgrade(told));
     let listen = move || {

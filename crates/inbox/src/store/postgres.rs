@@ -58,7 +58,7 @@ pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError
     open_to_edit(server).map(|(connection, _)| connection)
 }
 
-/// How long to retry a lock: the server may take this long to notice that a connection is gone.
+/// How long to keep trying to take a lock: the server may take this long to notice that its holder is gone.
 const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The key of the lock that is shared by all processes that use the inbox.
@@ -89,7 +89,7 @@ fn mark_in_use(connection: &PgConnection) -> Result<(), StoreError> {
 /// The exclusive lock of an inbox. Ends when `holder` closes or, without a holder, when the connection that
 /// was passed to [`lock_exclusively`] closes.
 pub(super) struct ExclusiveLock {
-    /// The connection in whose transaction the lock is held behind a pooler; `None` without one.
+    /// Behind a pooler, the connection whose open transaction holds the lock; `None` without a pooler.
     pub(super) holder: Option<PgConnection>,
 }
 
@@ -136,7 +136,7 @@ fn try_repeatedly(lock: impl Fn() -> Result<bool, StoreError>) -> Result<bool, S
     }
 }
 
-/// See [`super::check_environment`].
+/// Fails if the pooler, encoding or schema makes the database unusable. Returns the collation's warning.
 pub(super) fn check_environment(server: &Server) -> Result<Option<String>, StoreError> {
     let connection = open_and_look_for_pooler(server, BRIEF)?;
     expect_utf8(&connection, server)?;

@@ -41,7 +41,7 @@ pub(super) const LAYOUT: i64 = 19;
 /// The value of `application_id` in the files of frontdesk: "FDSK" in ASCII.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
+/// The number of prepared statements that a connection caches; the default of 16 is too few for the writer.
 pub(crate) const STATEMENTS: usize = 64;
 /// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
 /// Usually, `wal_copier.rs` copies it earlier.

@@ -18,7 +18,7 @@ pub(super) struct Executions {
     /// The number of different parameters in the execution with the most steps: lists of keys are padded with
     /// repeated values.
     pub different: i32,
-    /// The number of rows that this execution read or changed.
+    /// The number of rows that the execution with the most steps read or changed.
     pub rows: i32,
     /// The duration of each execution.
     pub times: Vec<Duration>,

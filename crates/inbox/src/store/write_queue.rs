@@ -22,7 +22,7 @@ const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the writer checks an idle PostgreSQL server.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// The delay before the writer looks for unresolved commits after a successful write.
+/// The delay after a successful write before the writer removes the rows of unresolved commits.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
 /// A batch with at least this many submissions counts as a burst, which lasts for `CROWD_DURATION`.
 const CROWD: usize = 8;

@@ -102,7 +102,8 @@ impl PostgresWriter {
     ) -> Result<Vec<Uuid>, StoreError> {
         // All tries use the same ids: if an earlier try is committed late, the next try finds its rows.
         let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
-        // Shows that the transaction was committed: the id of a submission, or the mark of the changes.
+        // If a row with this id is found later, the commit took effect: the id of a submission, or the mark
+        // of the changes.
         let witness = ids.first().copied().unwrap_or_else(Uuid::now_v7);
         let mut last = StoreError::Locked;
         let mut is_new = false;
@@ -172,7 +173,8 @@ impl PostgresWriter {
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, CommitError> {
         let sql: &dyn Sql = &self.connection;
-        // Without a mark, the commit was not sent, or changes nothing that a second try would change again.
+        // Whether the transaction wrote its mark. If not, the commit was not sent, or had no changes that a
+        // retry would apply twice.
         let is_marked = Cell::new(false);
         let left = transaction::with_faulty_changes_skipped(changes, |changes, apply| {
             is_marked.set(false);
@@ -219,7 +221,8 @@ impl PostgresWriter {
         &self,
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
-        // Check which processes are alive before removing rows: the rows of ended ones are then visible.
+        // Check which processes are alive before removing rows: all rows of an ended process are then
+        // visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
             if self.is_backend_alive(backend)? {
@@ -290,7 +293,7 @@ impl PostgresWriter {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
                         Some(true) => return Ok(true),
                         Some(false) => {}
-                        // Stop after a timeout: any other commit would have to wait for the standby, too.
+                        // Stop after a timeout: further commits would have to wait for the same standby.
                         None => break,
                     }
                 }
@@ -325,7 +328,7 @@ impl PostgresWriter {
 
     /// Like `look_for_commit`, without ending the old server process.
     fn look_for_witness(&self, backend: &str, witness: Uuid) -> Result<Option<bool>, StoreError> {
-        // Check the process before reading rows: if it has ended, its commits are then visible.
+        // Check the process before reading rows: if the process has ended, all its commits are visible.
         let is_alive = self.is_backend_alive(backend)?;
         let sql: &dyn Sql = &self.connection;
         let is_there = intake::is_stored(sql, witness)?

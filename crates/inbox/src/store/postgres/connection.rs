@@ -33,10 +33,10 @@ use frontdesk_postgres::pooler::{self, Described, FailedPart};
 use frontdesk_postgres::settings::{option_settings, set_calls};
 use frontdesk_postgres::{Connected, OnNotification, Server, block_on_with_timeout, connect};
 
-/// How much longer than the server's own timeout we wait for a statement.
+/// How much longer than the server's statement timeout the client waits for a reply.
 const GRACE: Duration = Duration::from_secs(2);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// The server ends a transaction that has been idle for this long, because the client must be gone.
+/// The server ends a session whose transaction has been idle for this long, because its client must be gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Identifies this connection's server process by its id and start time, because ids are reused.
@@ -45,7 +45,7 @@ pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM 
 pub(crate) struct ConnectionOptions {
     /// Whether the server must accept changes.
     pub writes: bool,
-    /// The timeout of a statement.
+    /// The maximum time that the server may take to execute one statement.
     pub statement: Duration,
 }
 
@@ -58,7 +58,7 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
-    /// The state that a pooler requires; `None` if no other client shares the session.
+    /// The state of a pooled connection; `None` if no other client shares its session.
     pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }
@@ -250,7 +250,8 @@ impl PgConnection {
         let Some(pooled) = &self.pooled else {
             return block_on_with_timeout(asked, patience).map(|done| done.is_ok());
         };
-        // Not one request with `BEGIN` and `COMMIT`: after an error, the server would skip `COMMIT`.
+        // Send `BEGIN` and `COMMIT` as separate requests: after an error, the server skips the rest of a
+        // request.
         let begin = pooled.begin("BEGIN");
         let asked = pooler::in_transaction(&self.client, &begin, asked);
         block_on_with_timeout(asked, patience).map(|done| done.is_ok())
@@ -359,7 +360,7 @@ fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
     settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Behind a pooler, each transaction applies this many of the first [`settings`].
+/// The number of leading [`settings`] that each transaction applies behind a pooler.
 const LOCAL_SETTINGS: usize = 5;
 
 /// The state of a connection through a pooler.
@@ -412,7 +413,7 @@ impl Drop for PgConnection {
 /// How long dropping a connection waits for the server.
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A query without rows that has the columns of an `INSERT`, to find out their types.
+/// A query that returns no rows, but shows the types of the columns that an `INSERT` fills.
 fn select_nothing(into: &str) -> String {
     let (table, names) = into.split_once(' ').unwrap_or_default();
     format!("SELECT {} FROM {table} LIMIT 0", names.trim_matches(['(', ')']))
@@ -543,7 +544,7 @@ impl ToSql for Value<'_> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // Accept every type here, because `to_sql` checks the type together with the value.
+        // Accept every PostgreSQL type here: `to_sql` checks whether the value fits the type.
         true
     }
 
@@ -563,7 +564,7 @@ impl<'a> FromSql<'a> for Cell {
             Type::TEXT | Type::VARCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
                 Cell::Text(str::from_utf8(raw)?.to_owned())
             }
-            // The result of a function that returns nothing.
+            // A function without a result, such as one that takes a lock, returns `void`.
             Type::VOID => Cell::Null,
             _ => return Err(format!("unexpected type {ty} in a result").into()),
         })

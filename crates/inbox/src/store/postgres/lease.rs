@@ -40,7 +40,7 @@ const MAINTENANCE: &str = "maintenance";
 /// The role of maintenance. Renews its lease on a thread. Dropping it ends the lease, and waits up to a
 /// second for that.
 pub struct MaintenanceLease {
-    /// Until when this process has the maintenance role; `None` if another process has taken it.
+    /// When the maintenance role of this process ends unless renewed; `None` if another process has the role.
     until: Arc<Mutex<Option<Instant>>>,
     /// Dropping the sender makes the thread end the lease.
     stop: Option<Sender<()>>,
@@ -117,7 +117,8 @@ impl Renewal {
     fn run(&self, link: &mut Option<PgConnection>) {
         let mut renewed = Instant::now();
         while self.stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            // Renew at once after a lost connection, whose end lets another process take the role.
+            // Renew at once if the connection is lost: once its session has ended, another process may take
+            // the role.
             let is_connected = link.as_ref().is_some_and(|link| !link.is_lost());
             if is_connected && renewed.elapsed() < ROLE_RENEWAL {
                 continue;
@@ -158,7 +159,7 @@ impl Renewal {
     }
 }
 
-/// The server process of a connection; `None` behind a pooler.
+/// Identifies the server process of a connection, as [`BACKEND`] does; `None` behind a pooler.
 fn session(link: &PgConnection) -> Result<Option<String>, StoreError> {
     if link.is_pooled() { Ok(None) } else { (link as &dyn Sql).one_value(BACKEND, &[]).map(Some) }
 }

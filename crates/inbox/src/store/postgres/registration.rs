@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::store::error::StoreError;
 use crate::store::sql::{Sql, values};
 
-/// The database's time in milliseconds, also within a transaction.
+/// An SQL expression for the current time of the database in milliseconds. It advances during a transaction.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 pub(super) fn millis(duration: Duration) -> i64 {
@@ -70,7 +70,7 @@ impl Registration {
 /// Removes the rows of `lease` that expired more than a day ago, which lost connections and killed processes
 /// have left behind.
 pub(super) fn remove_expired(sql: &dyn Sql) -> Result<(), StoreError> {
-    // A row that a hung transaction has locked stays until the next time.
+    // Skip a row that a hung transaction has locked: the next call removes it.
     let expired =
         format!("SELECT name FROM lease WHERE expires_at < {NOW} - 86400000 FOR UPDATE SKIP LOCKED");
     sql.execute(&format!("DELETE FROM lease WHERE name IN ({expired})"), &[]).map(drop)

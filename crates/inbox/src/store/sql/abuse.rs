@@ -68,9 +68,9 @@ pub struct Abuse {
     /// Refused requests from sources that are not counted individually.
     pub refused_others: usize,
     pub source_count: usize,
-    /// The sources with the most requests, in descending order.
+    /// The sources with the most submissions and refused requests in total, in descending order.
     pub sources: Vec<RefusedSource>,
-    /// The signals that caused screening to hold submissions, most frequent first.
+    /// The signals of the submissions that screening or a flood held, most frequent first.
     pub signals: Vec<SignalCount>,
     pub agent_count: usize,
     /// The agents with the most submissions, in descending order.
@@ -100,7 +100,7 @@ pub struct RefusedSource {
     pub refused: usize,
 }
 
-/// How many submissions screening held because of a signal.
+/// Of the submissions with a signal: how many were held, and how many of these were released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalCount {
     pub signal: String,
@@ -110,7 +110,7 @@ pub struct SignalCount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentCount {
-    /// The host that vouches for the agent.
+    /// The host whose key signs the agent's requests.
     pub agent: String,
     pub submissions: usize,
     pub held: usize,

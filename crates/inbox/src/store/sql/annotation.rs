@@ -22,7 +22,7 @@ pub struct Annotation {
     pub done_at: Option<Timestamp>,
     /// When an operator marked the submission as spam.
     pub spam_at: Option<Timestamp>,
-    /// The number of notes.
+    /// The number of notes that operators have added to the submission.
     pub notes: usize,
     /// The name of the user who works on the submission. The user may no longer exist.
     pub assignee: Option<String>,
@@ -179,7 +179,7 @@ impl super::FromRow for Annotation {
     }
 }
 
-/// The calendar day with a number of days since 1970-01-01.
+/// Converts a number of days since 1970-01-01 to a calendar day.
 fn date_of(day: i64) -> Result<Date, StoreError> {
     let distance = jiff::Span::new().try_days(day);
     let date = distance.and_then(|distance| Date::constant(1970, 1, 1).checked_add(distance));

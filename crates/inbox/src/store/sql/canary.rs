@@ -12,9 +12,9 @@ use super::{Sql, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 
-/// The key of `meta` with the [`CanaryStatus`].
+/// The name under which the table `meta` stores the [`CanaryStatus`].
 const STATUS: &str = "canary status";
-/// The key of `meta` with the time when the last run began.
+/// The name under which the table `meta` stores when the last run began.
 const LAST_RUN: &str = "canary run";
 
 /// The result of the canary's last run, for commands, the web interface, metrics and the digest.
@@ -111,7 +111,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// See [`InboxReader::canary_status`].
+    /// The result of the canary's last run; see [`InboxReader::canary_status`].
     pub fn canary_status(&self) -> Result<Option<CanaryStatus>, StoreError> {
         status(self.sql)
     }
@@ -137,7 +137,7 @@ impl InboxReader {
     }
 }
 
-/// See [`InboxReader::canary_status`].
+/// Reads the result of the canary's last run; see [`InboxReader::canary_status`].
 fn status(sql: &dyn Sql) -> Result<Option<CanaryStatus>, StoreError> {
     let json: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![STATUS])?;
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))

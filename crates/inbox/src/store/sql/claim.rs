@@ -272,7 +272,7 @@ fn begin_attempt(
 struct Pace {
     name: String,
     limit: Gcra,
-    /// The theoretical arrival time, as Unix time in microseconds, like `now`.
+    /// GCRA's theoretical arrival time, as Unix time in microseconds.
     arrival: i64,
     now: i64,
     is_changed: bool,
@@ -284,7 +284,7 @@ const HIGH_VOLUME_BURST: u32 = 100;
 const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
 
 impl Pace {
-    /// Loads an account's state, and locks it until the end of the transaction.
+    /// Loads the pace of the account that `quota` names, and locks it until the end of the transaction.
     fn load_for_update(tx: &Transaction<'_>, quota: &DailyQuota, now: Timestamp) -> Result<Pace, StoreError> {
         let name = format!("pace of {}", quota.account);
         let now = now.as_microsecond();

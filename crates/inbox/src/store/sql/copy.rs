@@ -45,7 +45,7 @@ pub(crate) struct Table {
     pub rest: &'static str,
 }
 
-/// All tables that are copied; those that others refer to come first.
+/// All tables that are copied. Each comes after the tables that its rows refer to.
 pub(crate) const TABLES: [Table; 25] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table { name: "definition", key: "id", rest: "form, stored_at, json" },

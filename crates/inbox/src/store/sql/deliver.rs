@@ -208,7 +208,7 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
     )
 }
 
-/// Makes all deliveries that wait for a channel dead letters (parked).
+/// Parks all deliveries that wait for a channel: they become dead letters.
 pub(super) fn park_waiting(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
     for is_retry in [false, true] {
         let park = format!(
@@ -401,7 +401,7 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
 /// younger than this, because a delivery that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// Longer than the attempts of a queued delivery take together: about three days, and a tenth longer at most.
+/// Exceeds the time from a delivery's first to its last attempt: about three days, plus a tenth at most.
 const LONGEST_SERIES: Duration = Duration::from_hours(96);
 
 /// The duration in milliseconds, capped at `i64::MAX`.

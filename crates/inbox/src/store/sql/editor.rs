@@ -40,7 +40,7 @@ pub struct Retry {
     pub which: Filter,
     /// Selects only deliveries through this channel. The channel is switched on in any case.
     pub channel: Option<String>,
-    /// Whether to leave out waiting deliveries.
+    /// Selects only parked deliveries. If false, selects waiting ones too.
     pub parked_only: bool,
 }
 
@@ -85,7 +85,7 @@ impl Editor {
         Teacher { secret: &self.secret, lexicon: &self.lexicon, now }
     }
 
-    /// The name of the user who makes the changes, or an empty text ([`Editor::on_behalf_of`]).
+    /// The name of the user who makes the changes; empty unless [`Editor::on_behalf_of`] has set it.
     pub(super) fn user(&self) -> &str {
         &self.user
     }

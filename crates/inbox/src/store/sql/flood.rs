@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
 
-/// A flood of a form, and the number of submissions that it holds.
+/// A form with a flood, and the number of submissions that the flood holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flood {
     pub form: String,

@@ -148,7 +148,7 @@ const TAKEN_OVER: [&str; 12] = [
     "lead",
 ];
 
-/// A row of the intake.
+/// A row of the intake: an accepted submission that is not processed yet.
 pub struct PendingRow {
     row: Row,
     pub id: Uuid,
@@ -225,7 +225,7 @@ pub struct NewSubmission<'a> {
     pub verdict: ScreeningVerdict,
     /// Whether the submission is held only because suspicious visitors are not asked for a confirmation.
     pub is_unasked: bool,
-    /// How much later than usual its deliveries and mails are due, in milliseconds.
+    /// How much later than usual the submission's deliveries and mails are due, in milliseconds.
     pub delay: i64,
 }
 
@@ -241,7 +241,7 @@ impl NewSubmission<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original {
     pub id: Uuid,
-    /// Unix time in milliseconds.
+    /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
     pub hold: HoldCause,
     pub is_suspicious: bool,
@@ -255,12 +255,12 @@ pub struct Original {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     New(Uuid),
-    /// Contains the id of the original.
+    /// A repeat. Contains the id of the earlier submission.
     Duplicate(Uuid),
 }
 
 impl Accepted {
-    /// The id of the new submission or of the original.
+    /// The id of the new submission, or of the earlier one that the request repeats.
     pub fn id(self) -> Uuid {
         match self {
             Accepted::New(id) | Accepted::Duplicate(id) => id,
@@ -485,7 +485,8 @@ impl Transaction<'_> {
                 source: row.get("source")?,
                 is_deliverable: !would_get(channels, &row)?
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
-                    // The release of a held, unencrypted submission inserts its missing deliveries.
+                    // A held submission counts unless it is encrypted: its release inserts the missing
+                    // deliveries.
                     || !row.get::<bool>("is_sealed")?
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
@@ -506,7 +507,7 @@ impl Transaction<'_> {
         rows.iter().map(|row| Ok((row.get("idempotency_key")?, row.get("received_at")?))).collect()
     }
 
-    /// Adds to the number of a submission's repeats.
+    /// Adds `times` to the number of a submission's repeats.
     pub fn add_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
@@ -567,7 +568,7 @@ impl Transaction<'_> {
         self.sql.execute(statement, values![id, value]).map(drop)
     }
 
-    /// The id of the oldest row that is not set aside.
+    /// The id of the oldest row of the intake that is not set aside.
     pub fn oldest_pending(&self) -> Result<Option<Uuid>, StoreError> {
         self.sql.value("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])
     }

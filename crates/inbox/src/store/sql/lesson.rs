@@ -34,7 +34,7 @@ const VERSION: &str = "lessons";
 const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
          suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
 
-/// The number for a teaching in the column `teaching`.
+/// Converts a teaching to the number that the column `teaching` stores.
 fn number(teaching: Teaching) -> i64 {
     match teaching {
         Teaching::Honest => 0,
@@ -43,7 +43,7 @@ fn number(teaching: Teaching) -> i64 {
     }
 }
 
-/// The teaching for a number in the column `teaching`. Fails if this version does not know the number.
+/// Converts a number in the column `teaching` to a teaching. Fails if this version does not know the number.
 fn teaching(number: i64) -> Result<Teaching, StoreError> {
     [Teaching::Honest, Teaching::Spam, Teaching::WeakHonest]
         .into_iter()
@@ -81,7 +81,7 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
-    /// The site's phrases that screening recognizes. Tokens do not depend on the texts of the site's pages.
+    /// The phrases that screening recognizes. The tokens of a text do not depend on the site's pages.
     pub lexicon: &'a Arc<Lexicon>,
     pub now: Timestamp,
 }
@@ -130,7 +130,7 @@ pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid)
     }
 }
 
-/// Finds a submission that is done or was replied to. Each of these states teaches weakly.
+/// Finds a submission that is done or was replied to. Either state yields a weak lesson.
 const IS_FINISHED: &str = "SELECT 1 FROM submission WHERE id = ?1 AND (done_at IS NOT NULL
      OR EXISTS (SELECT 1 FROM annotation WHERE submission = ?1 AND replied_at IS NOT NULL))";
 

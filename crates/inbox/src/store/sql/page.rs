@@ -16,13 +16,13 @@ use crate::submission::{Status, Submission};
 /// How many submissions one query reads or checks. Limited because a long query blocks the writer's
 /// checkpoints.
 pub(super) const WINDOW: usize = 256;
-/// A search checks its time limit after this many submissions.
+/// A search checks its time limit once for this many submissions.
 const CLOCK_ROWS: usize = 8;
 /// A search also checks its time limit after each submission with more bytes of text than this.
 const LONG_TEXT: usize = 4_000;
 /// The number of ids in a query for few submissions. A shorter list is padded with its last id.
 const FEW_IDS: usize = 64;
-/// The forms of processed submissions. Reads one entry of the index for each.
+/// Selects the names of forms with processed submissions. Reads one index entry for each form.
 const FORMS: &str = "WITH RECURSIVE found (form) AS (
          SELECT min(form) FROM submission
          UNION ALL
@@ -54,7 +54,8 @@ fn window_end() -> String {
     format!("SELECT id FROM accepted WHERE id < ?1 ORDER BY id DESC LIMIT 1 OFFSET {}", WINDOW - 1)
 }
 
-/// The condition for a window that ends with `last`, the order, and the values of the parameters.
+/// The condition for submissions down to the id `last`, with an `ORDER BY` clause, and the parameters'
+/// values.
 fn window_condition(filter: &Filter, last: Uuid) -> (String, Vec<Cell>) {
     let (chosen, mut values) = filter_condition(filter);
     values.push(Cell::Blob(last.as_bytes().to_vec()));
@@ -107,7 +108,7 @@ enum Source {
     Candidates(std::vec::IntoIter<Uuid>),
     /// The rows of these forms that meet a condition for which there is an index by form and id.
     Forms(Vec<String>, IndexedCondition),
-    /// All submissions, in one window after another.
+    /// All submissions, read in windows of [`WINDOW`] ids, one after another.
     Windows,
 }
 
@@ -162,7 +163,7 @@ fn indexed_condition(filter: &Filter) -> Option<IndexedCondition> {
 /// The name of an index by form and id, and its condition.
 type IndexedCondition = (&'static str, &'static str);
 
-/// The newest ids of a form before `?2` that meet a condition with an index.
+/// Selects a form's newest ids below the parameter `?2` that meet a condition with an index.
 fn select_ids_of_form(dialect: Dialect, (index, condition): IndexedCondition) -> String {
     let table = dialect.table_with_index("submission", index);
     format!(
@@ -170,7 +171,7 @@ fn select_ids_of_form(dialect: Dialect, (index, condition): IndexedCondition) ->
     )
 }
 
-/// The statements that read a page, for tests of their plans.
+/// The statements that read a page, for tests of their query plans.
 #[cfg(test)]
 pub(crate) fn statements(filter: &Filter) -> Vec<String> {
     let filter = Filter { before: Some(Uuid::max()), ..filter.clone() };

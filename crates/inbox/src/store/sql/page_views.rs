@@ -33,7 +33,7 @@ pub struct ViewCount {
     pub count: u64,
 }
 
-/// The number of views that came from another site.
+/// The number of views that came from one referring host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReferrerCount {
     /// The name of the referring host. Empty for the sum of all hosts that are not counted separately.
@@ -48,10 +48,10 @@ pub struct ViewCounts {
     pub referrers: Vec<ReferrerCount>,
 }
 
-/// The values of a row's key, and what to add to its count.
+/// The values of a row's key columns (without the day), and the number to add to its count.
 type Addition<'a> = (Vec<&'a str>, u64);
 
-/// A table of counts per day.
+/// The statements for a table of daily counts, and its maximum number of rows per day.
 struct CountTable {
     count_rows: &'static str,
     add: &'static str,

@@ -43,7 +43,7 @@ impl InboxReader {
         Ok(Secret::read(&*self.sql)?.sender(email))
     }
 
-    /// The hash of a submission's first address; `None` if it has none or does not exist.
+    /// The keyed hash of a submission's first e-mail address; `None` if there is no address or no submission.
     pub fn person_of(&self, submission: Uuid) -> Result<Option<Hash>, StoreError> {
         let select = "SELECT sender FROM accepted WHERE id = ?1";
         Ok(self.sql.value::<Option<Hash>>(select, values![submission])?.flatten())

@@ -156,7 +156,7 @@ impl InboxReader {
         self.count_by_channel("state = 'waiting' AND due_at < ?1", before)
     }
 
-    /// The number of unfinished deliveries with at least this many failures, and at least one, by channel.
+    /// Counts unfinished deliveries that have failed `failures` times or more, and at least once, by channel.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
     }

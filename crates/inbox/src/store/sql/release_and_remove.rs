@@ -20,7 +20,7 @@ pub struct Erased {
     /// How many of the removed deliveries were complete. Their receivers still have the content.
     pub delivered: usize,
     pub attempts: usize,
-    /// Whether the write-ahead log was truncated too, so that no file of the database contains removed data.
+    /// Whether the write-ahead log was truncated, so that no file of the database contains removed data.
     pub is_wiped: bool,
 }
 

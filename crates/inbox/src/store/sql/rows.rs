@@ -319,7 +319,7 @@ pub(crate) fn to_timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 
-/// The smallest possible id for this Unix time in milliseconds; for a negative one, that of 1970.
+/// The smallest possible id for this Unix time in milliseconds; for a time before 1970, the smallest of all.
 pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);

@@ -103,7 +103,7 @@ impl SearchText {
     }
 }
 
-/// The text in the form of [`fold`], with a space for each run of white space.
+/// Applies [`fold`] to a text, and replaces each run of white space with a space.
 fn comparable(text: &str) -> String {
     single_spaced(fold(text).chars()).collect()
 }

@@ -23,7 +23,7 @@ pub const TRUSTED_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30)
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// The use of a session is recorded at most this often.
 pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of unused login links of a user that a command created. A new one replaces the oldest.
+/// Maximum number of a user's unused login links that a command printed. A new link replaces the oldest.
 const MAX_LOGINS: usize = 20;
 /// Maximum number of a user's sessions. A new one replaces the least recently used one.
 const MAX_SESSIONS: usize = 100;

@@ -54,7 +54,7 @@ pub struct Queue {
     /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
     /// limit of mails to visitors or because the address has had a mail within a day.
     pub unasked: usize,
-    /// The earliest time at which a mail to one of the `unasked` visitors was due.
+    /// When the first of the mails that ask for a confirmation and are not queued yet was due.
     pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
@@ -172,7 +172,7 @@ impl InboxReader {
     }
 }
 
-/// Where leads come from. Each list has values with their numbers of leads, most first.
+/// The pages, referring hosts and campaigns that leads came from, each with its number of leads, most first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeadCounts {
     pub pages: Vec<(String, usize)>,

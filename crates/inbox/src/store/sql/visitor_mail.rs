@@ -27,7 +27,7 @@ const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
 /// An episode is a period in which [`MailLimit::All`] is used up. It ends once no mail has exceeded the limit
 /// for this long.
 const EPISODE_GAP: i64 = HOUR;
-/// The minimum time between two updates of an episode's end, because many mails may exceed the limit.
+/// How often, at most, to store that mails still exceed [`MailLimit::All`], in milliseconds.
 const EPISODE_PRECISION: i64 = 60 * 1000;
 /// Keys under which the inbox stores the beginning and the end of the latest episode in which
 /// [`MailLimit::All`] was used up, and the beginning of the latest one that the team has been notified of.
@@ -182,7 +182,7 @@ impl Transaction<'_> {
         Ok((is_recent && self.stored_time(ANNOUNCED)? != Some(since)).then_some(since))
     }
 
-    /// Records that the team has been notified of the episode that began at `since`.
+    /// Records that the team has been told that [`MailLimit::All`] was used up at `since`.
     pub fn record_mail_limit_notice(&self, since: Timestamp) -> Result<(), StoreError> {
         self.store_time(ANNOUNCED, since)
     }

@@ -36,7 +36,7 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The restored inbox before a server first opens it, which makes the file slightly larger.
+    /// The restored inbox before its first use: a server that opens it makes the file slightly larger.
     pub backup: Backup,
     /// The new path of the inbox that was replaced, if there was one.
     pub kept: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
 }
 
-/// The suffix of the name of an inbox that a restore has replaced, followed by the time of the restore.
+/// A restore appends this suffix and the current time to the name of the inbox that it replaces.
 const KEPT: &str = ".before-restore-";
 
 /// Lists the inboxes beside `database` that restores have replaced, and their logs, sorted by name. Empty if
