@@ -143,7 +143,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
-    /// The number of submissions released since the last log entry about it; the next entry reports all.
+    /// The number of submissions that were released after floods and that no log entry has reported yet.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -478,7 +478,6 @@ struct BatchTimer {
 }
 
 impl BatchTimer {
-    /// Starts to measure a batch.
     fn start() -> BatchTimer {
         BatchTimer { began: Instant::now(), spent: thread_time() }
     }

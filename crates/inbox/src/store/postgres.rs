@@ -20,7 +20,7 @@ use super::sql::{Sql, collation, values};
 use super::url::DatabaseUrl;
 use frontdesk_postgres::Server;
 
-/// The tables of a new inbox.
+/// The SQL script that creates the tables of a new inbox.
 const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
 /// The version of the table layout. Databases with another version are refused.
 const LAYOUT: i64 = 18;

@@ -34,7 +34,7 @@ use super::test_recorder as recorder;
 use super::url::DatabaseUrl;
 use frontdesk_process::file_signal;
 
-/// The tables of a new inbox.
+/// The SQL script that creates the tables of a new inbox.
 pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
 /// The version of the table layout, stored in `user_version`. Databases with another version are refused.
 pub(super) const LAYOUT: i64 = 19;

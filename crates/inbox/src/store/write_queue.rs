@@ -56,7 +56,8 @@ struct Waiting {
     crowded_at: Option<Instant>,
     /// When the writer last took submissions or finished writing them.
     visited_at: Option<Instant>,
-    /// Whether another thread is running a checkpoint: it copies SQLite's write-ahead log into the database.
+    /// Whether another thread is running a checkpoint, which copies SQLite's write-ahead log into the
+    /// database.
     is_copying: bool,
     closed: bool,
     failure: Option<StoreError>,

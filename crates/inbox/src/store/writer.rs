@@ -112,7 +112,7 @@ pub(super) fn start_thread(
     thread.map_err(|error| StoreError::io("the thread inbox-writer".as_ref(), error))
 }
 
-/// A database that is open for writing.
+/// An open SQLite or PostgreSQL database, to which one writer thread commits.
 enum DatabaseWriter {
     Sqlite(sqlite::SqliteWriter),
     Postgres(postgres::commit::PostgresWriter),

@@ -102,7 +102,7 @@ impl Drop for MaintenanceLease {
     }
 }
 
-/// Renews the lease until it is stopped or lost.
+/// The thread that renews the lease, until the lease is dropped or another process has taken it.
 struct Renewal {
     server: Server,
     holder: Uuid,

@@ -93,7 +93,8 @@ impl Transaction<'_> {
         if let Some(pace) = pace {
             pace.store(self)?;
             if pace.remaining() == 0 && next.first.is_some_and(|at| at <= now) {
-                // Deliveries for high-volume networks have to wait until their pace allows them.
+                // Deliveries for high-volume networks wait until the pace of their mail account allows the
+                // next message.
                 let allowed_at = pace.allowed_at()?;
                 next.first = next_of_low_volume(tx, channel)?.into_iter().chain([allowed_at]).min();
                 is_paced = true;

@@ -14,7 +14,7 @@ use crate::submission::delivery::{DueDelivery, HIGH_VOLUME_RANK, Lease};
 use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
 use crate::submission::schedule::{self, NextStep};
 
-/// All times in parameters and results follow this process's clock.
+/// All times that the methods take or return are by this process's clock, not by the database's.
 impl Transaction<'_> {
     /// Prepares the deliveries for a process that begins to send. With SQLite, requeues the attempts that an
     /// earlier process left unfinished (see [`Transaction::requeue_orphans`]), resumes all paused channels,

@@ -40,7 +40,7 @@ pub struct Accepting {
     pub source: Source,
     /// When the complete request had been read. Stored with millisecond precision.
     pub received_at: Timestamp,
-    /// The verified agent that signed the request.
+    /// The host whose key signed the request; `None` for unsigned requests.
     pub agent: Option<String>,
     /// The entry's fields as a JSON object; `{}` if they are encrypted.
     pub fields: String,

@@ -24,7 +24,7 @@ pub struct Note {
     pub id: Uuid,
     /// When the note was added or last changed.
     pub at: Timestamp,
-    /// The author's name.
+    /// The name of the user who wrote the note. Only this user can edit or remove it.
     pub user: String,
     pub text: String,
 }
@@ -40,9 +40,9 @@ fn clean(text: &str) -> Result<String, StoreError> {
 
 impl Editor {
     /// Adds a note to a submission, trimmed and with each NUL replaced by U+FFFD. An empty note changes
-    /// nothing, and neither does a note that repeats the last one of the same user, because a form may be
-    /// sent twice. Fails with [`StoreError::NoteTooLong`] if the note is longer than [`MAX_NOTE`], and with
-    /// [`StoreError::TooManyNotes`] if the submission has [`MAX_NOTES`].
+    /// nothing, and neither does a note that repeats the submission's last note if the same user wrote that,
+    /// because a form may be sent twice. Fails with [`StoreError::NoteTooLong`] if the note is longer than
+    /// [`MAX_NOTE`], and with [`StoreError::TooManyNotes`] if the submission has [`MAX_NOTES`].
     pub fn add_note(
         &mut self,
         submission: Uuid,

@@ -25,7 +25,7 @@ named_enum! {
         Reopen = "reopen",
         Spam = "spam",
         NotSpam = "not-spam",
-        /// Added a note.
+        /// Added a note to a submission.
         Note = "note",
         EditNote = "edit-note",
         RemoveNote = "remove-note",

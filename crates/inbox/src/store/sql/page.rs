@@ -16,7 +16,7 @@ use crate::submission::{Status, Submission};
 /// How many submissions one query reads or checks. Limited because a long query blocks the writer's
 /// checkpoints.
 pub(super) const WINDOW: usize = 256;
-/// A search checks its time limit once for this many submissions.
+/// A search checks its time limit after each group of this many submissions.
 const CLOCK_ROWS: usize = 8;
 /// A search also checks its time limit after each submission with more bytes of text than this.
 const LONG_TEXT: usize = 4_000;

@@ -45,7 +45,7 @@ pub struct MailRequest<'a> {
     pub mail: VisitorMail,
     pub submission: Uuid,
     pub form: &'a str,
-    /// The visitor's address.
+    /// The visitor's e-mail address, to which the mail is sent.
     pub email: &'a str,
     /// The keyed hash of the network that the submission came from.
     pub network: Hash,

@@ -379,7 +379,7 @@ fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// Fails if `file` is the database, by any path, or has the name of its log or of another of its files.
+/// Fails if `file` is the database, by any path, or has the name of its log, lock or shared memory.
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
@@ -387,7 +387,7 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     if named || same { Err(BackupError::IsTheInbox(file.to_owned())) } else { Ok(()) }
 }
 
-/// A temporary file beside its target, which is removed on drop unless it has been given its final name.
+/// A temporary file beside its target. Dropping this removes the file unless it has got its final name.
 struct PartialFile {
     path: PathBuf,
     /// Locked against other backups and restores. SQLite does not use this kind of lock.

@@ -75,7 +75,7 @@ pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Identifies the database, its log and its shared memory as they were when they were opened.
+/// Identifies the files that were opened: the database, its log and its shared memory.
 #[derive(Clone)]
 pub(crate) struct DatabaseFiles {
     files: [(PathBuf, FileId); 3],
