@@ -92,7 +92,8 @@ pub struct Capacity {
     pub retries: usize,
 }
 
-/// A channel and its destination, which the store compares with the stored one.
+/// A channel and its configured destination. If the destination differs from the one that the store recorded
+/// when it switched the channel off, the channel is switched on again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelTarget {
     pub name: String,
@@ -109,7 +110,8 @@ pub struct ClaimRequest {
     pub turn: usize,
 }
 
-/// The lowest rank of suspicious submissions; others from networks within their daily allowance rank lower.
+/// The lowest rank of suspicious submissions. Submissions that are not suspicious have lower ranks if their
+/// networks are within the daily allowance.
 pub const SUSPICIOUS_RANK: i64 = 64;
 /// The lowest rank of a submission from a high-volume network: one that has used up its daily allowance.
 /// Submissions from other networks have a rank of at most 7, the bit length of the number of earlier
@@ -124,13 +126,13 @@ pub struct DueDelivery {
     /// The priority of the delivery: those with lower ranks are sent first.
     pub rank: i64,
     pub due_at: Timestamp,
-    /// Whether an attempt was interrupted: its lease has expired.
+    /// Whether the latest attempt is still recorded as in progress, although its lease has expired.
     pub is_sending: bool,
     /// The number of attempts so far, interrupted ones included.
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
     pub failures: u32,
-    /// The number of consecutive interrupted attempts, not counting one that `is_sending` indicates.
+    /// The number of consecutive interrupted attempts, without one that is still recorded as in progress.
     pub interrupted: u32,
 }
 
@@ -173,7 +175,7 @@ pub struct Claims {
     pub is_paused: bool,
     /// Whether the rate limit for high-volume networks delays some of the waiting deliveries.
     pub is_paced: bool,
-    /// When the deliveries that were not claimed are due, and the next lease ends.
+    /// The earliest times at which a delivery that was not claimed is due, or at which a lease ends.
     pub next: NextDue,
 }
 
@@ -203,6 +205,6 @@ pub struct Claimed {
     pub dated_at: Timestamp,
     /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,
-    /// The token of the link, if this is a mail that asks a visitor to confirm the address.
+    /// The token in the confirmation link; `None` unless the mail asks a visitor to confirm an address.
     pub link: Option<String>,
 }

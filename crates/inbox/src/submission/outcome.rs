@@ -37,7 +37,7 @@ pub struct AttemptFailure {
     pub recipients: Option<Recipients>,
 }
 
-/// The recipients of a notification that only some of them have received.
+/// Which recipients of a notification have received it, and which have not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipients {
     /// The addresses that have received the notification. A retry omits them.
@@ -112,7 +112,7 @@ impl Outcome {
         }
     }
 
-    /// Sets the delay that the receiver of a failure asked for. Leaves a success unchanged.
+    /// Records that the receiver asked for this delay before a retry. Leaves a success unchanged.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Outcome {
         match self {

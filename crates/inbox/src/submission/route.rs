@@ -75,7 +75,7 @@ pub fn choose<'r>(routes: &'r [Route], form: &str, fields: &[(String, FieldValue
     choose_by(routes, form, |name| fields.iter().find(|(field, _)| field == name).map(|(_, value)| value))
 }
 
-/// Like [`choose`]. `value` returns the value of a field, unless the field is missing.
+/// Like [`choose`], but calls `value` with the name of a field to get its value; `None` if it is missing.
 pub(crate) fn choose_by<'r, 'v>(
     routes: &'r [Route],
     form: &str,

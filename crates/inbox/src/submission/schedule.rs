@@ -30,7 +30,8 @@ pub fn longest_wait(failures: u32) -> Duration {
     Duration::from_millis(seconds * 1100)
 }
 
-/// After this many consecutive interruptions, which the delivery itself may cause, it becomes a dead letter.
+/// A delivery becomes a dead letter after this many consecutive interrupted attempts, because the delivery
+/// itself may be crashing the process.
 const MOST_INTERRUPTIONS: u32 = 20;
 
 /// Binary logarithm of the maximum backoff after interruptions, in seconds (2^8 s).

@@ -45,7 +45,7 @@ named_enum! {
 }
 
 impl MailLimit {
-    /// The key that configures the limit.
+    /// The key in `frontdesk.toml` that sets the limit, such as `forms.visitor_mails_per_hour`.
     pub const fn key(self) -> &'static str {
         match self {
             MailLimit::All => "forms.visitor_mails_per_hour",
@@ -62,11 +62,12 @@ pub type LimitCounts = [usize; MailLimit::ALL.len()];
 /// this server. `None` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HourlyLimits {
-    /// The limit of mails of each kind to all visitors together.
+    /// Maximum number of mails of each kind per hour to all visitors together.
     pub all: u32,
-    /// The limit of mails of all kinds that submissions from one network cause.
+    /// Maximum number of mails of all kinds per hour that submissions from one network cause.
     pub network: Option<u32>,
-    /// The limit of mails of all kinds to the addresses of one domain, except large mailbox providers.
+    /// Maximum number of mails of all kinds per hour to the addresses of one domain. The domains of large
+    /// mailbox providers have no limit.
     pub domain: Option<u32>,
 }
 
@@ -78,14 +79,15 @@ pub struct VisitorRule {
     /// such an address could answer each mail through the form.
     pub own_addresses: Arc<[String]>,
     pub limits: HourlyLimits,
-    /// For [`VisitorMail::Confirmation`], the rule of each form that needs one; otherwise empty.
+    /// The forms whose visitors must confirm their addresses, each with its rule. Empty for all mails except
+    /// [`VisitorMail::Confirmation`].
     pub confirmations: Vec<(String, ConfirmationRule)>,
 }
 
-/// How visitors confirm their addresses.
+/// How long visitors may take to confirm an address, and when they are reminded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfirmationRule {
-    /// How long a link can be used.
+    /// How long the link in a confirmation mail can be used.
     pub within: Duration,
     /// The time between the confirmation mail and the reminder; `None` for no reminder.
     pub remind_after: Option<Duration>,

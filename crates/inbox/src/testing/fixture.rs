@@ -119,7 +119,7 @@ pub fn entry(form: &'static Form, body: &str) -> Entry {
     parse(form, body.as_bytes()).unwrap()
 }
 
-/// An arrival of this entry from source 1, which screening has passed.
+/// A submission of this entry from the address 192.0.2.1, with a screening verdict of 0 points.
 pub fn arrival(entry: Entry) -> Arrival {
     Arrival {
         entry,

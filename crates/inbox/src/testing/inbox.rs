@@ -34,7 +34,7 @@ impl Options {
         Options { url: url.into(), channels: Vec::new(), intake }
     }
 
-    /// The configuration with which a batch is processed.
+    /// Converts the options to the configuration of a batch, for which rspamd is not asked.
     pub(crate) fn batch_config(&self) -> BatchConfig {
         BatchConfig {
             options: self.intake.clone().into(),

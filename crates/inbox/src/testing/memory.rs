@@ -18,7 +18,7 @@ use crate::submission::delivery::{Candidates, ClaimRequest, DueDelivery};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{Evidence, Repeats};
 
-/// Removes the rows of most tables, first those that refer to others. The definitions of forms stay.
+/// Empties most tables, referring ones first because of foreign keys. Keeps the definitions of forms.
 const EMPTY_TABLES: &str = "
     DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
     DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM page_view; DELETE FROM referrer;
@@ -60,7 +60,7 @@ impl MemoryInbox {
         self.screener = Screener::new(Repeats::new(Instant::now()).into());
     }
 
-    /// A transaction that is committed statement by statement, unless the test has begun one.
+    /// Uses the test's transaction if it has begun one. Otherwise, each statement commits on its own.
     pub fn transaction(&self) -> Transaction<'_> {
         Transaction { sql: &self.database, secret: &self.secret, ahead: SignedDuration::ZERO }
     }
@@ -95,7 +95,7 @@ impl MemoryInbox {
         ids.iter().map(outcome).collect()
     }
 
-    /// See [`Store::resume`](crate::store::Store::resume).
+    /// Does the same as [`Store::resume`](crate::store::Store::resume), on this connection.
     pub fn resume(&self, channel: &str, after_outage: bool, now: Timestamp) {
         let tx = self.transaction();
         tx.resume(channel).unwrap();
