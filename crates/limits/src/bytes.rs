@@ -21,7 +21,7 @@ use crate::source::Source;
 /// How long a whole budget takes to refill.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Base-2 logarithm of the columns of the sketch of sources (8 MiB). The sketch of networks takes 2 MiB.
+/// Base-2 logarithm of the number of columns in the sketch of sources (8 MiB; that of networks takes 2 MiB).
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -103,7 +103,7 @@ impl Debts for ByteDebts {
     }
 }
 
-/// The cells of one key, and its debt at the time of the lookup.
+/// The cells of one source or network in the sketch, and the debt at the time of the lookup.
 struct DebtEntry {
     places: [usize; ROWS],
     debt: u64,
@@ -120,7 +120,8 @@ impl ByteDebts {
         DebtEntry { places, debt: least.saturating_sub(self.recovered) }
     }
 
-    /// The time until `bytes` more bytes, at most a whole budget, fit into the budget; zero if they fit now.
+    /// The time until a form of this many bytes fits into the budget; zero if it fits now. A form larger than
+    /// the whole budget counts as one whole budget.
     fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
         let excess = Gcra { step: bytes.min(self.budget), burst: self.budget }.wait(account.debt);
         let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));

@@ -22,12 +22,12 @@ const MAX_TICKS: u32 = 1 << 24;
 /// The maximum difference between the clocks of machines that share arrival times, in microseconds.
 const CLOCK_TOLERANCE: i64 = 10_000_000;
 
-/// The parameters of one limit.
+/// The parameters of one limit, in any unit, such as microseconds, ticks of a sketch or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gcra {
-    /// How much one request adds to the debt.
+    /// How much one request adds to the debt of its key.
     pub(super) step: u64,
-    /// The largest debt.
+    /// The maximum debt. A request that would exceed it is refused.
     pub(super) burst: u64,
 }
 
@@ -90,7 +90,7 @@ impl Gcra {
     }
 }
 
-/// A quota whose times are counted in ticks: small enough for the cells of a sketch.
+/// A quota whose times are counted in ticks, so that two arrival times fit into a 64-bit cell of a sketch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowQuota {
     name: &'static str,

@@ -8,7 +8,7 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};
 use crate::source::Source;
 
-/// Base-2 logarithm of the columns of the sketch of sources (32 MiB). The sketch of networks takes 8 MiB.
+/// Base-2 logarithm of the number of columns in the sketch of sources (32 MiB; that of networks takes 8 MiB).
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 /// Base-2 logarithms of the numbers of columns for [`LocalLimiter::small`]. The sketches take 512 KiB and 128
@@ -87,7 +87,7 @@ impl LocalLimiter {
         reason = "an estimate between zero and a few million"
     )]
     pub fn estimate_sources(&self) -> u64 {
-        /// The number of cells read per lock, so that requests wait only briefly.
+        /// The number of cells that are read before the lock is released, so that requests wait only briefly.
         const PIECE: usize = 1 << 14;
         let Some(row) = self.layers.lock().map(|state| state.sources.row_length()) else { return 0 };
         let owing: usize = (0..row)

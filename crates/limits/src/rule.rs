@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::gcra::{self, WindowQuota};
 use super::quota::{Admission, Layer, LimitDecision, LimitOptions, QuotaStatuses};
 
-/// The quotas of both layers. Redis counts in the same ticks (`gcra.rs`).
+/// The quotas of a source and of a network, per minute and per hour. The script in Redis uses the same ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRule {
     pub(super) source: [WindowQuota; 2],

@@ -28,12 +28,12 @@ pub(super) const ROWS: usize = 4;
 /// debt remains.
 const ROUND: Duration = Duration::from_hours(1);
 
-/// The cells of a sketch.
+/// The cells of a count-min sketch: [`ROWS`] rows of 64-bit values. Each key has one cell in each row.
 pub(super) struct CellTable {
     hasher: RandomState,
     /// A row has `2^bits` cells.
     bits: u32,
-    /// The rows, one after the other.
+    /// The cells of the first row, then those of the second row, and so on.
     pub(super) cells: Vec<u64>,
     /// The time from the limiter's first request to the latest use of this table.
     used: Duration,
@@ -74,7 +74,7 @@ pub(super) struct Sketch {
     swept: u64,
 }
 
-/// The cells of one key, and its debts at the time of the lookup.
+/// The cells of one source or network in the sketch, and the debts at the time of the lookup.
 #[derive(Clone, Copy)]
 pub(super) struct SketchEntry {
     places: [usize; ROWS],
@@ -83,7 +83,7 @@ pub(super) struct SketchEntry {
 }
 
 impl Debts for Sketch {
-    /// Sets the time, sweeps the cells that are due, and clears the debts that have expired.
+    /// Sets the time. Clears expired debts in the cells that the hourly sweep must have visited by then.
     fn advance_to(&mut self, elapsed: Duration) {
         let count = self.table.cells.len() as u64;
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);

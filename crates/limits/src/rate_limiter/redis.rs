@@ -72,7 +72,8 @@ pub struct RedisMetrics {
     pub took: u64,
 }
 
-/// The connections to Redis, and the script's rule. Dropping the client stops the reconnecting thread.
+/// Calls the script in Redis that counts requests against the shared quotas. Dropping the client stops the
+/// thread that connects.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
     rule: LimitRule,

@@ -39,7 +39,8 @@ impl Keys {
         Keys { secret: blake3::derive_key(CONTEXT, secret.as_bytes()) }
     }
 
-    /// Builds the request for a source and its network, with hashes of them and their quotas as key names.
+    /// Builds the request for a source and its network. The name of each key contains a hash of the source or
+    /// network and of its quotas.
     pub(super) fn build_request(&self, operation: Operation, source: Source, rule: &LimitRule) -> Request {
         let quotas = rule.quotas();
         let [of_source, of_network] = quotas;
@@ -50,7 +51,7 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// Hashes the quotas as well, because tick counts under different quotas cannot be compared.
+    /// Hashes the quotas with the address, because tick counts under different quotas cannot be compared.
     fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());
