@@ -42,9 +42,9 @@ const STEPS: usize = 400;
 struct Text {
     author: usize,
     is_spam: bool,
-    /// The strengths of features from 0 to 1, by number.
+    /// The ID of each feature of the text, and the strength of the feature from 0 to 1.
     features: Vec<(usize, f64)>,
-    /// The letter sequences, and the strength of each.
+    /// The letter sequences of the text, and the strength that each of them has.
     sequences: (Vec<u16>, f64),
     row: Value,
 }
@@ -110,7 +110,8 @@ fn read_author(
     rows.into_iter().filter_map(text).collect()
 }
 
-/// Fits a model by gradient descent with momentum. Both labels of an author have the same weight.
+/// Fits a model by gradient descent with momentum. The total weight of an author's texts with one label is
+/// proportional to the square root of their number.
 fn fit(texts: &[&Text], priors: &[(f64, f64, f64)]) -> Model {
     let mut model = Model {
         features: priors.iter().map(|prior| prior.0).collect(),

@@ -52,7 +52,7 @@ named_enum! {
         SiteWords = "site-words",
         /// Hardly any word of the text is frequent on the site's pages.
         ForeignWords = "foreign-words",
-        /// The text has at least three steps of a pitch.
+        /// The text has at least three steps of a pitch, not counting those of weight 1.
         ManySteps = "many-steps",
         /// A word of the text contains a digit.
         Digits = "digits",

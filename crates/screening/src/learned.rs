@@ -45,11 +45,11 @@ const CERTAIN: f64 = 20.0;
 /// Maximum number of points that the model adds; [`MIN_POINTS`] limits how many it subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -12;
-/// The weight of a new weak lesson, such as a reply; that of other new lessons is 1.
+/// The weight of a new lesson that is only weak evidence, such as a reply. Other new lessons weigh 1.
 const WEAK: f64 = 0.4;
 /// The number of a lesson's smallest word tokens that are compared to find near-duplicates.
 const SKETCH: usize = 6;
-/// The number of tokens in [`SKETCH`] that two lessons of one kind must share to count as one.
+/// Of the [`SKETCH`] compared tokens, two lessons of one kind must share this many to count as one.
 const SAME: usize = 5;
 
 /// The operator's decision from which the model learns.
@@ -69,7 +69,7 @@ impl Teaching {
     }
 }
 
-/// A decision about one submission.
+/// A decision of the operator about one submission, from which the model learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
     pub teaching: Teaching,
@@ -133,14 +133,14 @@ impl Hasher for TokenHasher {
 
 type TokenMap<T> = HashMap<u32, T, BuildHasherDefault<TokenHasher>>;
 
-/// The weights of the lessons with a token.
+/// The total weights of the spam lessons and of the honest lessons that contain a token.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     spam: f32,
     honest: f32,
 }
 
-/// The sums over all lessons.
+/// The number and the total weight of the lessons of each kind, and the total weights for each token.
 #[derive(Debug, Default)]
 struct Counts {
     tokens: TokenMap<Count>,
@@ -169,7 +169,7 @@ pub struct LearnedModel {
 pub struct Resemblance {
     /// The points that the model adds; negative if the text resembles honest messages.
     pub points: i32,
-    /// The number of spam lessons in the model, for comparison with `honest_lessons`.
+    /// The number of spam lessons from which the model has learned.
     pub spam_lessons: usize,
     pub honest_lessons: usize,
 }

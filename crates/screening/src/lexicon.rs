@@ -14,7 +14,7 @@ use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
-/// The files that are part of the binary, with their names.
+/// The names and contents of the lexicon's files for single languages, which are part of the binary.
 pub(super) const BUILT_IN: [(&str, &str); 22] = [
     ("ar.toml", include_str!("../lexicon/ar.toml")),
     ("cs.toml", include_str!("../lexicon/cs.toml")),
@@ -146,7 +146,7 @@ impl Deref for Lexicon {
     }
 }
 
-/// The content of a lexicon.
+/// The features and phrases of a lexicon, in tables that find the phrases in a text quickly.
 pub struct Tables {
     pub(super) features: FeatureSet,
     /// The features that the code computes, by [`Shape`].
@@ -157,7 +157,7 @@ pub struct Tables {
     phrases: Box<[Phrase]>,
     /// The steps of each phrase.
     steps: Lists<Step>,
-    /// The further words of steps, sorted ([`Step::others`]). The first list is empty.
+    /// The further words that match in a step, sorted; see [`Step::others`]. The first list is empty.
     others: Lists<Id>,
     /// The phrases that begin with a word, by the word's ID.
     first: Lists<Lead>,
@@ -263,7 +263,7 @@ impl Tables {
     }
 }
 
-/// The key in the hash table of a prefix, whose hash is shortened.
+/// The key under which the hash table stores a prefix, computed from the shortened hash of the prefix.
 fn prefix_key(prefix: u32) -> u64 {
     // Both the slot and the compared value ([`split_hash`]) need bits that depend on all bits of the prefix.
     let mixed = u64::from(prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -354,7 +354,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a phrase. An alternative of several words counts as its first word; one without words is dropped.
+    /// Adds a phrase. Of an alternative (`a|b`) that consists of several words, only the first word counts.
+    /// Drops alternatives without words.
     fn add_phrase(&mut self, feature: FeatureId, languages: u32, written: &str) -> Result<(), String> {
         let (phrase, weight) = match written.rsplit_once(" =") {
             None => (written, DEFAULT_WEIGHT),

@@ -14,7 +14,7 @@ const TELLING_POINTS: i32 = 5;
 const TELLING_ODDS: i32 = 100;
 /// Maximum number of topics that count: a company that lists all its services is no worse than one with few.
 const MAX_TOPICS: usize = 2;
-/// Minimum number of steps of a sales pitch that make a text a pitch.
+/// A text with at least this many steps of a sales pitch has [`Shape::ManySteps`].
 const MANY_STEPS: usize = 3;
 /// Maximum number of features that the explanation names.
 const MAX_NAMED: usize = 4;

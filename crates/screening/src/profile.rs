@@ -13,11 +13,11 @@ const MAX_WORDS: usize = 300;
 const MIN_LETTERS: u32 = 6;
 /// With fewer frequent words than this, a profile cannot show which words are foreign to the site.
 const MIN_WORDS: usize = 60;
-/// A subject is the site's own trade if at least one in this many pages, and at least two, are about it.
+/// A subject is the site's own trade if about one in this many pages, and at least two, cover the subject.
 const TRADE_SHARE: usize = 8;
-/// Maximum length of a text that is read, in bytes. The beginning of a page shows its subject.
+/// Number of bytes at the beginning of a page's text that are read: the beginning shows the subject.
 const MAX_TEXT: usize = 10_000;
-/// Maximum number of texts that are read. Reading takes about 10 ms per megabyte.
+/// Maximum number of pages whose texts are read. Reading takes about 10 ms per megabyte.
 const MAX_TEXTS: usize = 100;
 
 /// The line of business of a site, and its vocabulary. Empty for a site without pages.

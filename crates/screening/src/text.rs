@@ -387,17 +387,17 @@ pub(super) fn extend_hash(hash: u64, c: char) -> u64 {
 /// The alphabet of a letter, as a bit of [`Word::scripts`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
-    /// Another script, or a letter that is often combined with the alphabets below. Never counts as mixed.
+    /// Another script, or a Greek letter that Latin words contain, as in `μm`. Never counts as mixed.
     Other = 0,
     Latin = 1,
     Cyrillic = 2,
     Greek = 4,
 }
 
-/// The apostrophes before the ending of a foreign name.
+/// Apostrophes that may separate a Latin name from an ending in another alphabet, as in `iPhone'ов`.
 const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
 
-/// How the alphabets of a word's letters follow each other.
+/// Where a word changes from one alphabet to another: Latin, Cyrillic or Greek.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the letters of a word")]
 struct Alphabets {
@@ -405,13 +405,14 @@ struct Alphabets {
     last: u8,
     /// The number of times that the alphabet changes between two letters.
     changes: u32,
-    /// Whether the last character is an apostrophe, and whether one is where the alphabet changed last.
+    /// Whether the last character is an apostrophe.
     after_apostrophe: bool,
+    /// Whether an apostrophe precedes the letter at which the alphabet changed last.
     changes_at_apostrophe: bool,
-    /// Whether a Cyrillic or Greek letter resembles no Latin one.
+    /// Whether the word has a Cyrillic or Greek letter that resembles no Latin letter.
     has_own_letter: bool,
     has_small_latin: bool,
-    /// Whether a Cyrillic or Greek letter is not a small one.
+    /// Whether the word has a Cyrillic or Greek letter that is not lower case.
     has_other_capital: bool,
 }
 
