@@ -39,7 +39,7 @@ pub struct DiskFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFileChanged;
 
-/// The result of [`DiskFile::read`].
+/// Whether a file may be published, which [`DiskFile::read`] determines from its content.
 pub enum DiskContent {
     Published(Arc<DiskFile>, Hash),
     Excluded(ContentMark),

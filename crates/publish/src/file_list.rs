@@ -37,9 +37,9 @@ pub struct FileChanged;
 pub struct FoundFile {
     /// The name relative to the folder that was listed.
     pub name: String,
-    /// The name relative to the site's folder or the build.
+    /// The path relative to the site's folder, or to the output folder of a site generator.
     pub place: String,
-    /// The canonical path.
+    /// The canonical path: absolute, with all symbolic links resolved.
     pub at: PathBuf,
     pub metadata: Metadata,
     /// The users who may read the file through the folders above it, as the read bits of a mode.
@@ -95,12 +95,12 @@ fn open_with_flags(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Re
 
 /// The folders whose files a load may publish: those of a site, or the output folder of a site generator.
 pub struct ServedFolders<'a> {
-    /// The site's folder or the build.
+    /// The site's folder, or the output folder of a site generator.
     root: &'a Path,
     /// The canonical paths of the served folders, with their modes.
     folders: Vec<(PathBuf, u32)>,
     private: PrivateFiles<'a>,
-    /// The decoded path at which a file or folder is served, by its name relative to `root`.
+    /// Maps the name of a file or folder, relative to `root`, to the decoded path at which it is served.
     served_path: &'a dyn Fn(&str) -> String,
     /// The modes of the listed folders, by their names relative to `root`, which end with a slash.
     modes: BTreeMap<String, u32>,
@@ -204,7 +204,7 @@ impl<'a> ServedFolders<'a> {
         let folders = file.place.match_indices('/').map(|(at, _)| &file.place[..=at]);
         let mode_of = |folder: &str| Some((folder.to_owned(), *self.modes.get(folder)?));
         let is_closed = |(_, mode): &(String, u32)| !audience.includes(restrict_readers(0o444, *mode));
-        // Record the outermost closed folder instead of each file in it.
+        // Record the outermost folder that excludes the audience, instead of each file in that folder.
         let closed = folders.filter_map(mode_of).find(is_closed);
         let (name, mode) = closed.unwrap_or_else(|| (file.place.clone(), file.metadata.mode()));
         let path = (self.served_path)(&name);
@@ -350,7 +350,8 @@ impl FolderListing<'_, '_, '_> {
         let by_structure = || is_folder.then(|| exclusion_by_structure(&at)).flatten();
         let by_name = exclusion_by_name(name, is_folder, siblings).or_else(by_structure);
         if let Some(reason) = by_name.clone().filter(|reason| !is_listed || reason.is_final()) {
-            // Give an inbox the reason that `site.publish` cannot override.
+            // Record an inbox as an inbox, not as a database: `site.publish` can publish other databases, but
+            // never an inbox.
             let is_final = reason == ExclusionReason::Database
                 && metadata.is_ok_and(|file| file.is_file())
                 && is_inbox(&at);
@@ -463,7 +464,7 @@ impl FolderListing<'_, '_, '_> {
         let warn = |message: &str| Fault::warning(place, None, message);
         match HostingFile::from_name(name, is_folder) {
             Some(HostingFile::Rules) if is_build => {
-                // The rules of a build are applied, so the file is not listed as excluded.
+                // The server applies the rules of a build, so do not list the file as excluded.
                 self.publication.refuse(place, &ExclusionReason::Hosting);
                 return true;
             }

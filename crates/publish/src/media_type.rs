@@ -53,7 +53,7 @@ const OVERRIDES: [(&str, &str); 31] = [
     ("ndjson", "text/plain"),
     // Shaders: `WebGPU` loads them as text.
     ("wgsl", "text/wgsl"),
-    // Subtitles, bibliographies, changes, and documents of Org and Mermaid are text.
+    // Plain text: subtitles, bibliographies, patches, and documents of Org and Mermaid.
     ("ass", "text/plain"),
     ("bib", "text/plain"),
     ("diff", "text/plain"),

@@ -33,7 +33,8 @@ pub struct PublicationOptions {
 /// A file or folder below a served folder that is not published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exclusion {
-    /// The name relative to the site's folder or the build. A folder's name ends with a slash.
+    /// The path relative to the site's folder, or to the output folder of a site generator. Ends with a slash
+    /// for a folder.
     pub name: String,
     /// The decoded path at which the file would be served. A folder's path ends with a slash.
     pub path: String,
@@ -61,12 +62,12 @@ impl fmt::Display for Exclusion {
 /// Why a file is not published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExclusionReason {
-    /// The file belongs to the operator. The text says how: "`tls.key` names it".
+    /// A private file of the operator. Contains the reason, such as "`tls.key` names it".
     #[error("{0}")]
     Private(String),
     #[error("its name begins with a dot")]
     Hidden,
-    /// The mode of the file, or of a folder above it.
+    /// Contains the mode of the file, or of the folder above it that excludes some users.
     #[error("fewer users may read it (mode {:04o}) than the pages", .0 & 0o7777)]
     Mode(u32),
     #[error("its name is that of a backup, a temporary file or a file of the operating system")]
@@ -86,7 +87,7 @@ pub enum ExclusionReason {
     Packages,
     #[error("it is a Maildir")]
     Maildir,
-    /// The content shows what the file is.
+    /// Contains the kind of private file that the content shows, such as a private key.
     #[error("{0}")]
     Content(ContentMark),
 }

@@ -21,7 +21,7 @@ pub enum ContentMark {
     /// minisign.
     #[error("it contains a private key")]
     PrivateKey,
-    /// A file named `*.key` that is neither a ZIP archive, configuration nor a public key.
+    /// A file named `*.key` that is not a ZIP archive, a configuration or a public key.
     #[error("its name is that of a private key, and its content is no known kind of public key")]
     KeyName,
     #[error("it is a SQLite database")]

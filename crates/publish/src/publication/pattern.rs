@@ -17,7 +17,8 @@ impl PathPattern {
         Self(parts)
     }
 
-    /// Whether the pattern matches a file, or could match a file in a folder, whose name ends with a slash.
+    /// Whether the pattern matches the file `name` or, if `name` ends with a slash, whether it could match a
+    /// file in that folder.
     pub fn matches(&self, name: &str) -> bool {
         let folder = name.strip_suffix('/');
         let parts: Vec<&str> = folder.unwrap_or(name).split('/').collect();
