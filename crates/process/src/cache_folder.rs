@@ -28,7 +28,7 @@ pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
         }
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
-    // Name the draft by the writer: other processes and threads may write the same file at the same time.
+    // Name the draft after the writer: other processes and threads may write the same file at the same time.
     let writer = (std::process::id(), std::thread::current().id());
     let draft = folder.join(format!("{name}.{writer:?}"));
     let written = OpenOptions::new()

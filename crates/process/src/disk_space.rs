@@ -79,7 +79,7 @@ impl Inodes {
         Ok(Inodes { free: found.f_favail, total: found.f_files })
     }
 
-    /// Whether hardly any file can be created.
+    /// Whether fewer than 100 inodes are free, so that hardly any file can be created.
     pub fn are_exhausted(self) -> bool {
         self.total > 0 && self.free < Inodes::FEW
     }
@@ -105,7 +105,7 @@ impl Shortage {
         Shortage::from_space(space, min_free)
     }
 
-    /// Judges a sample. Returns `None` if at least twice the reserve is free.
+    /// The shortage that a sample of the file system shows; `None` if at least twice the reserve is free.
     pub fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
         let reserve = min_free.bytes(space.size);
         (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })

@@ -36,7 +36,7 @@ pub struct FileSignalListener {
     file: PathBuf,
     /// `None` if the user has no inotify instances left; by default, the kernel allows 128 per user.
     inotify: Option<OwnedFd>,
-    /// The inotify watch of the file; `None` if it is missing.
+    /// The inotify watch of the file; `None` if the file is missing or cannot be watched.
     watch: Option<i32>,
     /// The result of [`FileSignalListener::read_stamp`] at the end of the last wait.
     seen: Option<(u64, i64, i64)>,

@@ -17,7 +17,7 @@ impl<I, O> Default for Memo<I, O> {
 }
 
 impl<I: PartialEq, O: Clone> Memo<I, O> {
-    /// Returns the last result if it has these inputs. Otherwise computes and stores a new result.
+    /// Returns the last result if it was computed from equal inputs. Otherwise computes and stores a new one.
     pub fn get(&mut self, inputs: I, compute: impl FnOnce(&I) -> O) -> O {
         if let Some((known, output)) = &self.0
             && *known == inputs
@@ -115,7 +115,7 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
     }
 }
 
-/// A shared value that equals only itself, because comparing the values would take too long.
+/// A shared value that equals only its clones: compares pointers, because comparing values takes too long.
 #[derive(Debug)]
 pub struct ByPointer<T>(pub Arc<T>);
 

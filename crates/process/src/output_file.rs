@@ -43,7 +43,8 @@ pub fn write_to_file<T, E: From<io::Error>>(
     Ok(written)
 }
 
-/// A locked file beside its target, which is removed on drop unless it has been renamed to the target.
+/// A locked temporary file in the folder of its target. Dropping it removes the temporary file, unless that
+/// file was renamed to the target.
 struct PartialFile {
     path: PathBuf,
     file: File,

@@ -41,7 +41,7 @@ impl PageSpill {
         }
     }
 
-    /// Sets the total size from which pages are kept on disk, so that tests can do so with small sites.
+    /// Sets the total size from which pages are kept on disk, so that tests can use small sites.
     pub fn set_min_total(&mut self, bytes: u64) {
         self.min_total = bytes;
     }

@@ -15,7 +15,7 @@ const MIN_PARTS: usize = 64;
 /// Applies `work` to every item, on this thread and at most one more for each other core. Returns the results
 /// in the order of the items. A panic of `work` on any thread becomes a panic of the caller.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    // The system reads files of the control group to count the cores, so do not count them for one item.
+    // Do not count the cores for a single item: counting reads files of the control group.
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if items.len() < 2 { 1 } else { cores().min(items.len()) };
     if threads == 1 {

@@ -90,7 +90,7 @@ impl Drop for Segment {
     }
 }
 
-/// A body in a segment.
+/// One body: a range of bytes in a segment.
 struct Body {
     segment: Arc<Segment>,
     offset: usize,
