@@ -68,7 +68,7 @@ pub enum CallOutcome {
     Done(String),
     /// Contains the reason for the client's model.
     Failed(String),
-    /// The session has no such tool, or does not offer it. Contains the reason, for the protocol's error.
+    /// The tool does not exist, or this session does not offer it. Contains the text of the protocol's error.
     Refused(String),
 }
 
@@ -202,7 +202,7 @@ fn unknown_request(method: String) -> ErrorData {
     }
 }
 
-/// Converts a description to the SDK's type, with its properties as annotations.
+/// Converts the description of a tool to the SDK's type, with the title and the hints as annotations.
 fn to_tool(tool: ToolDescription) -> Tool {
     let hints = ToolAnnotations::with_title(tool.title)
         .read_only(tool.hints.is_read_only)

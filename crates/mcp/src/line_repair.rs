@@ -14,7 +14,7 @@ use tokio::io::{
 /// A message that the SDK answers with the error "Invalid Request" and without an id.
 const INVALID_REQUEST: &[u8] = b"null";
 
-/// The method of a request that replaces one whose members cannot be read, except for its id.
+/// The method name in the replacement of a request from which only the id can be read.
 pub const UNREADABLE: &str = "unreadable";
 
 /// Copies lines until the input ends or fails, or the output is closed. Repairs each line ([`repair_line`]).
@@ -87,7 +87,7 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
 /// The request [`UNREADABLE`] with the id of a request that has numbers beyond the range of 64-bit floats
 /// (`1e400`), or more than 128 levels. [`INVALID_REQUEST`] for other lines.
 fn unreadable_request(line: &[u8]) -> Cow<'static, [u8]> {
-    /// Skips all other members, which needs neither their numbers nor their levels.
+    /// Reads only the id. Serde skips the other members without converting numbers or limiting the nesting.
     #[derive(Deserialize)]
     struct Request {
         id: Value,

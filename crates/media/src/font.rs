@@ -10,16 +10,16 @@ const MAX_TABLES_BYTES: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FontMetrics {
     ascent: f64,
-    /// The descent below the baseline, as a positive number.
+    /// The descent below the baseline in em, as a positive number.
     descent: f64,
     line_gap: f64,
-    /// The average width of the letters in English text.
+    /// The average width of the letters and spaces in English text, in em.
     width: f64,
     /// The minimum and the maximum weight of a variable font.
     pub weights: Option<(u16, u16)>,
 }
 
-/// The values of the `@font-face` descriptors that give Arial the metrics of another font, as factors.
+/// The values of the `@font-face` descriptors that give Arial the metrics of another font. 1 means 100 %.
 #[derive(Debug, PartialEq)]
 pub struct SubstituteMetrics {
     pub size: f64,
@@ -133,7 +133,7 @@ fn unpack(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
     wuff::decompress_woff2_with_custom_brotli(bytes, &mut decompress).map_err(|_| error)
 }
 
-/// The range of the axis `wght`; `None` if the font has no such axis or weights outside of 1 to 1000.
+/// The range of the axis `wght`; `None` if the axis is missing, or if the range is not within 1 to 1000.
 fn weights(face: &Face<'_>) -> Option<(u16, u16)> {
     let axis = face.variation_axes().into_iter().find(|axis| axis.tag == Tag::from_bytes(b"wght"))?;
     let is_weight = |weight: f32| (1.0..=1000.0).contains(&weight);

@@ -93,13 +93,13 @@ fn refuses_options(error: &Error) -> bool {
     error.as_db_error().is_some_and(|error| error.message().contains("startup parameter"))
 }
 
-/// The driving thread's channels to the users of the connection.
+/// How the thread that drives a connection communicates with the users of the connection.
 struct DriverChannels {
-    /// Passes the client, or the reason why there is no connection, to the thread that waits for it.
+    /// Passes the client, or the reason why there is no connection, to the thread that called [`connect`].
     opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
-    /// Closes when the user of the connection has dropped `alive`.
+    /// Closes when the user of the connection drops [`Connected::alive`].
     user_gone: oneshot::Receiver<Infallible>,
 }
 

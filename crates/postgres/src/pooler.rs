@@ -26,7 +26,7 @@ pub struct PoolerState {
     is_reported: AtomicBool,
 }
 
-/// The types of a statement, which do not depend on the session.
+/// A statement with the types of its parameters and columns, which are the same in all sessions.
 pub struct Described {
     /// The statement, with parameters in PostgreSQL's form: `$1`, `$2`.
     pub sql: String,
@@ -36,7 +36,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// The values with the types of their parameters. Drops values that have no parameter.
+    /// Pairs each value with the type of its parameter. Drops values in excess of the parameters.
     pub fn bind<'a, T: ToSql + Sync>(&self, values: &'a [T]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
         let value = |(value, kind): (&'a T, &Type)| (value as &(dyn ToSql + Sync), kind.clone());
         values.iter().zip(&self.parameters).map(value).collect()
@@ -71,7 +71,7 @@ impl PoolerState {
     }
 }
 
-/// The part of a transaction that failed.
+/// Why a transaction failed: the error of the statement that begins it, or of a later one.
 pub enum FailedPart {
     Begin(Error),
     Later(Error),

@@ -138,7 +138,7 @@ impl Server {
         &self.0.config
     }
 
-    /// The facts that this process has detected about a pooler before the database, shared by all clones.
+    /// What this process has detected about a pooler in front of the database, shared by all clones.
     pub fn pooler(&self) -> &Arc<PoolerState> {
         &self.1
     }

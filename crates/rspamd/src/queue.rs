@@ -103,7 +103,7 @@ impl OpinionQueue {
         if requests.is_empty() {
             return;
         }
-        // Locked until the trial is marked: the thread must not handle its request before.
+        // Hold the lock until the trial is marked, so that the thread cannot handle the request earlier.
         let mut server = self.shared.server();
         let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         if worker.is_none() {

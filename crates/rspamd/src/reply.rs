@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Maximum number of rules that an opinion names.
 const MAX_RULES: usize = 4;
 const MAX_RULE_CHARS: usize = 40;
-/// The largest amount of points that is shown.
+/// The largest number of points that is shown.
 const MAX_POINTS: f64 = 9999.0;
 
 /// The verdict of rspamd on a submission.
@@ -69,7 +69,7 @@ fn is_rule_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_permitted)
 }
 
-/// The points, limited to [`MAX_POINTS`] in both directions, with one decimal place unless it is zero.
+/// Formats points with one decimal place, except `.0`. Limits them to plus or minus [`MAX_POINTS`].
 fn show_points(points: f64) -> String {
     let text = format!("{:.1}", points.clamp(-MAX_POINTS, MAX_POINTS));
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
