@@ -33,7 +33,7 @@ pub struct ByteOptions {
     pub enabled: bool,
     /// Bytes per day for one IPv4 address or IPv6 /64. Clamped to 1 through [`MAX_BYTES`].
     pub source: u64,
-    /// Bytes per day for one IPv4 /24 or IPv6 /48. Raised to `source` if less; at most [`MAX_BYTES`].
+    /// Bytes per day for one IPv4 /24 or IPv6 /48. Raised to `source` if smaller; at most [`MAX_BYTES`].
     pub network: u64,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct LayerState<T> {
 }
 
 impl<T: Debts> Layers<T> {
-    /// `create` returns the debts of all sources and of all networks, initially zero.
+    /// Calls `create`, unless the limiter is disabled, for the initial debts of all sources and networks.
     pub(super) fn new(is_enabled: bool, create: impl FnOnce() -> [T; 2]) -> Self {
         Self(is_enabled.then(|| {
             let ([sources, networks], counts) = (create(), DecisionCounts::default());

@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::server::Server;
 
-/// Added to the connect timeouts to limit the whole handshake; also the time limit for closing a connection.
+/// The time limit of a handshake beyond the connect timeouts, and the time limit for closing a connection.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;

@@ -138,7 +138,7 @@ impl Server {
         &self.0.config
     }
 
-    /// What this process has detected about a pooler in front of the database, shared by all clones.
+    /// The detected properties of a pooler in front of the database, shared by all clones of this server.
     pub fn pooler(&self) -> &Arc<PoolerState> {
         &self.1
     }
@@ -177,7 +177,7 @@ impl Server {
     }
 }
 
-/// Whether a host is a folder with a socket, an address, or consists of the characters of domain names.
+/// Whether a host is a socket's folder, an IP address, or a name with only the characters of domain names.
 fn is_host_name(host: &Host) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');
     match host {

@@ -38,7 +38,7 @@ pub struct OpinionRequest {
 pub type Record = Box<dyn Fn(OpinionRequest, Option<Opinion>) -> Recording + Send + Sync>;
 type Recording = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The results of requests since the process started.
+/// The number of requests with each result since the process started.
 #[derive(Debug, Default)]
 pub struct OpinionCounts {
     pub clean: AtomicU64,

@@ -83,11 +83,11 @@ pub struct Lesson {
 pub struct Tokens {
     /// The points of the signals in the text, at most 255.
     pub points: u8,
-    /// The hashes, sorted. The highest bit of each says whether its token is a word or a pair of words.
+    /// The hashes, sorted. The highest bit is clear for features and their pairs, and set for all others.
     pub hashes: Vec<u32>,
 }
 
-/// The bit of a token that is a word or a pair of words.
+/// This bit is set in the hash of a word, a pair of words or a link, and clear in the hash of a feature.
 pub(super) const WORD: u32 = 1 << 31;
 
 impl Tokens {

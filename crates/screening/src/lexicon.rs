@@ -42,7 +42,7 @@ pub(super) const BUILT_IN: [(&str, &str); 22] = [
 
 /// Maximum number of words that a `~` matches.
 const GAP: usize = 3;
-/// The weight of a phrase in a file that does not state a weight.
+/// The weight of a phrase that does not end with ` =` and a weight.
 const DEFAULT_WEIGHT: u8 = 2;
 /// The maximum weight of a phrase, and the weight at which a feature has its full strength.
 pub(super) const FULL_WEIGHT: u8 = 4;

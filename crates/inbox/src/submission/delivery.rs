@@ -158,7 +158,7 @@ impl DueDelivery {
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     pub due: Vec<DueDelivery>,
-    /// The maximum number of first attempts for high-volume networks that may begin.
+    /// How many first attempts to deliver submissions from high-volume networks may begin now.
     pub high_volume: usize,
 }
 

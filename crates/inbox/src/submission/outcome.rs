@@ -31,7 +31,7 @@ pub struct AttemptFailure {
     pub answer: String,
     /// The delay that the receiver asked for.
     pub retry_after: Option<Duration>,
-    /// Suggests which options of the channel to change, if the error gives reason to. Not stored.
+    /// Advice for the operator: options of the channel to change, if the error suggests any. Not stored.
     pub advice: Option<&'static str>,
     /// Set if some recipients have the notification and others do not.
     pub recipients: Option<Recipients>,

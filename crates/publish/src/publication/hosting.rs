@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) enum HostingFile {
     /// `_headers` or `_redirects`, whose rules apply to a build.
     Rules,
-    /// A compressed copy of the rules, or the rules with a name in another case, which do not apply.
+    /// A copy of `_headers` or `_redirects` that is compressed or named in capitals. Its rules do not apply.
     RulesCopy,
     /// A program that the provider would run for requests, a part of such a program, or its routes.
     Program,
