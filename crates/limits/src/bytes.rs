@@ -85,7 +85,7 @@ impl ByteLimiter {
     }
 }
 
-/// The debts, in bytes, of all sources or of all networks.
+/// How many bytes of their budgets all sources, or all networks, have used: their debts.
 struct ByteDebts {
     /// Bytes per day.
     budget: u64,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::quota::DecisionCounts;
 
-/// The debts of all sources or of all networks.
+/// How much of their quotas or budgets all sources, or all networks, have used: their debts.
 pub(super) trait Debts {
     /// Sets the time since the first request, which must never decrease. Call this before any other method.
     fn advance_to(&mut self, elapsed: Duration);

@@ -66,7 +66,7 @@ impl CellTable {
     }
 }
 
-/// The debts of all sources or of all networks.
+/// How much of their quotas all sources, or all networks, have used: their debts, in two windows.
 pub(super) struct Sketch {
     windows: [WindowQuota; 2],
     table: CellTable,

@@ -6,7 +6,7 @@ use crate::maps::{HashMap, HashSet};
 use crate::parallel::in_parallel;
 use crate::progress;
 
-/// The last result of a computation.
+/// Caches the last result of a computation, with its inputs.
 #[derive(Debug)]
 pub struct Memo<I, O>(Option<(I, O)>);
 
@@ -30,7 +30,7 @@ impl<I: PartialEq, O: Clone> Memo<I, O> {
     }
 }
 
-/// The last result of a computation for each key.
+/// Caches the last result of a computation for each key, with its inputs.
 #[derive(Debug)]
 pub struct MemoMap<I, O>(HashMap<String, (I, O)>);
 

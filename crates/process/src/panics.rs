@@ -28,11 +28,11 @@ pub enum Part {
     Maintenance,
     /// A request to the inbox's web interface, or a call of an MCP tool.
     Inbox,
-    /// The key directory of an agent.
+    /// The fetch of an agent's key directory.
     AgentKeys,
     /// An ACME order, or a certificate file.
     Certificate,
-    /// All other threads.
+    /// Any thread that belongs to none of the other parts.
     Background,
 }
 
@@ -49,7 +49,7 @@ impl Part {
         Part::Background,
     ];
 
-    /// The value of the metric's label.
+    /// The name of the part, which is a label's value in the metric `frontdesk_panics_total`.
     pub fn name(self) -> &'static str {
         match self {
             Part::Content => "content",

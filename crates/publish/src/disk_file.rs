@@ -22,14 +22,14 @@ const DESCRIPTORS_PER_FILE: u64 = 16;
 /// Length in bytes of the pieces that are examined and hashed.
 const WINDOW: usize = 1 << 20;
 
-/// The overlap of consecutive windows in bytes, so that a mark across their border is found.
+/// The overlap of consecutive windows in bytes, so that a private key across their border is found.
 const OVERLAP: usize = 64 << 10;
 
 /// A file on disk whose content was hashed when the site was loaded.
 #[derive(Debug)]
 pub struct DiskFile {
     at: PathBuf,
-    /// The metadata from before the content was read.
+    /// The file's metadata, which was read before the content.
     metadata: Metadata,
     held: OnceLock<Arc<File>>,
     is_change_reported: AtomicBool,

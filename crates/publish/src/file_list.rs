@@ -35,7 +35,7 @@ pub struct FileChanged;
 
 /// A file that may be published, unless its content excludes it.
 pub struct FoundFile {
-    /// The name relative to the folder that was listed.
+    /// The path relative to the folder that was listed.
     pub name: String,
     /// The path relative to the site's folder, or to the output folder of a site generator.
     pub place: String,
@@ -257,7 +257,7 @@ struct Folder {
     /// After a symbolic link, a path need not be inside the one before it.
     path: Vec<PathBuf>,
     metadata: Metadata,
-    /// The name relative to the folder that is listed, which ends with a slash unless it is empty.
+    /// The path relative to the folder that was listed. Ends with a slash unless it is empty.
     name: String,
     /// The read bits of the users who can enter this folder and all folders above it.
     readers: u32,

@@ -68,7 +68,7 @@ async fn send(
     }
 }
 
-/// The body of a response with the status 200 that arrived completely; otherwise, what is wrong.
+/// The body of a response that is complete and has the status 200. Otherwise, the error says what is wrong.
 fn complete_body(response: &FetchResponse) -> Result<&[u8], String> {
     match response.status {
         StatusCode::OK if response.is_whole => Ok(&response.body),

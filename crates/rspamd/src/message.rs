@@ -15,7 +15,7 @@ const MAX_LINE: usize = 998;
 pub struct Content {
     /// The name of the form.
     pub form: String,
-    /// The visitor's address, if any.
+    /// The visitor's e-mail address, if any.
     pub from: Option<String>,
     /// The texts of the fields.
     pub texts: Vec<String>,

@@ -19,7 +19,7 @@ use crate::reply::Opinion;
 
 /// The maximum number of submissions queued for rspamd. Further submissions get no opinion.
 const CAPACITY: usize = 256;
-/// The maximum number of requests at the same time.
+/// The maximum number of concurrent requests to rspamd.
 const CONCURRENCY: usize = 8;
 
 /// A submission for which rspamd is asked for an opinion.

@@ -16,7 +16,7 @@ pub(super) const BUILT_IN: &str = include_str!("../lexicon/features.toml");
 /// A feature's number: its position in the [`FeatureSet`].
 pub(super) type FeatureId = usize;
 
-/// The group of a feature, which determines how it counts.
+/// The group of a feature, which determines how the feature counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeatureKind {

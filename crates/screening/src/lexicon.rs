@@ -655,7 +655,7 @@ fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
 
-/// The mask of a phrase that has only one step. Every mask of following words has this bit too.
+/// The mask of a phrase with only one step: a bit that is set in every mask of following words.
 const ALWAYS_NEAR: u64 = 1;
 
 /// Whether `ids` begin with the steps of a phrase, within one sentence. Phrases have few steps and fewer

@@ -101,7 +101,7 @@ pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDeliver
     due
 }
 
-/// The steps of the delivery worker. Each is a separate change; see [`Store::change`].
+/// The steps of the delivery worker, each in a call of [`Store::change`] of its own.
 impl Store {
     /// Claims deliveries in the order of [`by_rank`].
     pub async fn claim_by_rank(

@@ -33,7 +33,7 @@ pub(super) struct LocalPool {
 }
 
 struct PoolEntry {
-    /// The time of the latest call.
+    /// The time of the latest call of Redis from this runtime.
     called: Instant,
     connection: Option<MultiplexedConnection>,
     /// The time of the last attempt to open a connection.

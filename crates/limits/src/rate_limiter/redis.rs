@@ -281,7 +281,7 @@ impl Primary {
 struct Reconnector {
     inner: Arc<Inner>,
     faults: UnboundedReceiver<RedisFault>,
-    /// Signals that the first attempt has ended.
+    /// Signals that the first attempt to connect has succeeded or failed.
     tried: Option<mpsc::Sender<()>>,
     logged: Option<Result<(), RedisFault>>,
 }

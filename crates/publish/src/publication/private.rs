@@ -12,7 +12,7 @@ use blake3::Hash;
 
 use super::content::is_certificate;
 
-/// A map without protection against chosen keys: visitors do not choose them.
+/// A map without protection against keys that an attacker chooses: visitors do not choose these keys.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A private file or folder of the operator, which need not exist.
