@@ -150,8 +150,9 @@ struct TextScan {
     blocked: Option<String>,
     /// Whether the text names a messenger or links to one.
     messenger: bool,
-    /// The number of capital letters. `lower` is the number of small letters.
+    /// The number of capital letters.
     upper: u32,
+    /// The number of small letters.
     lower: u32,
     /// The number of words with invisible characters.
     hidden: usize,
@@ -166,7 +167,7 @@ struct TextScan {
 }
 
 impl TextScan {
-    /// Scans the tokens. A text without words has no features, only links.
+    /// Scans the tokens. In a text without words, counts the links and finds no features.
     fn run(text: &TokenizedText<'_>, options: &ScreeningOptions) -> TextScan {
         let ScreeningOptions { blocked, lexicon, profile, .. } = options;
         let mut scan = TextScan::default();
@@ -290,7 +291,8 @@ fn is_question(text: &str) -> bool {
                 || text.match_indices(';').any(|(at, _)| text[..at].ends_with(is_greek))))
 }
 
-/// The log-odds, in hundredths, that the wording of the long texts is an offer; 0 if they are too short.
+/// The log-odds, in hundredths, that the multi-line fields are worded like an offer; 0 if their text is too
+/// short.
 fn wording_odds(entry: &Entry) -> i32 {
     let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
     let texts = entry.texts().filter(|(name, _)| is_long(name)).map(|(_, text)| text);

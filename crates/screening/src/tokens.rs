@@ -9,7 +9,7 @@ use siphasher::sip::SipHasher13;
 use super::learned::{MAX_TOKENS, TokenHasher, Tokens, WORD};
 use super::text::{Token, TokenizedText};
 
-/// The key with which a database's tokens are hashed, so that a dictionary does not reveal them.
+/// The secret key for hashing a database's tokens: without it, hashing a dictionary reveals no words.
 pub type TokenKey = [u8; 16];
 
 /// Maximum number of tokens that are features or pairs of features.
@@ -77,7 +77,8 @@ fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut 
     while read < tokens.len() && add(read, half) {
         read += 1;
     }
-    // Add tokens from the end backwards, down to the one at `read`, which may have been added only in part.
+    // Add tokens from the end of the text backwards until the limit is reached. Include the token at `read`:
+    // if the first half had room for only one of its two hashes, the other is still missing.
     let _ = (read..tokens.len()).rev().find(|at| !add(*at, MAX_TOKENS));
 }
 

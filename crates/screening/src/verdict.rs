@@ -29,7 +29,7 @@ named_enum! {
         Listed = "listed",
         /// The hidden field was filled in.
         Honeypot = "honeypot",
-        /// The form was filled in faster than a person could.
+        /// Filling in the form took less than twice the shortest time that a person needs.
         TimeToFill = "time-to-fill",
         /// A browser sent the submission from another site or from an unknown one.
         Origin = "origin",
@@ -62,7 +62,8 @@ pub struct ScreeningVerdict {
     /// Whether to mark the submission as suspicious. Never true if `hold` is.
     #[serde(default)]
     pub suspicious: bool,
-    /// A submission with at least this many points, not counting [`Signal::Rate`], is held.
+    /// A submission with at least this many points is held. [`Signal::Rate`] and [`Signal::Opinion`] do not
+    /// count, and [`Signal::Learned`] only if the submission is strongly suspicious without it.
     pub threshold: u32,
 }
 
@@ -71,7 +72,8 @@ pub struct ScreeningReason {
     pub signal: Signal,
     /// The points that the signal adds, at least one.
     pub points: u32,
-    /// Explains the signal to operators. Of the visitor's text, names only domains. Sealing empties it.
+    /// Explains the signal to operators. Contains no text of the visitor except domains. Empty in a sealed
+    /// submission.
     pub detail: String,
 }
 

@@ -6,7 +6,7 @@ const BITS: u32 = 15;
 /// Maximum length of the sequences, in characters, within a word with a space on both sides. The minimum is
 /// three.
 const MAX_LENGTH: usize = 5;
-/// Minimum number of distinct sequences for a result.
+/// A text with fewer distinct letter sequences than this is too short to be judged.
 const MIN_SEQUENCES: u64 = 60;
 /// Maximum total length of the texts that are read, in bytes. The beginning shows how they are worded, and
 /// the limit bounds the work.
@@ -19,7 +19,7 @@ pub(super) const MESSENGERS: [&str; 5] = ["whatsapp", "telegram", "viber", "wech
 /// The first letters of [`MESSENGERS`].
 const FIRST_LETTERS: [u32; 4] = ['w' as u32, 't' as u32, 'v' as u32, 'т' as u32];
 
-/// The weights, a signed byte each, by the hash of a sequence.
+/// The weight of each letter sequence, as a signed byte at the index of the sequence's 15-bit hash.
 static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
 /// The weight that equals one unit of the logarithm of the odds.
 pub const WEIGHT_UNIT: f64 = 16.0;
@@ -102,7 +102,7 @@ fn drop_messengers(letters: &mut Vec<u32>) {
     };
     let latin = u32::from('a')..=u32::from('z');
     let mut from = 1;
-    // Most letters follow a Latin letter, so check that first.
+    // No name begins after a Latin letter. Check this first, because it rules out most positions.
     while let Some(at) = letters[from - 1..]
         .windows(2)
         .zip(from..)
@@ -110,7 +110,7 @@ fn drop_messengers(letters: &mut Vec<u32>) {
         .map(|(_, at)| at)
     {
         let name = letters[at..].iter().take_while(|c| is_letter(c)).count();
-        // A removed word leaves one of the spaces beside it.
+        // If the name is a whole word, also remove one of the two spaces around it.
         let is_word = letters[at - 1] == SPACE && letters.get(at + name) == Some(&SPACE);
         letters.drain(at..at + name + usize::from(is_word));
         from = at;
@@ -134,7 +134,7 @@ fn read_words(text: &str, letters: &mut Vec<u32>) {
     let bytes = text.as_bytes();
     let mut at = skip_address(text, 0);
     while at < bytes.len() {
-        // The length of a run is known, so that each character is appended without a check of the capacity.
+        // Append a run of ASCII characters at once: `extend` then checks the capacity only once for the run.
         let is_in_run = |byte: &&u8| FOLDED[usize::from(**byte)] < WHITE;
         let run = &bytes[at..at + bytes[at..].iter().take_while(is_in_run).count()];
         letters.extend(run.iter().map(|byte| u32::from(FOLDED[usize::from(*byte)])));
