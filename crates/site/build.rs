@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The sources of the converter, of what the site adds to its results, and the versions of all libraries.
+/// The code of the converter, the code that completes its results, and the versions of all libraries.
 const SOURCES: [&str; 5] =
     ["../convert/src", "../convert/Cargo.toml", "src/prebuilt", "src/prebuilt.rs", "../../Cargo.lock"];
 
@@ -25,7 +25,8 @@ fn main() {
     println!("cargo::rustc-env=FRONTDESK_CONVERTER={hash:032x}");
 }
 
-/// Reads a file, or all files in a folder, by names that do not depend on where the project is.
+/// Adds a file, or all files in a folder, to `files`. `name` is the path relative to this crate, so that the
+/// fingerprint does not depend on the location of the project.
 fn collect(path: &Path, name: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     if let Ok(entries) = fs::read_dir(path) {
         for entry in entries.flatten() {

@@ -27,9 +27,9 @@ pub struct BrandOptions {
     pub image: Option<Placed<String>>,
     /// The font of all pages, a WOFF2 file.
     pub font: Option<Placed<String>>,
-    /// The color of links and buttons on a light background; derived from `accent_dark` if it is `None`.
+    /// The color of links and buttons on a light background; if `None`, derived from `accent_dark`.
     pub accent: Option<Placed<Color>>,
-    /// The color of links and buttons on a dark background; derived from `accent` if it is `None`.
+    /// The color of links and buttons on a dark background; if `None`, derived from `accent`.
     pub accent_dark: Option<Placed<Color>>,
 }
 

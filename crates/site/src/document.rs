@@ -167,7 +167,7 @@ pub(super) type ParsedSources = MemoMap<(Hash, Date, Arc<[String]>), ByPointer<P
 /// The result of parsing a source's front matter.
 #[derive(Debug, PartialEq)]
 pub(super) struct ParsedMatter {
-    /// The page; `None` if the front matter is invalid. A page in an unknown language is present.
+    /// The page; `None` if the front matter is invalid. An unknown `lang` is a fault, but keeps the page.
     document: Option<Document>,
     /// The faults of the front matter.
     faults: Vec<Fault>,
@@ -189,7 +189,7 @@ impl ParsedMatter {
 struct SourcePage {
     matter: ByPointer<ParsedMatter>,
     unpublished: Option<Unpublished>,
-    /// Whether the page is left out of lists, by its own front matter or by that of a page above.
+    /// Whether the page is left out of lists: by its front matter, or by `cascade` in an index file above it.
     unlisted: bool,
     /// Whether the page asks search engines not to index it.
     noindex: bool,

@@ -384,7 +384,8 @@ const QUICK_GZIP_LEVEL: u32 = 7;
 /// `context`, whose last 32 KiB count. If the encoder fails, the length of `bytes`.
 pub(super) fn gzip_size_after(context: &[u8], bytes: &[u8]) -> usize {
     let mut encoder = flate2::Compress::new(flate2::Compression::new(QUICK_GZIP_LEVEL), false);
-    // Reserve space for stored blocks, which incompressible text becomes, each with a header of five bytes.
+    // Reserve more space than the input has: incompressible text is stored in blocks, each with a header of
+    // five bytes.
     let mut output = Vec::with_capacity(bytes.len() + bytes.len() / 1_000 + 64);
     let known = if context.is_empty() { Ok(0) } else { encoder.set_dictionary(context) };
     let end = known.and_then(|_| encoder.compress_vec(bytes, &mut output, flate2::FlushCompress::Finish));

@@ -56,7 +56,7 @@ pub(super) fn option_marker(field: &str, option: usize) -> String {
     marker(OPTION, &format!("{field}:{option}"))
 }
 
-/// The marker of the sentence above the form.
+/// The marker above the form that a response replaces with its [`FormMessage`].
 pub(super) fn message_marker() -> String {
     marker(MESSAGE, "")
 }

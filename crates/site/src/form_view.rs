@@ -15,7 +15,7 @@ use frontdesk_forms::{Field, FieldKind, Form, FormSet};
 #[derive(Clone, Copy)]
 pub(super) struct FormView<'a> {
     pub words: &'a WordList,
-    /// Whether `words` are in the site's default language, which is also that of the forms' definitions.
+    /// Whether the page is in the site's default language, in which the forms' definitions are written.
     pub is_default_language: bool,
     pub works_without_script: bool,
     /// The form whose page answers visitors without JavaScript. The values of its fields are markers.

@@ -25,7 +25,7 @@ pub struct FrontMatter {
     /// One or two sentences for search results, previews and `llms.txt`.
     pub description: Option<String>,
     pub date: Option<Date>,
-    /// The time of `date`. `None` if the source states only a day.
+    /// The exact time of the page's date. `None` if the source states only a day.
     pub dated_at: Option<Timestamp>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
@@ -136,10 +136,10 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 
 const WITHHOLD: &str = "the page is public; set `draft: true` if it must not be";
 
-/// The names of the time at which a page is published, if it is not its date.
+/// The keys for the time at which a page is published, if that differs from its `date`.
 const PUBLICATION: &[&str] = &["publishDate", "pubDate"];
 
-/// The names of the time at which a page is taken down.
+/// The keys for the time at which a page is taken down.
 const EXPIRY: &[&str] = &["expiryDate", "unpublishDate"];
 
 /// The documented front matter keys.
@@ -194,7 +194,7 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     let options = serde_saphyr::options! { strict_booleans: true };
     match serde_saphyr::from_str_with_options::<Value>(source, options) {
         Ok(Value::Object(mut table)) => {
-            // Templates test values below `extra`, where `no` must not be text, which counts as true.
+            // Below `extra`, read `no` as false: templates test these values, and text counts as true.
             let extra = table.iter_mut().find(|(key, _)| key.eq_ignore_ascii_case("extra"));
             if let Some((key, value)) = extra
                 && let Ok(mut other) = serde_saphyr::from_str::<Value>(source)
@@ -282,7 +282,7 @@ impl FrontMatterReader<'_> {
             let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
             self.faults.push(Fault::error(self.place, Some(1), "the front matter has no `title`").hint(hint));
         }
-        // Report invalid values of these keys, which `Visibility::read` ignores.
+        // Read these flags only to report invalid values, which `Visibility::read` ignores.
         self.read_flag(&["draft"]);
         self.read_flag(&["unlisted"]);
         let visibility = Visibility::read(&self.table);
@@ -407,7 +407,7 @@ impl FrontMatterReader<'_> {
             .filter(|text| !text.is_empty())
     }
 
-    /// `false` if the flag is missing, or invalid, which is reported.
+    /// The value of a flag; `false` if it is missing or invalid. Reports an invalid value.
     fn read_flag(&mut self, names: &[&'static str]) -> bool {
         self.read_value(names, "`true` or `false`", as_flag).unwrap_or_default()
     }

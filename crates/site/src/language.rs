@@ -14,12 +14,14 @@ pub struct Language {
     /// language.
     pub prefix: String,
     pub words: Arc<WordList>,
-    /// The site's title, translated into this language like `tagline` and `description`.
+    /// The site's title in this language.
     pub title: String,
     /// The title, or else the operator's name, or else the host: for headings, and for sentences about the
     /// site.
     pub name: String,
+    /// The site's tagline in this language.
     pub tagline: String,
+    /// The site's description in this language.
     pub description: String,
 }
 
@@ -41,7 +43,7 @@ pub(super) fn is_right_to_left(tag: &str) -> bool {
 }
 
 impl Language {
-    /// Builds each language of the options. `words` holds their word lists in the same order.
+    /// Builds the languages in `options`. `words` holds their word lists in the same order.
     pub(super) fn list(options: &PagesOptions, words: Vec<WordList>) -> Vec<Self> {
         let tags = options.language_tags().into_iter();
         tags.zip(words)

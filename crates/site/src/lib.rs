@@ -52,7 +52,7 @@ mod form_view;
 mod mail_text;
 mod plain_page;
 
-// Builds of site generators, with their rules.
+// Builds: the output of site generators, with its rules for redirects and headers.
 mod prebuilt;
 mod redirects;
 

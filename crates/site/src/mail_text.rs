@@ -87,7 +87,7 @@ pub fn parse_mail(
     if body.len() > MAX_TEXT {
         refuse(Some(body_line), format!("the text must have at most {MAX_TEXT} bytes"));
     }
-    // The sender's name is the same in all mails.
+    // The sender's name is the same in all mails, so it may use only placeholders whose value is known now.
     let fixed: Vec<_> = known.iter().copied().filter(|(_, value)| value.is_some()).collect();
     let head = [
         (&*subject, line_of("subject"), known, Severity::Error),
@@ -224,7 +224,7 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
         NodeValue::Item(item) => {
             let marker = match item.list_type {
                 ListType::Bullet => "- ".to_owned(),
-                // Number the items from that of the first, as HTML does, and ignore the other numbers.
+                // As in HTML, count from the number of the first item, and ignore the numbers of later items.
                 ListType::Ordered => {
                     let before =
                         std::iter::successors(node.previous_sibling(), |item| item.previous_sibling());

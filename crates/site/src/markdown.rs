@@ -38,7 +38,7 @@ use frontdesk_typeset::code_block::{self, CodeBlock};
 use frontdesk_typeset::highlight::Highlighter;
 use frontdesk_typeset::math::{self, MathError};
 
-/// A body in both representations, without the page's title, which the layout adds.
+/// A body as HTML and as Markdown, without the page's title, which the layout adds.
 #[derive(Debug, Default)]
 pub struct RenderedBody {
     pub html: String,

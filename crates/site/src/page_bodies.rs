@@ -63,7 +63,7 @@ pub(super) struct Content {
     pub markdown: Text,
     /// Each rendering creates new facts, so two `Content`s that share facts are equal.
     pub facts: Arc<BodyFacts>,
-    /// For each code block that is found in the HTML, a hash of its source and its position.
+    /// The code blocks found in the HTML, each as a hash of its info string and source, and its byte range.
     pub blocks: Arc<[(Hash, Range<usize>)]>,
 }
 

@@ -158,7 +158,7 @@ impl PageFiles {
                 // copy is freed. Take the facts from this load, because line numbers may have changed even if
                 // the text has not.
                 let content = page.content.with_facts_of(bodies.of(document));
-                // If several documents have this path, which is an error, the cache has the page of one.
+                // If several documents have this path, which is an error, only one of their pages is cached.
                 if let Some((inputs, _)) = self.by_path.get_mut(&document.path)
                     && inputs.index == *at
                 {

@@ -25,7 +25,7 @@ use frontdesk_negotiate::Encoding;
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::parallel::in_parallel;
 
-/// Sites with fewer pages than this have no search, unless `site.search` is `true`.
+/// Sites with fewer listed pages than this have no search, unless `site.search` is `true`.
 pub(super) const MIN_PAGES: usize = 10;
 
 /// Maximum size of the compressed index of a site with up to 500 pages, in bytes.
@@ -326,7 +326,7 @@ const CONTEXT_BYTES: usize = 16 << 10;
 /// The compressed size of a large index is first estimated from every fourth chunk, because a first load
 /// tries several levels of detail.
 const SAMPLE_DISTANCE: usize = 4;
-/// An index with at most this many chunks is measured whole.
+/// Maximum number of chunks of an index whose compressed size is not first estimated from a sample.
 const MAX_UNSAMPLED: usize = 64;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.

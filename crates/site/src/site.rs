@@ -30,7 +30,7 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_process::spill::BLOCK;
 
-/// A page in both representations.
+/// A page as HTML and as Markdown.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub html: Arc<File>,
@@ -94,7 +94,7 @@ pub struct PageSummary {
     pub title: String,
     pub description: Option<String>,
     pub date: Option<Date>,
-    /// The time of `date`. `None` if only the day is known.
+    /// The exact time of the page's date. `None` if only the day is known.
     pub dated_at: Option<Timestamp>,
     pub updated: Date,
     pub author: Option<String>,
@@ -149,13 +149,13 @@ pub struct Site {
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: RuleList<RedirectRule>,
-    /// The rules that require query parameters, in order. They take precedence over `rules`.
+    /// The rules that require query parameters, in order. They take precedence over all other rules.
     query_rules: RuleList<RedirectRule>,
     /// The headers of paths that a rule rewrites.
     pub(super) rewrite_headers: RewriteHeaders<SiteEntry>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
-    /// The page spills, which may hold bodies of the site on disk.
+    /// The storage of page bodies: on disk for a large site, otherwise on the heap.
     pub(super) spills: Vec<Arc<PageSpill>>,
     pub(super) hash: OnceLock<String>,
 }
@@ -284,7 +284,7 @@ impl Site {
                 insert(self, path, line, entry);
             }
         }
-        // Check only now, because a later rule may replace a redirect that would lead back.
+        // Check for circular redirects only after inserting all rules: a later rule may replace one of them.
         for (path, line, before) in replaced.into_iter().rev() {
             if self.entries.get(&*path).is_some_and(|entry| self.is_circular(&path, entry, &rules)) {
                 match before {

@@ -54,7 +54,7 @@ pub(super) struct LanguageData {
     pub language: Language,
     pub navigation: Vec<NavLink>,
     pub tags: Vec<Tag>,
-    /// The footer's groups. A link without a title of its own shows that of its page, or its address.
+    /// The footer's groups. A link without a configured title has its page's short title or its address.
     pub footer: Vec<FooterGroup>,
     /// The path of the language's home page; `/` if the language has no home page.
     pub home: String,

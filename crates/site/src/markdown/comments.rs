@@ -28,7 +28,8 @@ pub(super) struct Uncommented<'a> {
 }
 
 impl Uncommented<'_> {
-    /// Changes the numbers of lines of `body` to those of the original. Both begin on line `first_line`.
+    /// Converts line numbers in the body without comments to line numbers in the original. The bodies begin
+    /// on line `first_line` of their file.
     pub fn restore_lines<'l>(&self, lines: impl Iterator<Item = &'l mut usize>, first_line: usize) {
         for line in lines {
             *line += self.left_out.partition_point(|next| first_line + next - 1 <= *line);
@@ -42,7 +43,7 @@ enum Ending {
     Found,
     /// The comment extends to the end of the body.
     Missing,
-    /// The text may not be a comment, so it is shown.
+    /// The text is perhaps not a comment, so it is shown.
     Doubtful,
 }
 
@@ -79,7 +80,8 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
     let layout = Layout::new(body, options);
     let mut text = String::with_capacity(body.len());
     let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
-    // The marks of comments without an end in the rest of the body, which is searched once for each mark.
+    // Opening delimiters (`None` for a tag of Liquid) without an end in the rest of the body. Search the body
+    // for such an end only once.
     let mut endless: Vec<Option<&str>> = Vec::new();
     for start in starts {
         let is_percent = body[start..].starts_with(PERCENT);
@@ -323,7 +325,7 @@ struct Layout {
     /// Indented code and elements of HTML, also in `code`. A comment that begins its line may end in these:
     /// they may be part of the comment.
     loose: Vec<Range<usize>>,
-    /// HTML, in which templates have comments, but Markdown has none.
+    /// HTML, in which comments of templates are removed, but `%%` does not begin a comment.
     html: Vec<Range<usize>>,
     /// Paragraphs, headings and cells of tables.
     texts: Vec<Range<usize>>,
@@ -360,7 +362,7 @@ impl Layout {
     }
 }
 
-/// The ranges of [`CODE_ELEMENTS`] with both tags in `html`. One inside of another has no range.
+/// The ranges of the [`CODE_ELEMENTS`] whose start and end tags are in `html`, without nested elements.
 fn code_elements(body: &str, html: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut elements: Vec<Range<usize>> = Vec::new();
     if html.is_empty() {

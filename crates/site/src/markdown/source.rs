@@ -79,7 +79,8 @@ impl<'a> SourceText<'a> {
             }
             None
         };
-        // The destination of an image in a link is before that of the link, where `after` is, so start again.
+        // If no such destination follows `after`, search the whole block: the destination of an image inside
+        // a link precedes that of the link, which has already been found.
         search(after.max(block.start)).or_else(|| search(block.start))
     }
 

@@ -29,7 +29,8 @@ pub(super) fn find_originals(
     let own_host = home.and_then(|home| host(&declared(home)?.parse().ok()?));
     let positions: HashMap<&str, usize> =
         pages.iter().enumerate().map(|(at, page)| (key(&page.path), at)).collect();
-    // The position of the page that page `at` names, or `pages.len()` if that is a page of another site.
+    // The position of the page that page `at` declares as canonical, or `pages.len()` if that page is on
+    // another site.
     let target = |at: usize| {
         let url: Uri = declared(at)?.parse().ok()?;
         let is_own_host =

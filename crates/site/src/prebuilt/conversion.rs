@@ -41,7 +41,7 @@ pub(super) struct Facts {
     pub policy: String,
     /// The names of forms in the page's attributes `data-frontdesk`.
     pub forms: Vec<String>,
-    /// The controls of these forms, except for those in a `<template>`.
+    /// The controls of the forms with `data-frontdesk`, except for those in a `<template>`.
     pub controls: Vec<ShownForm>,
     /// Two hashes of each block of links, see [`Converted::link_blocks`].
     pub link_blocks: Vec<[u64; 2]>,
@@ -82,7 +82,7 @@ pub(super) struct Shared {
     pub links: HashSet<u64>,
     /// The name of the site, if the title or the first-level heading of the Markdown contains it.
     pub site_name: Option<String>,
-    /// Whether this name is the whole title of this page and of most others.
+    /// Whether the site's name is the whole title of this page and of most others.
     pub has_common_title: bool,
 }
 

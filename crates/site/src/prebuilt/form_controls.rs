@@ -14,7 +14,7 @@ use crate::options::PageForm;
 /// Maximum number of faults that are reported for a form on one page.
 const MAX_FAULTS: usize = 10;
 
-/// The types of `<input>` and `<button>` that send no value.
+/// The types of `<input>` and `<button>` whose `value` browsers never send.
 const BUTTON_TYPES: [&str; 3] = ["button", "reset", "image"];
 
 /// A form on a page, `<form data-frontdesk="NAME">`, with its named controls.

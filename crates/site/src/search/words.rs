@@ -35,7 +35,8 @@ pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
                 after_space = start;
             }
         } else {
-            // The lowercase form of a letter may depend on its neighbors, up to the next space.
+            // Convert all text up to the next space at once: the lowercase form of a letter may depend on its
+            // neighbors.
             let is_end = |pair: &[u8]| pair[0] == b' ' && pair[1].is_ascii();
             start = bytes[end..].windows(2).position(is_end).map_or(bytes.len(), |length| end + length);
             for word in words_of(&text[after_space..start].to_lowercase()) {
