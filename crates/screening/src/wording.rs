@@ -173,7 +173,7 @@ fn end_word(letters: &mut Vec<u32>) {
     }
 }
 
-/// The value in [`FOLDED`] for white space; [`NOT_ASCII`] is that for bytes outside of ASCII.
+/// The value in [`FOLDED`] for white space; [`NOT_ASCII`] is the value for bytes outside of ASCII.
 const WHITE: u8 = 0xfe;
 const NOT_ASCII: u8 = 0xff;
 
@@ -204,7 +204,7 @@ pub(super) fn odds<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> 
         return None;
     }
     let root = i64::try_from((count * 10_000).isqrt()).unwrap_or(i64::MAX);
-    // Divide by the weight of a unit, 16, and by the root, which is in hundredths like the result.
+    // Divide by 16, the weight of a unit, and by the root of the count. Root and result are in hundredths.
     i32::try_from(sum * 100 * 100 / 16 / root).ok()
 }
 
