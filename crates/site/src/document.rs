@@ -416,7 +416,7 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
     ParsedMatter { document, faults, page_faults }
 }
 
-/// The properties that follow from the file name of a page.
+/// The properties of a page that follow from its file name, and from `slug` and `path` in its front matter.
 struct PageIdentity {
     path: String,
     kind: PageKind,

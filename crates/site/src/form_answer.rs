@@ -96,7 +96,7 @@ pub struct FormPage {
 #[derive(Debug, Clone)]
 enum Piece {
     Text(Box<str>),
-    /// A marker's letter, and the indexes of its field and option. Not all markers have a field or an option.
+    /// A marker's letter, and the indexes of its field and option; 0 if the marker has none.
     Slot(char, usize, usize),
 }
 

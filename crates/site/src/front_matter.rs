@@ -452,7 +452,7 @@ impl FrontMatterReader<'_> {
         time(PUBLICATION).or_else(|| time(&["published"])).or_else(|| time(&["date"]))
     }
 
-    /// The time from which the page is not published. `None` if it is missing, or invalid, which is reported.
+    /// The time from which the page is not published; `None` if missing or invalid. Reports an invalid time.
     fn read_expiry(&mut self) -> Option<Timestamp> {
         self.read_date(EXPIRY)?;
         parse_time(self.find(EXPIRY)?.1.as_str()?)

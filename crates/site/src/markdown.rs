@@ -71,7 +71,7 @@ pub struct LinkLookups {
 }
 
 impl LinkLookups {
-    /// Whether `catalog` resolves all recorded links as before.
+    /// Whether `catalog` still resolves all recorded links as it did when the body was rendered.
     pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
         let mut now = LookupRecorder::default();
         for link in &self.links {

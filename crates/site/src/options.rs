@@ -58,7 +58,7 @@ pub struct PagesOptions {
     pub build: Option<BuildOptions>,
     pub publication: PublicationOptions,
     pub redirects: Vec<RedirectOption>,
-    /// Whether visitors can search the site. If it is `None`, that depends on the number of pages.
+    /// Whether visitors can search the site. If `None`, the number of pages decides.
     pub search: Option<bool>,
     /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
     pub posts_per_page: usize,

@@ -56,7 +56,7 @@ fn find_part(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     candidates.take(1_000).find(|at| whole[*at..].starts_with(part))
 }
 
-/// A rendered body; see [`RenderedBody`].
+/// A [`RenderedBody`] whose texts may be on disk, or slices of larger buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     pub html: Text,
@@ -136,7 +136,7 @@ pub(super) struct Bodies {
     structure: Option<Arc<Structure>>,
     /// The number of loads so far.
     loads: usize,
-    /// An empty content, which generated pages have.
+    /// The empty content of generated pages.
     empty: Content,
     /// The storage that holds the bodies of a large site on disk until its pages are laid out.
     spill: Arc<PageSpill>,
@@ -227,7 +227,7 @@ impl Bodies {
         };
         let contents = self.by_file.get_all(&written, |(document, _)| &document.file, inputs, render);
         let Ok(contents) = contents.into_iter().collect::<Result<Vec<_>, FileChanged>>() else {
-            // Some bodies are now of this load and some of an earlier one, so drop all of them.
+            // Some bodies now come from this load and some from an earlier load, so drop all of them.
             *self = std::mem::take(self).cleared();
             return Err(FileChanged);
         };

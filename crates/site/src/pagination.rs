@@ -17,7 +17,7 @@ pub(super) struct ListPage {
     pub count: usize,
 }
 
-/// Links to the other pages of a list. All paths are percent-encoded.
+/// Links to the pages of a list, including the current page. All paths are percent-encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Pagination {
     pub number: usize,

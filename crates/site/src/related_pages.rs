@@ -31,7 +31,8 @@ pub(super) struct ListItem {
 /// The links and lists of other pages that a page's template may show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RelatedPages {
-    /// The pages from the home page to this page, which is the last entry. Empty on the home page.
+    /// The pages from the home page to this page, which is the last entry. Empty on the home page and on
+    /// pages without a URL.
     pub breadcrumbs: Vec<NavLink>,
     /// The next older post.
     pub previous: Option<NavLink>,

@@ -278,7 +278,7 @@ impl SearchCache {
             words.map(|(hash, word)| (self.frequencies.get(&hash).copied().unwrap_or_default(), hash, word));
         let mut rare: Vec<_> =
             words.filter(|(frequency, ..)| !is_common(*frequency, self.pages.len())).collect();
-        // The sort is stable, so words of the same frequency stay in their order.
+        // The sort is stable, so words of the same frequency stay in the order of the page's text.
         rare.sort_by_key(|(frequency, ..)| *frequency);
         rare.into_iter().map(|(_, hash, word)| (hash, word)).collect()
     }

@@ -205,7 +205,7 @@ fn delimiter(rest: &str) -> Option<(&'static str, &'static str)> {
     DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))
 }
 
-/// The length of the tag of Liquid or Twig with which `rest` begins, if it has this name.
+/// The length of the tag of Liquid or Twig with which `rest` begins, if the tag has this name.
 fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
     let inner = rest.strip_prefix("{%")?.trim_start_matches('-').trim_start();
     let after = inner.strip_prefix(name)?.trim_start().trim_start_matches('-').strip_prefix("%}")?;
@@ -281,7 +281,7 @@ fn is_tight(before: Option<char>, inner: &str) -> bool {
         && !inner.ends_with(|c: char| c.is_whitespace() || "([{“„‘«".contains(c))
 }
 
-/// The parts of lines before and after the range.
+/// The part of the range's first line before the range, and the part of its last line after the range.
 fn line_around(body: &str, Range { start, end }: Range<usize>) -> (&str, &str) {
     let before = body[..start].rsplit('\n').next().unwrap_or_default();
     (before, body[end..].split('\n').next().unwrap_or_default())

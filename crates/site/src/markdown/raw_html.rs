@@ -16,7 +16,7 @@ pub(super) const BLOCKED: [(&str, &str); 4] = [
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// Images, which the policy permits only from this site and permitted hosts, with a hint for authors.
+/// The parts of a warning about an image from a host that the policy blocks: the noun, and the hint.
 pub(super) const BLOCKED_IMAGE: (&str, &str) = (
     "images",
     "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",

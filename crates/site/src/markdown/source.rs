@@ -154,7 +154,7 @@ pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
 /// any URL that is not empty.
 fn is_destination(written: &str, url: &str) -> bool {
     let written = written.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(written);
-    // Do not decode escapes and entities, because few URLs contain them.
+    // Few destinations contain escapes or entities, so do not decode these: assume that the URLs are equal.
     written == url || written.contains(['\\', '&']) && !url.is_empty()
 }
 

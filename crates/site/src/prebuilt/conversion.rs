@@ -132,7 +132,7 @@ impl Conversion {
         }
     }
 
-    /// A warning that a conversion of `page` panicked, so this result is served.
+    /// A warning that a conversion of `page` panicked, with the consequence for the page's Markdown.
     pub fn defect(&self, page: &HtmlPage<'_>, panic: &Panic) -> Fault {
         let is_converted = self.text() != Self::unconverted(page).text();
         let consequence = if is_converted {

@@ -44,7 +44,7 @@ struct State {
     has_failed: bool,
 }
 
-/// Where a load keeps the conversions of its pages, and large bodies.
+/// The storage that a load uses for the conversions of its pages, and for large bodies.
 #[derive(Debug, Default)]
 pub(crate) struct CachePlaces {
     pub conversions: Option<Arc<ConversionCache>>,

@@ -103,7 +103,7 @@ enum Mismatch {
     Missing(String),
     /// The page offers this value for a field that does not accept it.
     Refused { name: String, value: String },
-    /// The control of a consent is no check box.
+    /// The control of a consent is not a check box.
     NoBox(String),
 }
 
@@ -156,7 +156,7 @@ impl Control {
 }
 
 impl Mismatch {
-    /// A warning about this mismatch. `page` is the first page that has it, and `pages` the number of pages.
+    /// A warning about this mismatch, which `pages` pages have. `page` is the first of these pages.
     fn fault(&self, form: &'static Form, page: &HtmlPage<'_>, pages: usize) -> Fault {
         let also = match pages {
             ..=1 => String::new(),
