@@ -264,7 +264,7 @@ struct FileReader<'a> {
     now: SystemTime,
     before: HashMap<String, CachedFile>,
     known: &'a mut FileCache,
-    /// Files with the same content, such as those with several names, share memory.
+    /// The contents of this load's files in memory, by hash. Files with the same content share one.
     shared: HashMap<Hash, Blob>,
     /// The number of further files that may be kept open to be served from the disk.
     may_hold_open: u64,

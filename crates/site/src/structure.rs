@@ -454,7 +454,7 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     let (cta, highlights, image) =
         (document.line("cta"), document.line("highlights"), document.line("image"));
     let place = LinkOrigin { file: &document.file, path: &document.path };
-    // Skip pages without such links: `make_mut` would copy front matter shared with the parsed source.
+    // Skip pages without buttons and cards: `make_mut` would copy front matter shared with the parsed source.
     if !document.front_matter.cta.is_empty() || !document.front_matter.highlights.is_empty() {
         let matter = Arc::make_mut(&mut document.front_matter);
         let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));

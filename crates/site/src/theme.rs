@@ -18,7 +18,7 @@ pub const FORMS_SCRIPT: &str = include_str!("../../../theme/forms.js");
 /// The folder in the theme that contains the files of words.
 pub(super) const WORDS_FOLDER: &str = "words/";
 
-/// Embeds files of the theme's folder, as pairs of a name and a content.
+/// Embeds files of the theme's folder, as pairs of a name and its content.
 macro_rules! theme_files {
     ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../../../theme/", $name)))),*] };
 }
@@ -41,7 +41,7 @@ const MAX_INSTRUCTIONS: u64 = 10_000_000;
 /// Maximum size of a template in bytes. The engine's parser needs stack in proportion to it.
 const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
 
-/// The files of the theme: the built-in ones, and those of the operator in their place.
+/// The theme's files by name. The operator's file replaces a built-in file of the same name.
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,

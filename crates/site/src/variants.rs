@@ -31,7 +31,7 @@ use frontdesk_publish::media_type::media_type;
 /// changes.
 const MAGIC: &[u8] = b"frontdesk image 3\n";
 
-/// The beginning of the names of cached variants, which distinguishes them from encodings.
+/// The prefix of the names of cached variants. Compressed files in the same cache have names without it.
 const PREFIX: &str = "image-";
 
 /// The file at a variant's path while the variant is missing: the original. Caches must revalidate it.

@@ -3,7 +3,7 @@
 use frontdesk_convert::forbids_index;
 use serde_json::{Map, Value};
 
-/// The values of front matter that decide about the publication of a page. `None` for those without a key.
+/// What a page's front matter says about its publication. A value is `None` if no key states it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Visibility {
     /// Whether only a preview shows the page.
@@ -40,7 +40,7 @@ impl Visibility {
             "publish" => draft(withheld(!flag?)),
             "isdraft" | "private" => draft(withheld(flag?)),
             "password" => draft(withheld(!value.is_null() && value != "")),
-            // The value `draft` withholds nothing, because published records of decisions use it.
+            // Ignore the value `draft`: decision records with this status are published.
             "status" | "visibility" => match value.as_str()?.to_ascii_lowercase().as_str() {
                 "private" | "hidden" | "pending" => draft(Some(true)),
                 "unlisted" => unlisted(Some(true)),
@@ -55,9 +55,9 @@ impl Visibility {
             "hidden" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),
             "robots" => noindex(forbids_index(value.as_str()?)),
-            // The values of themes, in Hugo and Zola.
+            // The tables for keys that a theme reads: `params` in Hugo, and `extra` in Zola.
             "params" | "extra" => noindex(Self::read(value.as_object()?).noindex),
-            // The elements of VitePress, as in `[meta, {name: robots, content: noindex}]`.
+            // In VitePress, `head` is a list of elements such as `[meta, {name: robots, content: noindex}]`.
             "head" if value.as_array()?.iter().any(is_robots_meta) => noindex(true),
             "sitemap" => match value.as_object() {
                 Some(table) => {
@@ -73,7 +73,7 @@ impl Visibility {
         })
     }
 
-    /// These values, or else the `inherited` ones. `noindex` is true if either one is.
+    /// Takes each value that is `None` from `inherited`. `noindex` is true if it is true in either of them.
     pub fn or(self, inherited: Self) -> Self {
         Self {
             draft: self.draft.or(inherited.draft),
@@ -101,7 +101,7 @@ impl Visibility {
     }
 }
 
-/// A flag, which may be in quotes, as in the YAML of several generators. `None` for other values.
+/// Reads a boolean, or a string such as `yes` or `off`, in any case. `None` for other values.
 pub(super) fn as_flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -114,7 +114,7 @@ pub(super) fn as_flag(value: &Value) -> Option<bool> {
     }
 }
 
-/// Whether an element of `head`, a list of its name and its attributes, forbids to index the page.
+/// Whether an element of VitePress's `head` is a `robots` tag that forbids search engines to index the page.
 fn is_robots_meta(element: &Value) -> bool {
     let attribute = |name| element.get(1)?.get(name)?.as_str();
     attribute("name") == Some("robots") && attribute("content").is_some_and(forbids_index)
@@ -124,7 +124,7 @@ fn is_true(value: Option<&Value>) -> bool {
     value.and_then(as_flag) == Some(true)
 }
 
-/// Whether a value of Hugo's `render` or `list` leaves the page out. `None` if it says neither.
+/// Whether the value of Hugo's `render` or `list` leaves the page out. `None` for an unknown value.
 fn hugo_leaves_out(value: &Value) -> Option<bool> {
     match value.as_str() {
         Some("never" | "link" | "local") => Some(true),

@@ -93,7 +93,7 @@ impl WordList {
         self.fill(&plural_name(name, self.get("singular"), &number), &[&[("n", &*number)], values].concat())
     }
 
-    /// A date for readers, such as `20 November 2026`, in the form of the word `date`.
+    /// Formats a date for readers, such as `20 November 2026`. The word `date` is the template.
     pub fn date(&self, date: Date) -> String {
         let month = usize::try_from(date.month()).unwrap_or_default();
         let name = self.get("months").split(',').nth(month - 1).unwrap_or_default().trim();

@@ -292,7 +292,7 @@ pub fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName,
     found.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?))).collect()
 }
 
-/// Whether the last rule for a decoded path that names this header removes it.
+/// Whether rules remove the header at a decoded path. The last matching rule that names the header decides.
 pub fn removes_header(rules: &RuleList<HeaderRule>, path: &str, name: &HeaderName) -> bool {
     let matching = rules.candidates(path).filter(|rule| rule.pattern.captures(path).is_some());
     let last = matching.flat_map(|rule| &rule.headers).filter(|(known, _)| known == name).last();
@@ -494,7 +494,7 @@ pub fn parse_headers(
             (Some(name), _) => (name.trim(), None),
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
             (None, None) => {
-                // The headers that follow a path without its slash must not apply to the path before it.
+                // Probably a path without its slash: headers below it must not apply to the previous path.
                 is_skipped |= text.contains(['/', '*']);
                 warn("the line is ignored: it is not a header such as `Name: value`".to_owned());
                 continue;
@@ -506,7 +506,7 @@ pub fn parse_headers(
         }
         let is_link = name.eq_ignore_ascii_case("link");
         let value = if is_link { value.as_deref().map(encode_links) } else { value };
-        // The page's own `Link`, which is joined with this one, is ASCII.
+        // `Link` must be ASCII, because it is joined with the page's own `Link`, which is ASCII.
         let is_valid = value.as_deref().is_none_or(|value| {
             !value.is_empty() && HeaderValue::from_str(value).is_ok() && (value.is_ascii() || !is_link)
         });

@@ -13,7 +13,7 @@ type Headers = Vec<(HeaderName, HeaderValue)>;
 #[derive(Debug, Clone)]
 pub struct RewriteHeaders<E> {
     pub rules: RuleList<HeaderRule>,
-    /// The variants by the decoded paths of the entries, each with its headers from rules.
+    /// For the decoded path of each rewrite target, its variants, each with the headers that rules set.
     targets: HashMap<Box<str>, Vec<(Headers, E)>>,
 }
 

@@ -25,7 +25,7 @@ const MAX_BLOCK_BYTES: usize = 200_000;
 pub struct Highlighter {
     /// All grammars, unpacked when the first block with a language is highlighted.
     registry: OnceLock<Option<Registry>>,
-    /// The HTML of the blocks of this load, because pages often repeat a block, such as a command.
+    /// The HTML of the blocks highlighted so far. Pages often repeat a block, such as a command.
     blocks: Mutex<HashMap<Hash, Arc<str>>>,
 }
 
