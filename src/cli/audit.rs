@@ -88,7 +88,8 @@ pub(super) struct AuditOptions {
 }
 
 impl AuditOptions {
-    /// Why the options cannot be used. `None` if they can, and always for a folder and without a target.
+    /// The error for an invalid URL, or for `--submit` without `--yes` if standard input is not a terminal.
+    /// `None` for a folder, or without a target.
     pub(super) fn usage_error(&self) -> Option<String> {
         let target = self.target.as_deref().filter(|target| !is_folder(target))?;
         if let Err(error) = parse_target(target) {

@@ -97,7 +97,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         notes.extend(site.iter().flat_map(hidden_built_in_forms));
     }
     notes.extend(site::describe_exclusions(&cache.publication));
-    // Mention unchanged starter texts only if there are no faults: operators replace them at the end.
+    // Mention unchanged starter texts only if there are no faults: operators replace these texts last.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);
     // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.

@@ -92,7 +92,7 @@ fn check(
     let records = report.bad - wrong_keys - failed;
     check_shared_limits(config, report)?;
     check_rspamd(config, report)?;
-    // Files with secrets that every user of this machine can read are problems as well.
+    // Also report unusable certificates, and files with secrets that every user of this machine can read.
     let faults = config.clone().with_base_url(None).certificate_faults();
     for fault in faults.into_iter().chain(config.exposed_secrets()) {
         report.print_fault(&fault)?;
@@ -215,7 +215,7 @@ fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -
     report.print_result("limits.shared_secret", shared.describe_hash_secret().into())
 }
 
-/// Checks that rspamd answers. Prints nothing if none is configured.
+/// Checks that rspamd answers. Prints nothing if `screening.rspamd_url` is not set.
 fn check_rspamd(config: &Config, report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
     let Some(rspamd) = &config.intake.rspamd else { return Ok(()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

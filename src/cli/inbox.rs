@@ -327,7 +327,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 pub(super) fn open_inbox(url: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
     let inbox = frontdesk_inbox::open(url)?;
     if let Some(inbox) = &inbox {
-        // Until the server has processed a repeated submission, listings show it as one of its own.
+        // Until the server has processed a repeated submission, listings show it as a separate one.
         inbox.catch_up(CATCH_UP)?;
     }
     Ok(inbox)

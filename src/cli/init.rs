@@ -131,7 +131,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
 fn beside_build(build: &Path, name: &Path) -> PathBuf {
     match (build.file_name(), build.parent()) {
         (Some(_), Some(parent)) => parent.join(name),
-        // `.` has no name, so its neighbor is `../NAME`. The last case is a path that ends with `..`.
+        // `.` has no name, so its neighbor is `../NAME`. The last case is `/`, or a path that ends with `..`.
         _ if build == Path::new(".") => Path::new("..").join(name),
         _ => build.join("..").join(name),
     }
@@ -149,7 +149,7 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     // path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
-    // A JSON string is also a valid TOML string.
+    // A JSON string is also a valid TOML string, unless it contains U+007F.
     Ok(PREBUILT.replace("BUILD", &serde_json::Value::from(path.display().to_string()).to_string()))
 }
 

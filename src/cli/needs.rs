@@ -20,7 +20,7 @@ pub(super) const NOTHING: ConfigNeeds = ConfigNeeds { tables: Some(&[]), refusal
 /// For commands that read or change the inbox.
 pub(super) const STORE: ConfigNeeds = ConfigNeeds { tables: Some(&["store"]), refusal: None };
 
-/// For commands that copy submissions to a file, and must refuse a build's folder, which is published.
+/// For commands that copy submissions to a file, which must not be in the published folder of a build.
 pub(super) const STORE_AND_BUILD: ConfigNeeds =
     ConfigNeeds { tables: Some(&["store", "site.prebuilt"]), refusal: None };
 

@@ -131,7 +131,7 @@ impl Summary {
         self.0[label as usize][at.unwrap_or_default()] += 1;
     }
 
-    /// Each label that a text has, with the numbers of its texts by result, in the order of [`RESULTS`].
+    /// For each label in use, how many of its texts had each result, in the order of [`RESULTS`].
     fn rows(&self) -> impl Iterator<Item = (Label, [usize; RESULTS.len()])> {
         let rows = [(Label::Spam, self.0[0]), (Label::Ham, self.0[1])];
         rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0))

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of name servers to query, as in the C library's resolver.
 const MAX_SERVERS: usize = 3;
 
-/// Queries name servers in order until one answers without an error code, except for `NXDOMAIN`.
+/// Queries name servers in order until one answers without an error code, or with `NXDOMAIN`.
 pub(super) struct Resolver {
     servers: Vec<SocketAddr>,
     timeout: Duration,

@@ -49,7 +49,7 @@ pub(super) fn routing_table(
     rows
 }
 
-/// The channels that accept `form` and choose recipients by a field's value, each with these recipients.
+/// The names and recipients of the channels that accept `form` and choose recipients by a field's value.
 fn recipients_by_value<'a>(
     routes: &[Route],
     channels: &'a [ChannelOptions],
@@ -60,7 +60,7 @@ fn recipients_by_value<'a>(
     accepting.filter_map(|channel| Some((&*channel.name, addresses(channel)?.by_value()?))).collect()
 }
 
-/// The addresses of a channel over SMTP or to a Maildir; `None` for other channels.
+/// The mail addresses of an SMTP or Maildir channel; `None` for other channels.
 fn addresses(channel: &ChannelOptions) -> Option<&MailAddresses> {
     match &channel.kind {
         TransportOptions::Smtp(smtp) => Some(&smtp.addresses),
@@ -69,7 +69,7 @@ fn addresses(channel: &ChannelOptions) -> Option<&MailAddresses> {
     }
 }
 
-/// The channel's name, followed by the recipients for `values` if they depend on a field's value.
+/// The channel's name, followed by its recipients for `values` if it chooses them by a field's value.
 fn describe_channel(
     channel: &str,
     recipients: &[(&str, &RecipientsByValue)],

@@ -158,7 +158,8 @@ pub(in crate::cli) fn describe_due_retries(count: usize, url: &DatabaseUrl) -> S
     describe_due(count, "retry", url)
 }
 
-/// Says that `count` deliveries or retries, which `noun` names, are due, and when they are attempted.
+/// Says that `count` deliveries or retries are due now, and when the server attempts them. `noun` is
+/// `delivery` or `retry`.
 fn describe_due(count: usize, noun: &str, url: &DatabaseUrl) -> String {
     let (things, are) = (counted(count, noun), plural(count, "is", "are"));
     if Lock::is_held_elsewhere(url) {
@@ -168,7 +169,7 @@ fn describe_due(count: usize, noun: &str, url: &DatabaseUrl) -> String {
     format!("{things} {are} due now and will be attempted as soon as the server is running")
 }
 
-/// The result of a change to one submission, as the rest of a sentence about it.
+/// The result of a change to one submission. Its text completes a sentence that begins with the id.
 pub(super) enum Outcome {
     Done(String),
     /// The change made this many deliveries due now.

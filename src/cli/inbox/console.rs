@@ -81,7 +81,7 @@ impl Console<'_> {
                 .into_iter()
                 .filter_map(std::env::var_os)
                 .find(|value| !value.is_empty())
-                // A locale such as `de_DE.UTF-8`.
+                // Compare a locale such as `de_DE.UTF-8` in lower case and without hyphens.
                 .map(|locale| locale.to_string_lossy().to_ascii_lowercase().replace('-', ""))
                 .is_some_and(|locale| locale.contains("utf8")),
             answers: if stdin.is_terminal() { Some(&mut answers) } else { None },

@@ -156,7 +156,8 @@ impl SelectionOptions {
 /// Maximum number of assignees whose names are compared regardless of case.
 const MAX_ASSIGNEES: usize = 1000;
 
-/// The name as it is in the inbox, regardless of case; an equal name first. An unknown name is not changed.
+/// The assignee in the inbox with this name: an exact match, or else one in another case. Returns an unknown
+/// name unchanged.
 fn known_assignee(name: String, reader: &InboxReader) -> Result<String, StoreError> {
     let known = reader.assignees(MAX_ASSIGNEES)?;
     if known.contains(&name) {

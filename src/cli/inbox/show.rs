@@ -131,7 +131,7 @@ fn write_details(
     if let Some(screening) = &submission.screening {
         let mark = if screening.suspicious { " (suspicious)" } else { "" };
         about.push(("score", format!("{}{mark}", screening.score)));
-        // Only the first reason has a label.
+        // Print the label `reasons` only before the first reason.
         let lines = screening.reasons.iter().map(describe_reason);
         about.extend(lines.enumerate().map(|(i, line)| (if i == 0 { "reasons" } else { "" }, line)));
     }

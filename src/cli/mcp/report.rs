@@ -74,7 +74,7 @@ pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result
     }))
 }
 
-/// Names what the tool `doctor` does not check, and the command and the tool that do.
+/// Says what the tool `doctor` does not check, and which command or tool checks it instead.
 const NOTE: &str = "This tool contacts no channel, name server, Redis server or rspamd. `frontdesk doctor` on the command line does. The tool `check` reports faults of certificates, and files with secrets that every user can read.";
 
 /// Describes the checks of channels, the Redis server and rspamd, which only `frontdesk doctor` on the

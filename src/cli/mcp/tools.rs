@@ -12,7 +12,7 @@ use frontdesk_mcp::ToolHints;
 /// The names and schemas of a tool's parameters.
 type Parameters = Vec<(&'static str, Value)>;
 
-/// The declaration of a tool.
+/// The declaration of a tool, and the function that runs it.
 pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct ToolSpec {
 const READS: ToolHints =
     ToolHints { is_read_only: true, is_destructive: false, is_idempotent: true, is_open_world: false };
 
-/// The hints for a change that another tool reverses, and that sends nothing.
+/// The hints for a tool that sends nothing, and whose change another tool can undo.
 const REVERSIBLE: ToolHints = ToolHints { is_read_only: false, ..READS };
 
 pub(super) const TOOLS: [ToolSpec; 16] = [
@@ -263,7 +263,7 @@ fn filters(name: &'static str, description: &str) -> Parameters {
     ]
 }
 
-/// The parameter for the ids of submissions, and another one if given.
+/// The parameter `ids` for the ids of submissions, followed by `other` if given.
 fn ids_and(other: Option<(&'static str, Value)>) -> Parameters {
     let ids = json!({
         "type": "array",

@@ -29,7 +29,7 @@ impl StatusLine {
         StatusLine { subject: visible(subject), word, text: visible(&text), age: String::new() }
     }
 
-    /// Sets the age to a label and the time since a moment. Without a moment, there is no age.
+    /// Sets the age, such as `(it ended 4 min ago)`, or removes it if `moment` is `None`.
     pub(super) fn aged(self, moment: Option<(Timestamp, &str)>, now: Timestamp) -> StatusLine {
         let age = moment.map(|(moment, words)| format!(" ({words} {})", format_distance(moment, now)));
         StatusLine { age: age.unwrap_or_default(), ..self }
