@@ -155,7 +155,7 @@ fn start_private_name(config: &Config, own_port: Option<u16>) -> anyhow::Result<
     Ok(Some(Arc::new(new(domain.to_string(), authority, tls))))
 }
 
-/// Starts the monitor of the disk and TLS, and composes the state that all requests share.
+/// Starts TLS and the disk monitor, and composes the state that all requests share.
 fn compose_app(
     config: &Config,
     store: Store,

@@ -125,7 +125,7 @@ impl FileTable {
             }
         }
         let has = nginx_negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
-        // A file without encodings gets the value `-` below, which makes nginx add `Vary: Accept-Encoding`.
+        // The value `-` makes nginx add `Vary: Accept-Encoding` to a file that has no encoded copies.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
             self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
@@ -366,7 +366,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     let own = file_headers(layout);
     let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
     let headers: Vec<String> = layout.common.iter().map(with_value).chain(of_file).collect();
-    // These headers describe one response. All others are security headers, also sent with nginx's errors.
+    // Headers that describe one response. All others are security headers, which nginx's errors also get.
     let is_described =
         |name: &str| matches!(name, "cache-control" | "content-type" | "allow" | "link" | "vary");
     let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));

@@ -33,7 +33,7 @@ pub(super) fn complete(config: &mut Config, site: &Site) {
     config.canary.local = local_checks(config);
 }
 
-/// The pages and scripts of the site, without copies of their bytes.
+/// The site's pages and scripts. Shares their bytes with the site instead of copying them.
 fn site_content(config: &Config, site: &Site) -> SiteContent {
     let mut content = SiteContent { accepts_posts: config.web.forms.html_posts, ..SiteContent::default() };
     for (path, entry) in site.entries() {

@@ -33,7 +33,7 @@ impl ServeOptions {
     pub(super) fn apply_to(self, mut config: Config) -> Config {
         config.pages.has_reload_script = self.watch;
         config.pages.shows_unpublished = self.drafts;
-        // Authors should not count their own views.
+        // `--watch` is for authors, whose own views must not count.
         config.web.count_views &= !self.watch;
         // The copy on an author's machine must not send test submissions to the public site.
         if self.watch || self.drafts {

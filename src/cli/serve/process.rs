@@ -75,7 +75,7 @@ impl fmt::Display for ThreadError {
 }
 
 impl ThreadError {
-    /// The advice for an operator.
+    /// What the operator can do about the error.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::NotStarted(_) => {
@@ -121,7 +121,7 @@ unsafe extern "C" fn release_segments(
     _size: libc::size_t,
     _data: *mut libc::c_void,
 ) -> libc::c_int {
-    // SAFETY: dl_iterate_phdr(3) passes a valid object with this many headers.
+    // SAFETY: dl_iterate_phdr(3) passes a valid object with `dlpi_phnum` headers at `dlpi_phdr`.
     let (base, headers) = unsafe {
         let object = &*object;
         (object.dlpi_addr, std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()))
@@ -144,7 +144,7 @@ unsafe extern "C" fn release_segments(
 pub(super) fn enter_idle_class() {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: all fields are integers, so zero bytes are valid. This class requires priority 0.
+        // SAFETY: all fields are integers, so zero bytes are valid. `SCHED_IDLE` requires priority 0.
         let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
         // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0, the system
         // call affects only the calling thread; the wrappers of some C libraries behave differently.

@@ -260,7 +260,7 @@ impl Reloader {
         screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
         canary::complete(&mut config, &site);
 
-        // The steps below cannot fail.
+        // The steps below cannot fail, so a failed reload changes nothing that the server serves.
         for key in waiting {
             tracing::warn!("the change to `{key}` takes effect after a restart");
         }
@@ -365,7 +365,7 @@ fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
     if faults.iter().any(|fault| fault.severity == Severity::Error) { Err(faults) } else { Ok(faults) }
 }
 
-/// The options of the inbox's web interface, with what it shows of the site and its page views.
+/// The configured options of the inbox's web interface, plus the site's form pages and how views are counted.
 pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
     let view_counting = match config.web.count_views {
         true => ViewCounting::On,
@@ -412,7 +412,7 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// The options of the delivery worker. Its channels are those of the team and those of visitors.
+/// The options of the delivery worker, which delivers to the team's channels and sends mail to visitors.
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),

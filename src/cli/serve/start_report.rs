@@ -15,7 +15,7 @@ pub(super) struct StartReport<'a> {
     pub(super) config: &'a Config,
     pub(super) app: &'a AppState,
     pub(super) addresses: &'a ListeningAddresses,
-    /// Whether the inbox did not exist before.
+    /// Whether this start created the inbox's file; false with PostgreSQL.
     pub(super) is_new: bool,
     /// The time from the start of the process until the server was ready.
     pub(super) took: Duration,
