@@ -264,7 +264,7 @@ struct FileReader<'a> {
     now: SystemTime,
     before: HashMap<String, CachedFile>,
     known: &'a mut FileCache,
-    /// The contents of this load's files in memory, by hash. Files with the same content share one.
+    /// The contents of this load's files, by hash, so that files with the same content share memory.
     shared: HashMap<Hash, Blob>,
     /// The number of further files that may be kept open to be served from the disk.
     may_hold_open: u64,

@@ -3,7 +3,7 @@
 use frontdesk_convert::forbids_index;
 use serde_json::{Map, Value};
 
-/// What a page's front matter says about its publication. A value is `None` if no key states it.
+/// The publication settings in a page's front matter. A setting is `None` if no key states it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Visibility {
     /// Whether only a preview shows the page.
@@ -73,7 +73,7 @@ impl Visibility {
         })
     }
 
-    /// Takes each value that is `None` from `inherited`. `noindex` is true if it is true in either of them.
+    /// Takes each setting that is `None` from `inherited`, and also `noindex` if it is true there.
     pub fn or(self, inherited: Self) -> Self {
         Self {
             draft: self.draft.or(inherited.draft),

@@ -222,7 +222,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.add_text(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
-    // A file without encodings is sent unencoded.
+    // If `$frontdesk_has` is empty, the file is sent unencoded.
     encoding.add_expression("^:", "");
     encoding.add_expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
     encoding.add_expression(&format!("^[^:]*:{}", &unclosed_quote()[1..]), "");

@@ -176,7 +176,7 @@ fn after(separator: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{separator}{}", visible(text)) }
 }
 
-/// Writes a delivery's channel, state and due time, the obstacle of its channel, and its attempts.
+/// Writes a delivery's channel, state and due time, what blocks its channel, if anything, and its attempts.
 fn write_delivery(delivery: &Delivery, now: &Zoned, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {

@@ -54,7 +54,7 @@ pub(super) struct RemovalPreview {
     pub(super) ids: Vec<Uuid>,
 }
 
-/// The state of a client's session.
+/// The session of one MCP client: its site, its permissions, and the removal that it has previewed.
 pub(super) struct McpSession {
     pub(super) folder: PathBuf,
     data_dir: Option<PathBuf>,

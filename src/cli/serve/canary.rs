@@ -121,7 +121,7 @@ fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {
     steps
 }
 
-/// Checks a certificate in files, which may be newer or older than what the server uses.
+/// Checks the certificate in `files`, which may differ from the one that the server has loaded.
 fn check_files(files: &CertificateFiles) -> StepResult {
     let subject = files.certificate.display().to_string();
     match files.read() {

@@ -75,7 +75,7 @@ impl fmt::Display for ThreadError {
 }
 
 impl ThreadError {
-    /// What the operator can do about the error.
+    /// Returns advice for the operator on how to resolve the error.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::NotStarted(_) => {

@@ -280,7 +280,7 @@ impl Reloader {
             refuse_errors(faults).map(|warnings| (config, warnings))
         };
         let (changed, mut faults) = load(None)?;
-        // Checks the new certificate even though it may take effect only after a restart.
+        // Check the new certificate even though it may take effect only after a restart.
         faults.extend(changed.clone().with_base_url(self.address).certificate_faults());
         let warnings = refuse_errors(faults)?;
         let waiting = changed.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();

@@ -104,7 +104,7 @@ impl Drop for FullScreen {
 /// An append-only display in chronological order: all lines at first, then only those that have changed.
 #[derive(Default)]
 pub(super) struct AppendedLines {
-    /// The state of each subject, which may have several lines.
+    /// The lines shown last for each subject, each as a label (`ok`, `fix` or `note`) and a text.
     shown: BTreeMap<String, Vec<(&'static str, String)>>,
     has_begun: bool,
 }
