@@ -55,6 +55,7 @@ mod phrasing;
 mod select;
 mod spacing;
 mod table;
+mod tag_scan;
 mod templates;
 mod visible_text;
 mod word_list;

@@ -1,6 +1,7 @@
 //! Parses HTML into a [`Dom`] with html5ever, within limits on depth, nodes and attributes.
 
 use super::dom::{DOCUMENT, Data, Dom, Element, NodeId, Tag};
+use super::tag_scan::{Markup, Tag as ScannedTag, after, next_end_tag, next_markup};
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -36,32 +37,108 @@ const PIECE: usize = 64 * 1024;
 /// Parses a document. Never fails, because HTML defines a tree for every input. Sets [`Dom::is_truncated`] if
 /// parts beyond the limits on depth and nodes are missing, but not for dropped attributes.
 pub(super) fn parse(html: &str) -> Dom {
-    let html = limit_attributes(html);
+    parse_within(html, MAX_ATTRIBUTES)
+}
+
+/// Like [`parse`], with another maximum number of attributes per tag.
+fn parse_within(html: &str, max_attributes: usize) -> Dom {
     let sink = Sink { dom: RefCell::new(Dom::new()), last_inserted: Cell::new(DOCUMENT) };
     let max_nodes = MAX_NODES.min(MIN_NODE_LIMIT.max(html.len().saturating_mul(MAX_NODES_PER_BYTE)));
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    let builder = TreeBuilder::new(sink, options);
-    let tokenizer = Tokenizer::new(
-        Limiter { builder, max_nodes, current: Cell::new(DOCUMENT), is_truncated: Cell::new(false) },
-        TokenizerOpts::default(),
-    );
-    let input = BufferQueue::default();
-    let mut rest = &*html;
-    while !rest.is_empty() && tokenizer.sink.node_count() < max_nodes {
-        let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
-        rest = remainder;
-        input.push_back(StrTendril::from_slice(piece));
-        // The tokenizer returns after each script, so that browsers can run it. Continue with the rest.
-        while !input.is_empty() {
-            let _ = tokenizer.feed(&input);
-        }
-    }
+    let limiter = Limiter {
+        builder: TreeBuilder::new(sink, options),
+        max_nodes,
+        current: Cell::new(DOCUMENT),
+        is_raw: Cell::new(false),
+        is_truncated: Cell::new(false),
+    };
+    let tokenizer = Tokenizer::new(limiter, TokenizerOpts::default());
+    let mut feeder = Feeder { tokenizer, input: BufferQueue::default(), html, fed: 0, max_attributes };
+    let is_whole = feeder.feed().is_some();
+    let tokenizer = feeder.tokenizer;
     tokenizer.end();
-    let is_truncated = tokenizer.sink.is_truncated.get() || !rest.is_empty();
+    let is_truncated = tokenizer.sink.is_truncated.get() || !is_whole;
     let mut dom = tokenizer.sink.builder.sink.dom.into_inner();
     dom.is_truncated = is_truncated;
     detach_deep_nodes(&mut dom);
     dom
+}
+
+/// Feeds a page to the tokenizer in pieces, without the attributes beyond a maximum.
+struct Feeder<'a> {
+    tokenizer: Tokenizer<Limiter>,
+    input: BufferQueue,
+    html: &'a str,
+    /// The length of the part that was fed or left out.
+    fed: usize,
+    max_attributes: usize,
+}
+
+impl Feeder<'_> {
+    /// Feeds the whole page. `None` if the document has reached its maximum number of nodes before.
+    fn feed(&mut self) -> Option<()> {
+        let html = self.html;
+        let mut at = 0;
+        while let Some((start, markup)) = next_markup(html, at, self.max_attributes) {
+            at = match markup {
+                Markup::Other(end) => end,
+                Markup::Cdata => {
+                    self.feed_to(start)?;
+                    let is_foreign =
+                        self.tokenizer.sink.adjusted_current_node_present_but_not_in_html_namespace();
+                    after(html, start, if is_foreign { "]]>" } else { ">" })
+                }
+                Markup::Tag(tag) => {
+                    self.leave_out(tag.excess)?;
+                    if tag.may_begin_raw_text() { self.feed_raw_text(&tag)? } else { tag.end }
+                }
+            };
+        }
+        self.feed_to(html.len())
+    }
+
+    /// Feeds a start tag and, if no tags are read after it, the element's text with its end tag. Returns
+    /// where they end. Comments in a script can hide its end tag, so only the tokenizer knows the right one.
+    fn feed_raw_text(&mut self, start: &ScannedTag<'_>) -> Option<usize> {
+        let mut at = start.end;
+        self.feed_to(at)?;
+        while self.tokenizer.sink.is_raw.get() {
+            let Some(tag) = next_end_tag(self.html, at, start.name, self.max_attributes) else {
+                return Some(self.html.len());
+            };
+            self.leave_out(tag.excess)?;
+            at = tag.end;
+            self.feed_to(at)?;
+        }
+        Some(at)
+    }
+
+    /// Feeds the page up to the excess attributes of a tag, and leaves these out.
+    fn leave_out(&mut self, excess: Option<(usize, usize)>) -> Option<()> {
+        if let Some((start, end)) = excess {
+            self.feed_to(start)?;
+            self.fed = end;
+        }
+        Some(())
+    }
+
+    /// Feeds the page up to `end`. `None` if the document has reached its maximum number of nodes.
+    fn feed_to(&mut self, end: usize) -> Option<()> {
+        while self.fed < end {
+            let limiter = &self.tokenizer.sink;
+            if limiter.node_count() >= limiter.max_nodes {
+                return None;
+            }
+            let piece = self.html.floor_char_boundary(end.min(self.fed + PIECE));
+            self.input.push_back(StrTendril::from_slice(&self.html[self.fed..piece]));
+            self.fed = piece;
+            // The tokenizer returns after each script, so that browsers can run it. Continue with the rest.
+            while !self.input.is_empty() {
+                let _ = self.tokenizer.feed(&self.input);
+            }
+        }
+        Some(())
+    }
 }
 
 /// Passes tokens on to the tree builder, except start tags beyond the limits on depth and nodes.
@@ -71,6 +148,8 @@ struct Limiter {
     /// Estimate of the innermost open element. Exact after each start tag, when the tree reflects implied end
     /// tags.
     current: Cell<NodeId>,
+    /// Whether the tokenizer reads raw text, which only an end tag ends.
+    is_raw: Cell<bool>,
     is_truncated: Cell<bool>,
 }
 
@@ -104,6 +183,7 @@ impl TokenSink for Limiter {
         };
         let sink = &self.builder.sink;
         if tag.kind == TagKind::EndTag {
+            self.is_raw.set(false);
             self.follow_end_tag(&tag.name);
             return self.builder.process_token(token, line_number);
         }
@@ -116,6 +196,7 @@ impl TokenSink for Limiter {
         let is_open = !tag.self_closing && !VOID.contains(&&*tag.name);
         let before = sink.last_inserted.get();
         let result = self.builder.process_token(token, line_number);
+        self.is_raw.set(matches!(result, TokenSinkResult::RawData(_) | TokenSinkResult::Plaintext));
         let inserted = sink.last_inserted.get();
         if is_open && inserted != before {
             self.current.set(inserted);
@@ -290,55 +371,10 @@ pub(super) fn detach_deep_nodes(dom: &mut Dom) {
     }
 }
 
-/// Removes the attributes beyond [`MAX_ATTRIBUTES`] of each tag. Copies the page only if a tag has too many.
-fn limit_attributes(html: &str) -> Cow<'_, str> {
-    let bytes = html.as_bytes();
-    let mut out = String::new();
-    let (mut copied, mut at) = (0, 0);
-    while let Some(start) = find_byte(bytes, at, b'<') {
-        at = start + 1;
-        if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
-            continue;
-        }
-        let (mut attributes, mut in_name, mut cut) = (0, true, None);
-        while let Some(&byte) = bytes.get(at) {
-            match byte {
-                b'>' => break,
-                b'"' | b'\'' if bytes[at - 1] == b'=' => {
-                    at = find_byte(bytes, at + 1, byte).unwrap_or(bytes.len());
-                    in_name = false;
-                }
-                b' ' | b'\t' | b'\n' | b'\r' | b'\x0c' | b'/' | b'"' | b'\'' => in_name = false,
-                _ if !in_name => {
-                    (in_name, attributes) = (true, attributes + 1);
-                    if attributes == MAX_ATTRIBUTES + 1 {
-                        cut = Some(at);
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
-        }
-        at = at.min(bytes.len());
-        if let Some(cut) = cut {
-            out.push_str(&html[copied..cut]);
-            copied = at;
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(html);
-    }
-    out.push_str(&html[copied..]);
-    Cow::Owned(out)
-}
-
-/// The position of the first `byte` at or after `from`.
-fn find_byte(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
-    memchr::memchr(byte, bytes.get(from..)?).map(|i| from + i)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn depth(dom: &Dom) -> usize {
@@ -376,7 +412,112 @@ mod tests {
         assert_eq!(dom.text_content(DOCUMENT), "textmore");
         let p = dom.find(DOCUMENT, Tag::P).expect("a paragraph");
         assert_eq!(dom.element(p).expect("an element").attributes.len(), MAX_ATTRIBUTES);
-        assert!(matches!(limit_attributes("<a href='x'>y</a> a < b"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn only_attributes_are_dropped() {
+        let words: String = (0..1000).map(|i| format!(" w{i}")).collect();
+        for before in [
+            format!("<script>if(a<b){{{words}}}</script>"),
+            format!("<script type=application/ld+json>{{\"text\":\"a <b ='{words}\"}}</script>"),
+            format!("<SCRIPT><!-- <script> a<b{words} </script x> a</b{words} --></script>"),
+            format!("<!-- a<b{words} -->"),
+            format!("<style>a<b{words}</style {words}>"),
+            format!("<textarea><b{words}</textarea>"),
+            format!("<svg><desc><![CDATA[<b{words}]]></desc></svg>"),
+            format!("<p title = '<b{words}>'></p{words}>"),
+        ] {
+            let html = format!("{before}<p{words}>text");
+            assert_eq!(tree(&html, 200), tree(&html, usize::MAX), "{html}");
+            assert!(tree(&html, 200).contains("w199 text"), "{html}");
+        }
+    }
+
+    /// The elements and texts of a page, each element with its first 200 attributes.
+    fn tree(html: &str, max_attributes: usize) -> String {
+        let dom = parse_within(html, max_attributes);
+        let mut out = String::new();
+        for id in dom.descendants(DOCUMENT) {
+            match &dom.node(id).data {
+                Data::Element(element) => {
+                    let names = element.attributes.iter().map(|attribute| &*attribute.name.local);
+                    let names = names.take(MAX_ATTRIBUTES).collect::<Vec<_>>().join(" ");
+                    write!(out, "<{} {names} ", element.name.local).expect("a string");
+                }
+                _ => out.push_str(&dom.text_content(id)),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn random_markup_loses_only_attributes() {
+        const PARTS: [&str; 48] = [
+            "<",
+            ">",
+            "</",
+            "/>",
+            "/",
+            "<!--",
+            "-->",
+            "--!>",
+            "<!",
+            "<?",
+            "-",
+            "=",
+            "\"",
+            "'",
+            " ",
+            "\n",
+            "a",
+            "B",
+            "<p",
+            "<a",
+            "</p",
+            "<script",
+            "</script",
+            "<script>",
+            "</script>",
+            "<style>",
+            "</style>",
+            "<svg>",
+            "</svg>",
+            "<title>",
+            "</title>",
+            "<textarea",
+            "</textarea>",
+            "<![CDATA[",
+            "]]>",
+            "<math>",
+            "<desc>",
+            "<select>",
+            "<table>",
+            "<plaintext>",
+            "<xmp>",
+            "</xmp>",
+            "<noscript>",
+            "<iframe>",
+            "</iframe>",
+            "é",
+            "&lt;",
+            "\0",
+        ];
+        let mut seed = 1_u64;
+        let mut next = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(seed >> 33).expect("31 bits") % below
+        };
+        let words: String = (0..MAX_ATTRIBUTES + 20).map(|i| format!(" w{i}")).collect();
+        for _ in 0..20_000 {
+            let mut html = String::new();
+            for _ in 0..next(14) {
+                html.push_str(PARTS[next(PARTS.len())]);
+                if next(6) == 0 {
+                    html.push_str(&words);
+                }
+            }
+            assert_eq!(tree(&html, MAX_ATTRIBUTES), tree(&html, usize::MAX), "{html}");
+        }
     }
 
     #[test]
