@@ -11,7 +11,8 @@ use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
 use crate::peer::file_server::{NGINX, NGINX_SETTINGS, SENDFILE, has_brotli};
-use crate::peer::{Peer, frontdesk, yardstick};
+use crate::peer::yardstick::{self, LONG};
+use crate::peer::{Peer, frontdesk};
 use crate::rounds::{Rounds, interleave};
 use crate::settings::{Bench, Cores, report_progress};
 
@@ -21,16 +22,13 @@ struct Case {
     name: &'static str,
     title: &'static str,
     request: PageRequest,
-    /// Minimum ratio to nginx. Up to [`LONG`], the ratio to the yardstick is then a target, too.
+    /// Minimum ratio to nginx. If there is one, the ratio to the yardstick is a target, too. For [`LONG`]
+    /// bodies, both compare CPU time: the load generator needs more time for them than the server.
     target: Option<f64>,
     /// Whether to compare frontdesk only with nginx and the yardstick, and for half of the
     /// time.
     is_brief: bool,
 }
-
-/// Bodies of at least this many bytes are compared by CPU time: the load generator needs more time for them
-/// than the server. The yardstick copies its response, so it is no limit for them.
-const LONG: usize = 24 * 1024;
 
 const fn case(name: &'static str, title: &'static str, request: PageRequest, target: Option<f64>) -> Case {
     Case { name, title, request, target, is_brief: false }
@@ -164,7 +162,10 @@ fn measure_case(
     let note = format!("Response of frontdesk: {head} header bytes, {body} body bytes.{note}");
     section.add_table(&format!("pages-{}", case.name), case.title, &note, &servers, NGINX)?;
     match case.target {
-        Some(target) if body >= LONG => section.compare_cost(case.title, &servers, NGINX, target)?,
+        Some(target) if body >= LONG => {
+            section.compare_cost(case.title, &servers, NGINX, target)?;
+            section.compare_cost(case.title, &servers, yardstick::NAME, 0.9)?;
+        }
         Some(target) => {
             section.compare(case.title, &servers, NGINX, target)?;
             section.compare(case.title, &servers, yardstick::NAME, 0.9)?;
