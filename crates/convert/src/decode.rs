@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252, X_USER_DEFINED};
-use memchr::memmem;
+
+use super::tag_scan::{Markup, Tag, find_end_tag, next_attribute, next_markup, position_after};
 
 /// The byte that switches between the character sets of ISO-2022-JP.
 const ESCAPE: u8 = 0x1b;
@@ -62,15 +63,8 @@ fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
 
 /// The language of the first tag `<html>`, outside of comments.
 fn find_language(bytes: &[u8]) -> Option<&str> {
-    let mut rest = bytes;
-    loop {
-        rest = skip_to_markup(rest)?;
-        let (name, after) = split_name(&rest[1..]);
-        rest = after;
-        if name.eq_ignore_ascii_case(b"html") {
-            break;
-        }
-    }
+    let tag = tags(bytes).find(|tag| tag.name.eq_ignore_ascii_case(b"html") && !tag.is_end)?;
+    let mut rest = &bytes[tag.name_end..];
     let mut language = None;
     while let Some((attribute, value)) = next_attribute(&mut rest) {
         if attribute.eq_ignore_ascii_case(b"lang") {
@@ -100,38 +94,15 @@ fn find_xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label.split(['"', '\'']).next()?.as_bytes())
 }
 
-/// The bytes from the next `<` that does not begin a comment. `None` if there is no such `<`.
-fn skip_to_markup(mut rest: &[u8]) -> Option<&[u8]> {
-    loop {
-        rest = &rest[rest.iter().position(|&byte| byte == b'<')?..];
-        if !rest.starts_with(b"<!--") {
-            return Some(rest);
-        }
-        // `<!-->` is a complete comment.
-        rest = skip_past(&rest[2..], b"-->")?;
-    }
-}
-
-/// The elements whose content is text without tags.
-const RAW_TEXT: [&[u8]; 8] =
-    [b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noembed", b"noframes"];
-
 /// The encoding in the first `<meta>` that declares one. Reads tags as the prescan of the HTML standard does,
 /// but does not stop after 1,024 bytes, and skips the text of scripts, because parsers do so too.
 fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
-    let mut rest = bytes;
-    loop {
-        rest = skip_to_markup(rest)?;
-        let is_end_tag = rest.get(1) == Some(&b'/');
-        let tag = &rest[1 + usize::from(is_end_tag)..];
-        if !tag.first()?.is_ascii_alphabetic() {
-            let is_comment = matches!(rest.get(1), Some(b'!' | b'/' | b'?'));
-            rest = if is_comment { skip_past(rest, b">")? } else { &rest[1..] };
-            continue;
+    tags(bytes).find_map(|tag| {
+        if tag.is_end || !tag.name.eq_ignore_ascii_case(b"meta") {
+            return None;
         }
-        let (name, after) = split_name(tag);
-        rest = after;
         let (mut is_pragma, mut content, mut charset) = (None, None, None);
+        let mut rest = &bytes[tag.name_end..];
         while let Some((attribute, value)) = next_attribute(&mut rest) {
             // Of repeated attributes, the first one counts.
             if attribute.eq_ignore_ascii_case(b"http-equiv") {
@@ -143,63 +114,31 @@ fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
             }
         }
         let in_content = || content.filter(|_| is_pragma == Some(true)).and_then(find_charset);
-        if !is_end_tag
-            && name.eq_ignore_ascii_case(b"meta")
-            && let Some(encoding) = charset.or_else(in_content).and_then(Encoding::for_label)
-        {
-            return Some(encoding);
-        }
-        if !is_end_tag && RAW_TEXT.iter().any(|raw| raw.eq_ignore_ascii_case(name)) {
-            loop {
-                rest = skip_past(rest, b"</")?;
-                let (end, after) = split_name(rest);
-                if end.eq_ignore_ascii_case(name) {
-                    rest = after;
-                    break;
+        charset.or_else(in_content).and_then(Encoding::for_label)
+    })
+}
+
+/// The tags outside of comments and of the text of scripts and the like, assuming that none is in SVG.
+fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let (start, markup) = next_markup(bytes, at, usize::MAX)?;
+            match markup {
+                Markup::Tag(tag) => {
+                    let text_end = || find_end_tag(bytes, tag.end, tag.name, usize::MAX);
+                    at = if tag.may_begin_raw_text() {
+                        text_end().map_or(bytes.len(), |end_tag| end_tag.end)
+                    } else {
+                        tag.end
+                    };
+                    return Some(tag);
                 }
+                Markup::Cdata => at = position_after(bytes, start, b">"),
+                Markup::Other(end) => at = end,
             }
         }
-    }
-}
-
-/// The bytes after the first occurrence of `end`.
-fn skip_past<'a>(bytes: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
-    Some(&bytes[memmem::find(bytes, end)? + end.len()..])
-}
-
-/// Splits off the name at the start of a tag.
-fn split_name(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
-    bytes.split_at(bytes.iter().position(is_end).unwrap_or(bytes.len()))
-}
-
-/// Removes the next attribute of a tag from the start of `rest`, and returns its name and value, which may be
-/// missing and then is empty. At the end of the tag, removes its `>` and returns `None`; at the end of the
-/// bytes, only returns `None`.
-fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'/')?;
-    *rest = &rest[start..];
-    if let Some(after) = rest.strip_prefix(b">") {
-        *rest = after;
-        return None;
-    }
-    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
-    let end = rest[1..].iter().position(is_end).map_or(rest.len(), |at| at + 1);
-    let (name, after) = rest.split_at(end);
-    let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else {
-        *rest = after;
-        return Some((name, b""));
-    };
-    let value = value.trim_ascii_start();
-    let (value, after) = if let [quote @ (b'"' | b'\''), value @ ..] = value {
-        let end = value.iter().position(|byte| byte == quote).unwrap_or(value.len());
-        (&value[..end], value.get(end + 1..).unwrap_or_default())
-    } else {
-        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';
-        value.split_at(value.iter().position(is_end).unwrap_or(value.len()))
-    };
-    *rest = after;
-    Some((name, value))
+    })
 }
 
 /// The label after `charset=` in the value of an attribute `content` (HTML, "extracting a character encoding

@@ -1,7 +1,7 @@
 //! Parses HTML into a [`Dom`] with html5ever, within limits on depth, nodes and attributes.
 
 use super::dom::{DOCUMENT, Data, Dom, Element, NodeId, Tag};
-use super::tag_scan::{Markup, Tag as ScannedTag, after, next_end_tag, next_markup};
+use super::tag_scan::{Markup, Tag as ScannedTag, find_end_tag, next_markup, position_after};
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -77,16 +77,16 @@ struct Feeder<'a> {
 impl Feeder<'_> {
     /// Feeds the whole page. `None` if the document has reached its maximum number of nodes before.
     fn feed(&mut self) -> Option<()> {
-        let html = self.html;
+        let page = self.html.as_bytes();
         let mut at = 0;
-        while let Some((start, markup)) = next_markup(html, at, self.max_attributes) {
+        while let Some((start, markup)) = next_markup(page, at, self.max_attributes) {
             at = match markup {
                 Markup::Other(end) => end,
                 Markup::Cdata => {
                     self.feed_to(start)?;
                     let is_foreign =
                         self.tokenizer.sink.adjusted_current_node_present_but_not_in_html_namespace();
-                    after(html, start, if is_foreign { "]]>" } else { ">" })
+                    position_after(page, start, if is_foreign { b"]]>" } else { b">" })
                 }
                 Markup::Tag(tag) => {
                     self.leave_out(tag.excess)?;
@@ -94,7 +94,7 @@ impl Feeder<'_> {
                 }
             };
         }
-        self.feed_to(html.len())
+        self.feed_to(page.len())
     }
 
     /// Feeds a start tag and, if no tags are read after it, the element's text with its end tag. Returns
@@ -103,8 +103,9 @@ impl Feeder<'_> {
         let mut at = start.end;
         self.feed_to(at)?;
         while self.tokenizer.sink.is_raw.get() {
-            let Some(tag) = next_end_tag(self.html, at, start.name, self.max_attributes) else {
-                return Some(self.html.len());
+            let page = self.html.as_bytes();
+            let Some(tag) = find_end_tag(page, at, start.name, self.max_attributes) else {
+                return Some(page.len());
             };
             self.leave_out(tag.excess)?;
             at = tag.end;

@@ -1,15 +1,13 @@
-//! Finds the tags of a page as html5ever's tokenizer does, so that the parser can leave out their excess
-//! attributes: the tokenizer compares each attribute of a tag with all those before it.
-//!
-//! Follows the tokenizer of the HTML standard (§13.2.5). Whether the content of `<script>`, `<title>` and the
-//! like has tags depends on the tree, so callers must ask the tree builder.
+//! Finds the tags of a page and their attributes before it is parsed, as the tokenizer of the HTML standard
+//! does (§13.2.5). Only the tree builder knows whether the content of `<script>`, `<title>` and the like has
+//! tags, and whether a CDATA section is one, so callers decide that.
 
 use memchr::{memchr, memmem};
 
-/// Elements whose content has no tags but their end tag, if the tree builder accepts the start tag.
-/// `<noscript>` is missing because the parser runs no scripts.
-const RAW: [&str; 9] =
-    ["iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"];
+/// Elements whose content is text without tags, unless they are in SVG or MathML or the tree builder ignores
+/// them. `<noscript>` is missing because the parser runs no scripts.
+const RAW_TEXT: [&[u8]; 9] =
+    [b"iframe", b"noembed", b"noframes", b"plaintext", b"script", b"style", b"textarea", b"title", b"xmp"];
 
 /// A piece of markup that begins with `<`. Positions are in bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,121 +22,131 @@ pub(super) enum Markup<'a> {
 /// A start tag or an end tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tag<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: &'a [u8],
     pub(super) is_end: bool,
-    /// The position after `>`; the length of the page if there is no `>`.
+    /// The position after the name.
+    pub(super) name_end: usize,
+    /// The position after `>`. Without one, that of the end of the page or of white space before it.
     pub(super) end: usize,
-    /// The beginning of the first attribute beyond the maximum, and the end of the last one.
+    /// The attributes beyond the maximum: the position after the last one that is kept, and the position
+    /// after the last one.
     pub(super) excess: Option<(usize, usize)>,
 }
 
 impl Tag<'_> {
-    /// Whether the content may have no tags ([`RAW`]).
+    /// Whether the tag may begin text without tags ([`RAW_TEXT`]), which [`find_end_tag`] ends.
     pub(super) fn may_begin_raw_text(&self) -> bool {
-        !self.is_end && RAW.iter().any(|raw| raw.eq_ignore_ascii_case(self.name))
+        !self.is_end && RAW_TEXT.iter().any(|raw| raw.eq_ignore_ascii_case(self.name))
     }
 }
 
 /// Finds the next markup at or after `from`, and its position. `from` must be outside of tags, comments and
-/// raw text. A `<` that begins none is text.
-pub(super) fn next_markup(html: &str, from: usize, max_attributes: usize) -> Option<(usize, Markup<'_>)> {
-    let bytes = html.as_bytes();
+/// raw text. A `<` that begins none of them is text.
+pub(super) fn next_markup(page: &[u8], from: usize, max_attributes: usize) -> Option<(usize, Markup<'_>)> {
     let mut at = from;
     loop {
-        at += memchr(b'<', bytes.get(at..)?)?;
-        let rest = &bytes[at + 1..];
+        at += memchr(b'<', page.get(at..)?)?;
+        let rest = &page[at + 1..];
         let is_end = rest.starts_with(b"/");
-        match rest.get(usize::from(is_end))? {
-            first if first.is_ascii_alphabetic() => {
-                return Some((at, Markup::Tag(scan_tag(html, at, is_end, max_attributes))));
+        let markup = match rest.get(usize::from(is_end))? {
+            first if first.is_ascii_alphabetic() => Markup::Tag(scan_tag(page, at, is_end, max_attributes)),
+            _ if rest.starts_with(b"!--") => Markup::Other(comment_end(page, at)),
+            _ if rest.starts_with(b"![CDATA[") => Markup::Cdata,
+            b'!' | b'?' => Markup::Other(position_after(page, at, b">")),
+            _ if is_end => Markup::Other(position_after(page, at, b">")),
+            _ => {
+                at += 1;
+                continue;
             }
-            _ if rest.starts_with(b"!--") => return Some((at, Markup::Other(comment_end(bytes, at)))),
-            _ if rest.starts_with(b"![CDATA[") => return Some((at, Markup::Cdata)),
-            b'!' | b'?' => return Some((at, Markup::Other(after(html, at, ">")))),
-            _ if is_end => return Some((at, Markup::Other(after(html, at, ">")))),
-            _ => at += 1,
-        }
+        };
+        return Some((at, markup));
     }
 }
 
-/// Finds the next tag that may end the raw text of an element, at or after `from`.
-pub(super) fn next_end_tag<'a>(
-    html: &'a str,
+/// Finds the next end tag of an element at or after `from`, which is in the element's raw text.
+pub(super) fn find_end_tag<'a>(
+    page: &'a [u8],
     from: usize,
-    name: &str,
+    name: &[u8],
     max_attributes: usize,
 ) -> Option<Tag<'a>> {
-    let bytes = html.as_bytes();
-    memmem::find_iter(&bytes[from..], b"</").find_map(|found| {
-        let at = from + found;
-        let end = at + 2 + name.len();
-        let is_named = bytes.get(at + 2..end)?.eq_ignore_ascii_case(name.as_bytes());
-        let is_whole = bytes.get(end).is_some_and(|next| is_space(*next) || matches!(next, b'/' | b'>'));
-        (is_named && is_whole).then(|| scan_tag(html, at, true, max_attributes))
+    memmem::find_iter(page.get(from..)?, b"</").find_map(|found| {
+        let start = from + found;
+        let (found, after) = split_name(&page[start + 2..]);
+        let is_whole = found.eq_ignore_ascii_case(name) && !after.is_empty();
+        is_whole.then(|| scan_tag(page, start, true, max_attributes))
     })
 }
 
 /// The position after the first `pattern` at or after `from`; the length of the page if there is none.
-pub(super) fn after(html: &str, from: usize, pattern: &str) -> usize {
-    html[from..].find(pattern).map_or(html.len(), |found| from + found + pattern.len())
+pub(super) fn position_after(page: &[u8], from: usize, pattern: &[u8]) -> usize {
+    memmem::find(&page[from..], pattern).map_or(page.len(), |found| from + found + pattern.len())
 }
 
 /// Where the comment that begins at `start` ends: after `-->` or `--!>`, or at the end of the page. Its first
 /// dashes can be those of its end, as in `<!-->`.
-fn comment_end(bytes: &[u8], start: usize) -> usize {
-    let body = start + "<!--".len();
-    let mut at = body;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'>', rest)) {
+fn comment_end(page: &[u8], start: usize) -> usize {
+    let text = start + "<!--".len();
+    let mut at = text;
+    while let Some(found) = page.get(at..).and_then(|rest| memchr(b'>', rest)) {
         let end = at + found;
-        if bytes[start + 2..end].ends_with(b"--") || bytes[body..end].ends_with(b"--!") {
+        if page[start + 2..end].ends_with(b"--") || page[text..end].ends_with(b"--!") {
             return end + 1;
         }
         at = end + 1;
     }
-    bytes.len()
+    page.len()
 }
 
-/// Scans the tag that begins at `start`.
-fn scan_tag(html: &str, start: usize, is_end: bool, max_attributes: usize) -> Tag<'_> {
-    let bytes = html.as_bytes();
-    let position = |from: usize, is_wanted: fn(u8) -> bool| {
-        bytes[from..].iter().position(|byte| is_wanted(*byte)).map_or(bytes.len(), |found| from + found)
-    };
-    let name_start = start + 1 + usize::from(is_end);
-    let name_end = position(name_start, |byte| is_space(byte) || matches!(byte, b'/' | b'>'));
-    let (mut at, mut attributes, mut excess) = (name_end, 0, None);
-    loop {
-        at = position(at, |byte| !is_space(byte) && byte != b'/');
-        if bytes.get(at).is_none_or(|byte| *byte == b'>') {
-            break;
-        }
+/// Reads the tag that begins at `start`.
+fn scan_tag(page: &[u8], start: usize, is_end: bool, max_attributes: usize) -> Tag<'_> {
+    let (name, mut rest) = split_name(&page[start + 1 + usize::from(is_end)..]);
+    let name_end = page.len() - rest.len();
+    let (mut attributes, mut kept, mut last) = (0, name_end, name_end);
+    while next_attribute(&mut rest).is_some() {
         attributes += 1;
-        let attribute = at;
-        // The first character belongs to the name even if it is `=`.
-        let end = position(at + 1, |byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'='));
-        let next = position(end, |byte| !is_space(byte));
-        at = if bytes.get(next) == Some(&b'=') {
-            let value = position(next + 1, |byte| !is_space(byte));
-            match bytes.get(value) {
-                Some(quote @ (b'"' | b'\'')) => {
-                    memchr(*quote, &bytes[value + 1..]).map_or(bytes.len(), |found| value + found + 2)
-                }
-                _ => position(value, |byte| is_space(byte) || byte == b'>'),
-            }
-        } else {
-            end
-        };
-        if attributes > max_attributes {
-            excess = Some((excess.map_or(attribute, |(first, _)| first), at));
+        last = page.len() - rest.len();
+        if attributes <= max_attributes {
+            kept = last;
         }
     }
-    let end = bytes.len().min(at + 1);
-    Tag { name: &html[name_start..name_end], is_end, end, excess }
+    let excess = (kept < last).then_some((kept, last));
+    Tag { name, is_end, name_end, end: page.len() - rest.len(), excess }
 }
 
-/// Whether a byte is white space in a tag.
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
+/// Splits off the name at the start of a tag.
+fn split_name(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
+    bytes.split_at(bytes.iter().position(is_end).unwrap_or(bytes.len()))
+}
+
+/// Removes the next attribute of a tag from the start of `rest`, and returns its name and value, which may be
+/// missing and then is empty. At the end of the tag, removes its `>` and returns `None`; at the end of the
+/// bytes, only returns `None`.
+pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'/')?;
+    *rest = &rest[start..];
+    if let Some(after) = rest.strip_prefix(b">") {
+        *rest = after;
+        return None;
+    }
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
+    let end = rest[1..].iter().position(is_end).map_or(rest.len(), |at| at + 1);
+    let (name, after) = rest.split_at(end);
+    let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else {
+        *rest = after;
+        return Some((name, b""));
+    };
+    let value = value.trim_ascii_start();
+    let (value, after) = if let [quote @ (b'"' | b'\''), value @ ..] = value {
+        let end = value.iter().position(|byte| byte == quote).unwrap_or(value.len());
+        (&value[..end], value.get(end + 1..).unwrap_or_default())
+    } else {
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';
+        value.split_at(value.iter().position(is_end).unwrap_or(value.len()))
+    };
+    *rest = after;
+    Some((name, value))
 }
 
 #[cfg(test)]
@@ -150,16 +158,16 @@ mod tests {
         for (html, name, end, excess) in [
             ("<p>x", "p", 3, None),
             ("</P >x", "P", 5, None),
-            ("<a b c d>x", "a", 9, Some((7, 8))),
-            ("<a b='>' c = \">\" d=>x", "a", 20, Some((17, 19))),
-            ("<a =b=\">\"c/d=e/f>x", "a", 17, Some((11, 16))),
-            ("<a b c '>x", "a", 9, Some((7, 8))),
-            ("<a b c d='x", "a", 11, Some((7, 11))),
+            ("<a b c d>x", "a", 9, Some((6, 8))),
+            ("<a b='>' c = \">\" d=>x", "a", 20, Some((16, 19))),
+            ("<a =b=\">\"c/d=e/f>x", "a", 17, Some((10, 16))),
+            ("<a b c '>x", "a", 9, Some((6, 8))),
+            ("<a b c d='x", "a", 11, Some((6, 11))),
             ("<a b=c>d", "a", 7, None),
             ("<a", "a", 2, None),
         ] {
-            let Some((0, Markup::Tag(tag))) = next_markup(html, 0, 2) else { panic!("{html}") };
-            assert_eq!((tag.name, tag.end, tag.excess), (name, end, excess), "{html}");
+            let Some((0, Markup::Tag(tag))) = next_markup(html.as_bytes(), 0, 2) else { panic!("{html}") };
+            assert_eq!((tag.name, tag.end, tag.excess), (name.as_bytes(), end, excess), "{html}");
         }
     }
 
@@ -178,9 +186,9 @@ mod tests {
             ("</ p>x", 5),
             ("</>x", 3),
         ] {
-            assert_eq!(next_markup(html, 0, 2), Some((0, Markup::Other(end))), "{html}");
+            assert_eq!(next_markup(html.as_bytes(), 0, 2), Some((0, Markup::Other(end))), "{html}");
         }
-        assert_eq!(next_markup("a < b <", 0, 2), None);
-        assert_eq!(next_markup("1 <![CDATA[x]]>", 0, 2), Some((2, Markup::Cdata)));
+        assert_eq!(next_markup(b"a < b <", 0, 2), None);
+        assert_eq!(next_markup(b"1 <![CDATA[x]]>", 0, 2), Some((2, Markup::Cdata)));
     }
 }
