@@ -17,6 +17,10 @@ const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 #[cfg(target_env = "gnu")]
 const TRIM_THRESHOLD: libc::c_int = 16 << 20;
 
+/// A multiple of the size of a page, on all systems.
+#[cfg(target_env = "gnu")]
+const PAGE: usize = 64 << 10;
+
 /// The maximum number of arenas: one for each core. By default, glibc creates one for each thread that loads
 /// a site and for each that encodes it, up to eight for each core, and threads do not use the free memory of
 /// each other's arenas.
@@ -43,8 +47,57 @@ pub fn configure_allocator() {
 /// with C libraries other than glibc.
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim(3) may be called at any time by any thread, and moves nothing in use.
-    unsafe {
-        libc::malloc_trim(0)
+    {
+        // SAFETY: malloc_trim(3) may be called at any time by any thread, and moves nothing in use.
+        unsafe { libc::malloc_trim(0) };
+        release_ends();
     };
+}
+
+/// Returns the free ends of the arenas to the system, of each at most [`TRIM_THRESHOLD`]: `malloc_trim` does
+/// so only for the main arena. Once the example site is loaded, the end of another one has 6 MB.
+///
+/// A new thread gets an arena that no thread uses, or else the next one in a circle. Twice as many threads as
+/// there are arenas therefore use all of them, with rare exceptions.
+#[cfg(target_env = "gnu")]
+fn release_ends() {
+    let (ended, ends) = std::sync::mpsc::channel();
+    let gate = &std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        let closed = gate.lock();
+        let spawn = |_| {
+            let ended = ended.clone();
+            let run = move || {
+                release_end();
+                let _ = ended.send(());
+                // Keep the arena until all threads have theirs.
+                drop(gate.lock());
+            };
+            std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, run).ok()
+        };
+        let started = (0..2 * max_arenas()).map_while(spawn).count();
+        ends.iter().take(started).count();
+        drop(closed);
+    });
+}
+
+/// Allocates blocks that are larger than most gaps in the arena of this thread, so that they are at its end,
+/// and returns their pages to the system.
+#[cfg(target_env = "gnu")]
+fn release_end() {
+    let block_length = usize::try_from(MMAP_THRESHOLD / 4 * 3).unwrap_or(0);
+    let blocks = TRIM_THRESHOLD / (MMAP_THRESHOLD / 4 * 3);
+    let mut held = Vec::new();
+    for _ in 0..blocks {
+        let mut block = Vec::<u8>::new();
+        if block.try_reserve_exact(block_length).is_err() {
+            return;
+        }
+        let unused = block.spare_capacity_mut();
+        let before = unused.as_ptr().align_offset(PAGE);
+        let pages = &mut unused[before..];
+        // SAFETY: the pages are within `block`, which has no contents.
+        unsafe { libc::madvise(pages.as_mut_ptr().cast(), pages.len() / PAGE * PAGE, libc::MADV_DONTNEED) };
+        held.push(block);
+    }
 }
