@@ -14,8 +14,9 @@ pub enum TimeArgument {
 }
 
 impl TimeArgument {
-    /// Parses an RFC 3339 time, a date, or an age: a whole number followed by s, m, h, d or w. The error is
-    /// a sentence about the format.
+    /// Parses an RFC 3339 time, a date, or an age: a whole number followed by s, m, h, d or w. Also accepts
+    /// other times that jiff can parse, such as one without seconds. The error is a sentence about the
+    /// format.
     pub fn parse(text: &str) -> Result<TimeArgument, String> {
         parse_age(text)
             .map(TimeArgument::Ago)

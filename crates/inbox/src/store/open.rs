@@ -13,7 +13,7 @@ use super::{postgres, sqlite};
 /// How long a statement waits for a lock on a SQLite file while an inbox is being copied.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none or it is empty.
 pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError> {
     Ok(match url {
         DatabaseUrl::Sqlite(path) => Box::new(sqlite::open_to_read(path)?),
@@ -21,8 +21,9 @@ pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError
     })
 }
 
-/// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none. `patience` is how
-/// long a statement waits for locks on a SQLite file.
+/// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none or it is empty, and
+/// with [`StoreError::Locked`] while a PostgreSQL inbox is being copied. `patience` is how long a statement
+/// waits for locks on a SQLite file.
 pub(super) fn open_to_edit(
     url: &DatabaseUrl,
     patience: Duration,
@@ -72,7 +73,8 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
     }
 }
 
-/// Creates an empty inbox if there is none. Fails if a version with another layout created the existing one.
+/// Creates an empty inbox if there is none. Fails if another program or a version with another layout created
+/// the existing one.
 pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
     match url {
         DatabaseUrl::Sqlite(path) => {
@@ -84,9 +86,9 @@ pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
 }
 
 /// Fails if this program can never use the existing database: because of its encoding, with SQLite because of
-/// its layout or a collation, or with PostgreSQL because of a pooler that pools by statement or a missing
-/// schema. A database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
-/// [`InboxReader::collation_warning`](super::InboxReader::collation_warning).
+/// its layout, a collation or another program that created it, or with PostgreSQL because of a pooler that
+/// pools by statement or a missing schema. A database that is missing or cannot be reached passes. Changes
+/// nothing. Returns the warning of [`InboxReader::collation_warning`](super::InboxReader::collation_warning).
 pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {
     let checked = match url {
         DatabaseUrl::Sqlite(path) => sqlite::check_environment(path).map(|()| None),

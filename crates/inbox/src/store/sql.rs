@@ -140,9 +140,10 @@ impl dyn Sql + '_ {
     }
 
     /// Reads the rows whose `key` is one of `keys`, which must be sorted and distinct. `select` ends with
-    /// `WHERE`, or with a condition and `AND`. Rows are returned in the order of the keys, and the clause
-    /// `lock` locks them in that order. Executes a statement for each key with SQLite, which would make a
-    /// temporary table of a list, and one for up to 64 keys with PostgreSQL.
+    /// `WHERE`, or with a condition and `AND`. Rows are returned in the order of the keys, those with the
+    /// same key in any order. With PostgreSQL, the clause `lock` locks them in that order. Executes a
+    /// statement for each key with SQLite, which would make a temporary table of a list, and one for up to 64
+    /// keys with PostgreSQL.
     pub(super) fn query_in(
         &self,
         select: &str,
@@ -166,7 +167,8 @@ impl dyn Sql + '_ {
 
     /// Executes a statement on the rows whose `key` is one of `keys`, and returns the number of affected
     /// rows. `statement` ends with `WHERE`, or with a condition and `AND`. `values` are its other parameters,
-    /// numbered from 1. Executes one statement or several, like [`Self::query_in`].
+    /// numbered from 1. Executes one statement or several, like [`Self::query_in`]; with SQLite, once for
+    /// each key, so the keys should be distinct.
     pub(super) fn execute_in(
         &self,
         statement: &str,
@@ -191,8 +193,8 @@ impl dyn Sql + '_ {
         Ok(count)
     }
 
-    /// Runs `change` in a transaction. Commits it on success and rolls it back on error, but not if `change`
-    /// panics. With SQLite, takes the write lock first.
+    /// Runs `change` in a transaction. Commits it on success. Rolls it back on any error except
+    /// [`StoreError::Unreachable`], but not if `change` panics. With SQLite, takes the write lock first.
     pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce() -> Result<T, StoreError>,
@@ -212,8 +214,8 @@ impl dyn Sql + '_ {
         done
     }
 
-    /// Runs queries that all see the same snapshot of the database. Rolls back at the end, so anything that
-    /// `ask` writes is lost.
+    /// Runs queries that all see the same snapshot of the database. `ask` must not write: PostgreSQL refuses
+    /// that, and with SQLite, the rollback at the end undoes it.
     pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let begin = match self.dialect() {
             Dialect::Sqlite => "BEGIN",

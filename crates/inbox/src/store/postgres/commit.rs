@@ -158,6 +158,8 @@ impl PostgresWriter {
         if is_standby { Err(StoreError::ReadOnly) } else { Ok(()) }
     }
 
+    /// Connects like [`PostgresWriter::open`], and drops the old connection. After an error, the old one
+    /// stays.
     fn reconnect(&mut self) -> Result<(), StoreError> {
         *self = PostgresWriter::open(&self.server)?;
         Ok(())

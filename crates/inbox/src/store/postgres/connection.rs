@@ -64,6 +64,7 @@ pub struct PgConnection {
 }
 
 impl PgConnection {
+    /// Connects like [`PgConnection::open_listening`], and ignores notifications.
     pub(crate) fn open(server: &Server, session: ConnectionOptions) -> Result<PgConnection, StoreError> {
         PgConnection::open_listening(server, session, None)
     }
@@ -128,6 +129,7 @@ impl PgConnection {
         }
     }
 
+    /// The id of this connection's registration; `None` without a pooler, or if it has none yet.
     pub(super) fn registered(&self) -> Option<uuid::Uuid> {
         self.pooled.as_ref()?.registration.borrow().as_ref().map(|registration| registration.holder)
     }

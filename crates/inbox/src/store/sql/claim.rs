@@ -21,9 +21,9 @@ use frontdesk_limits::Gcra;
 
 impl Transaction<'_> {
     /// Claims due deliveries that `choose` selects, up to the capacity of each channel: leases them, and
-    /// records the start of their attempts. Returns one result for each of `wants`, in the same order.
-    /// `channels` are the configured channels; on those with a daily quota, `Pace` limits first attempts for
-    /// high-volume networks.
+    /// records the start of their attempts. Skips deliveries with a lease in `under_way`, the attempts of
+    /// this process. Returns one result for each of `wants`, in the same order. `channels` are the configured
+    /// channels; on those with a daily quota, `Pace` limits first attempts for high-volume networks.
     ///
     /// Also switches a channel on if its target has changed, parks the waiting deliveries of one that is
     /// switched off, requeues attempts whose lease has expired, repairs due times in the far future, parks
@@ -214,8 +214,8 @@ fn next_of_low_volume(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, 
     Ok(next)
 }
 
-/// Records the start of an attempt, and leases its delivery. `None` if the submission cannot be sent; its
-/// delivery is parked.
+/// Records the start of an attempt, and leases its delivery. `None` if the submission is encrypted or cannot
+/// be read: the attempt then counts as failed, and the delivery is parked.
 fn begin_attempt(
     tx: &dyn Sql,
     found: DueDelivery,

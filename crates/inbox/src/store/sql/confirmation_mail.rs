@@ -115,9 +115,10 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. First mails
-    /// come before reminders, and mails for networks that have sent many entries after the others of their
-    /// kind. Mails beyond a limit wait. If it is that of a domain or a network, mails to others are queued.
+    /// Queues mails that ask visitors to confirm their addresses, or remind them, among the first `most` that
+    /// are due. First mails come before reminders, and mails for networks that have sent many entries after
+    /// the others of their kind. Mails beyond a limit wait. If it is that of a domain or a network, mails to
+    /// others are queued.
     pub fn queue_confirmations(
         &self,
         now: Timestamp,
@@ -233,9 +234,10 @@ impl Transaction<'_> {
         Ok(fate)
     }
 
-    /// Postpones a mail that is beyond the limit of its domain or network: until there is room, and longer
-    /// the longer it has waited, up to an hour. Once the first mail for an entry has waited for as long as a
-    /// link is valid, ends the wait for the confirmation, so that the entry waits for the operator.
+    /// Postpones a mail that is beyond the limit of its domain or network until there is room, but at least
+    /// by half the time that it has waited, up to an hour, or by an hour for a reminder. Once the first mail
+    /// for an entry has waited for as long as a link is valid, ends the wait for the confirmation, so that
+    /// the entry waits for the operator.
     fn put_off(
         &self,
         entry: &DueEntry<'_>,

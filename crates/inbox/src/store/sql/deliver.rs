@@ -96,9 +96,10 @@ impl Transaction<'_> {
     }
 
     /// Records the outcome of an attempt, and makes its delivery delivered, due for the next attempt, parked,
-    /// or held if the submission has been held in the meantime. If the lease was taken over, a failure
-    /// changes only the lists of reached and missing recipients; a success completes the delivery. Returns
-    /// whether the submission is not held and no channel needs its text any more.
+    /// or held if the submission has been held in the meantime (except mails that ask for a confirmation). If
+    /// the lease was taken over, a failure changes only the lists of reached and missing recipients; a
+    /// success completes the delivery. Returns whether the submission is not held and no channel needs its
+    /// text any more.
     pub fn record(
         &self,
         lease: &Lease,
@@ -171,10 +172,11 @@ impl Transaction<'_> {
         Ok((count, from))
     }
 
-    /// Makes up to `NEXT_DEFERRED` of a channel's deferred deliveries due, lowest ranks first. Call this
-    /// after the receiver has accepted a message, because it may accept another one now. Forgives the latest
-    /// failure of each under the conditions of [`Transaction::bring_forward`]. Retries for high-volume
-    /// networks keep their due times.
+    /// Makes up to `NEXT_DEFERRED` of a channel's retries due now, lowest ranks first: only those whose last
+    /// failure is blamed on the channel, such as a temporary refusal. Call this after the receiver has
+    /// accepted a message, because it may accept another one now. Forgives the latest failure of each under
+    /// the conditions of [`Transaction::bring_forward`]. Retries for high-volume networks keep their due
+    /// times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -222,7 +224,8 @@ pub(super) fn park_waiting(tx: &dyn Sql, channel: &str) -> Result<(), StoreError
 }
 
 /// Makes deliveries due now if they are scheduled for later than any schedule allows, which happens if the
-/// clock was set back in the meantime. Changes up to 200 retries and 200 other deliveries per call.
+/// clock was set back in the meantime. Changes up to 200 retries and 200 other deliveries per call. Includes
+/// the leases of attempts under way, which then expire.
 pub(super) fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for is_retry in [false, true] {
         let furthest = if is_retry { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };

@@ -236,7 +236,7 @@ impl Transaction<'_> {
             "SELECT s.held_at, s.id, {} AS bytes FROM {held}
              WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
              AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open'
-                 AND (expires_at > ?4 OR mail_at IS NOT NULL AND reminds = 0))
+                 AND (expires_at > ?4 OR (mail_at IS NOT NULL AND reminds = 0)))
              ORDER BY s.held_at, s.id LIMIT {} {lock}",
             rows::size_expression(tx.dialect(), "s"),
             step.sizes,

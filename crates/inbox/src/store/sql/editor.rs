@@ -57,8 +57,9 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// Opens the database. Fails with [`StoreError::Missing`] if there is none. [`Editor::on_behalf_of`] sets
-    /// the user for the operator log.
+    /// Opens the database. Fails with [`StoreError::Missing`] if there is none or it is empty, and with
+    /// [`StoreError::Locked`] while a PostgreSQL inbox is being copied. [`Editor::on_behalf_of`] sets the
+    /// user for the operator log.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
         let (sql, secret) = open::open_to_edit(&place, PATIENCE)?;
@@ -104,7 +105,9 @@ impl Editor {
     /// Makes parked and waiting deliveries due at once and restarts their schedules, clears the errors of
     /// submissions that were set aside so that they are processed again, and switches on the channels of
     /// these deliveries and the one that `retry` names. Returns the number of deliveries and submissions.
-    /// Skips a delivery if an attempt begins during the call. Uses transactions of bounded size; after an
+    /// Skips held submissions (except for mails that ask for a confirmation), and a delivery if an attempt
+    /// begins during the call. If `retry` names a channel, submissions stay set aside; if it names neither a
+    /// channel nor a submission, mails to visitors are skipped. Uses transactions of bounded size; after an
     /// error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
@@ -249,9 +252,9 @@ impl Editor {
     }
 
     /// Queues all submissions that are neither held nor encrypted and have no delivery to the team, for the
-    /// `channels` that get them, with the rank of suspicious submissions. Returns the number of new
-    /// deliveries. Uses transactions of bounded size; after an error, earlier ones stay committed, and the
-    /// next call queues the rest.
+    /// `channels` that get them, with the rank of suspicious submissions or, if there are mails to the
+    /// visitor, the highest rank of these. Returns the number of new deliveries. Uses transactions of bounded
+    /// size; after an error, earlier ones stay committed, and the next call queues the rest.
     pub fn deliver_kept(&mut self, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
         let page = format!(
             "SELECT s.id FROM submission s WHERE s.held_at IS NULL AND s.id > ?1
@@ -373,9 +376,10 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the held submissions among `ids`, unconfirmed ones included, in transactions of bounded size,
-    /// and wipes them like [`Editor::erase`]. Skips all others. Also stores lessons of spam for those that
-    /// screening held or that are marked as spam, but at most 20 in each transaction.
+    /// Removes the held submissions among `ids`, which must be distinct, unconfirmed ones included, in
+    /// transactions of bounded size, and wipes them like [`Editor::erase`]. Skips all others. Also stores
+    /// lessons of spam for those that screening held or that are marked as spam, but at most 20 in each
+    /// transaction.
     pub fn discard(&mut self, ids: &[Uuid], now: Timestamp) -> Result<Erased, StoreError> {
         let mut entry = self.log_entry(OperatorAction::Discard);
         if let [id] = ids {
@@ -542,7 +546,7 @@ impl Selected {
         let mut deliveries = format!(
             "SELECT submission, channel, attempts FROM delivery
              WHERE state IN ({}) AND (submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})
-                 OR {ASKS} AND submission IN (SELECT s.id FROM accepted s WHERE {chosen}))",
+                 OR ({ASKS} AND submission IN (SELECT s.id FROM accepted s WHERE {chosen})))",
             if retry.parked_only { "'parked'" } else { RETRIED },
         );
         if let Some(channel) = &retry.channel {

@@ -97,10 +97,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// For each form whose flood has ended, because its quota has not been exceeded for `quiet`, releases up
-    /// to `most` submissions to `channels`, oldest first. Returns the number of released submissions. Once a
-    /// form has no submissions left to release, records that its flood is over. Does nothing while another
-    /// replica is processing submissions.
+    /// For each form whose flood has ended, because its quota has not been exceeded for `quiet` or because
+    /// the last excess is that far in the future, releases up to `most` submissions to `channels`, oldest
+    /// first. Returns their number, which includes those that still need a confirmation. Once a form has no
+    /// submissions left to release, records that its flood is over. Does nothing while another replica is
+    /// processing submissions. `now` is by the database's clock.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,

@@ -303,7 +303,7 @@ impl Transaction<'_> {
 
     /// Reads up to `most` rows of the intake with ids in this range, oldest first, and returns whether there
     /// may be more. Reads fewer with SQLite if they are large (see `BATCH_BYTES`). Skips rows that are set
-    /// aside or locked. Fails if any row is damaged.
+    /// aside or locked, but not those of the canary. Fails if any row is damaged.
     pub fn read_pending(
         &self,
         most: usize,
@@ -324,10 +324,11 @@ impl Transaction<'_> {
         ))
     }
 
-    /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
-    /// returns the number of deliveries. Deliveries are due on arrival or after a delay, unless their
-    /// submission is held. Asks for the confirmation of an address if the submission is held for it. `latest`
-    /// is the current time by the database's clock, in milliseconds.
+    /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`], for
+    /// which an encrypted submission has no fields), and returns the number of deliveries. Deliveries are due
+    /// on arrival or after a delay, unless their submission is held. Asks for the confirmation of an address
+    /// if the submission is held for it. `latest` is the current time by the database's clock, in
+    /// milliseconds.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],

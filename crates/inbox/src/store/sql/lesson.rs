@@ -188,7 +188,7 @@ pub(super) fn teach_discarded(
 
 /// Stores the lesson of a row of `submission`. A lesson that replaces an earlier one keeps its column
 /// `judged`, screening's verdict at that time. Returns false, and stores nothing, if the submission has too
-/// little text or cannot be read.
+/// little text, its form is unknown or its fields cannot be read; unreadable reasons count as none.
 fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Result<bool, StoreError> {
     let Some(form) = definition::of_row(tx, row)? else { return Ok(false) };
     let Ok(fields) = parse_fields(row.text("fields")?.as_bytes()) else { return Ok(false) };
@@ -275,7 +275,8 @@ pub struct Lessons {
 }
 
 impl InboxReader {
-    /// All lessons, the newest first; `None` if their version is still `known`.
+    /// All lessons, the newest first; `None` if their version is still `known`. The age of a lesson from the
+    /// future is zero.
     pub fn lessons(&self, known: Option<u128>, now: Timestamp) -> Result<Option<Lessons>, StoreError> {
         let version = version(&*self.sql)?;
         if known == Some(version) {

@@ -44,7 +44,7 @@ pub struct SearchPage {
     pub next: Option<Uuid>,
     /// Whether the time limit passed before the page was full.
     pub is_partial: bool,
-    /// How many sealed submissions could not be searched.
+    /// The number of sealed submissions that a search has checked. Only their notes could be searched.
     pub sealed: usize,
 }
 
@@ -118,7 +118,8 @@ fn end_of(ids: &[Uuid]) -> Option<Uuid> {
 }
 
 /// Queries for the ids of all submissions that can have a filter's assignee, follow-up or status, and their
-/// parameters; no queries if the filter has none of them that has an index.
+/// parameters. Only the first of these that the filter has counts; no queries if it has none of them that has
+/// an index.
 fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
     if let Some(name) = filter.assignee.as_ref().filter(|name| !name.is_empty()) {
         return (&["SELECT submission FROM annotation WHERE assignee = ?1"], vec![Cell::Text(name.clone())]);
@@ -146,8 +147,9 @@ fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
     (queries, Vec::new())
 }
 
-/// A condition on `submission` that all submissions of a filter meet, and for which there is an index by form
-/// and id; `None` if the filter selects neither a state nor a form.
+/// A condition on `submission` that all processed submissions of a filter meet, and for which there is an
+/// index by form and id. `None` unless the filter selects spam, done submissions, open ones (neither done,
+/// held nor spam) or forms.
 fn indexed_condition(filter: &Filter) -> Option<IndexedCondition> {
     let is_open = [filter.is_done, filter.is_held, filter.is_spam] == [Some(false); 3];
     match filter {
@@ -185,7 +187,9 @@ pub(crate) fn statements(filter: &Filter) -> Vec<String> {
 
 impl InboxReader {
     /// Reads up to `size` submissions that meet the filter and contain the words, newest first. Stops early
-    /// once `is_over` returns true, but checks some submissions in any case. The filter's limit is ignored.
+    /// once `is_over` returns true, but checks some submissions in any case. The filter's limit is ignored,
+    /// and `size` must not be zero. The page may have a `next` although no further submission meets the
+    /// filter.
     pub fn page(
         &self,
         filter: &Filter,
@@ -323,9 +327,9 @@ impl InboxReader {
         self.matching(&condition, &bind_all(&values), search, page)
     }
 
-    /// The ids of submissions that meet an SQL condition and contain the words. If there are words, adds the
-    /// number of sealed submissions that meet the condition to `page.sealed`, and stops once the time is up:
-    /// a visitor may have sent many texts that take long to compare.
+    /// The ids of submissions that meet an SQL condition and contain the words in a field or a note. If there
+    /// are words, adds the number of sealed submissions that it has checked to `page.sealed`, and stops once
+    /// the time is up: a visitor may have sent many texts that take long to compare.
     fn matching(
         &self,
         condition: &str,

@@ -201,9 +201,9 @@ pub struct ViewFilter<'a> {
     pub until: Option<Date>,
     /// The percent-encoded path of the only page to include. The report then has no referring hosts.
     pub page: Option<&'a str>,
-    /// The names of clients that count as AI agents.
+    /// The names of clients that count as AI agents; at least one.
     pub ai_agents: &'a [&'static str],
-    /// The names of clients that people use.
+    /// The names of clients that people use; at least one.
     pub browsers: &'a [&'static str],
     /// The maximum number of pages, and of referring hosts, in the report.
     pub most: usize,
@@ -278,7 +278,7 @@ impl InboxReader {
     }
 
     /// Sums the views for each value of the column `key`, as in [`Views`]. Each row also has the number of
-    /// values.
+    /// values. The filter must have AI agents and browsers: PostgreSQL refuses an empty list.
     fn count_views(
         &self,
         key: &str,

@@ -66,7 +66,7 @@ impl InboxReader {
 }
 
 impl InboxReader {
-    /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
+    /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none or it is empty.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<InboxReader, StoreError> {
         Ok(InboxReader { sql: open::open_to_read(&place.into())? })
     }
@@ -101,7 +101,7 @@ impl InboxReader {
         self.sql.one_value(&sql, &bind_all(&values))
     }
 
-    /// A submission's deliveries with their attempts, sorted by channel name.
+    /// A submission's deliveries, mails to its visitor included, with their attempts, sorted by channel name.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
         let deliveries =
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
@@ -117,7 +117,8 @@ impl InboxReader {
         })
     }
 
-    /// The channels that have deliveries or are paused or switched off, sorted by name.
+    /// The channels that have deliveries or are paused or switched off, those of mails to visitors included,
+    /// sorted by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
         let mut states = BTreeMap::<String, ChannelState>::new();
         let counts = "SELECT channel, state, count(*) AS count FROM delivery GROUP BY channel, state ORDER BY channel, state";
@@ -189,7 +190,7 @@ impl InboxReader {
         definition::all(&*self.sql)
     }
 
-    /// The number of submissions to each form, by its name. Reads all rows.
+    /// The number of submissions, processed or not, to each form, by its name. Reads all rows.
     pub fn count_by_form(&self) -> Result<BTreeMap<String, usize>, StoreError> {
         let rows = self.sql.query("SELECT form, count(*) AS count FROM accepted GROUP BY form", &[])?;
         rows.iter().map(|row| Ok((row.get("form")?, row.get("count")?))).collect()

@@ -144,9 +144,10 @@ pub(in crate::store) fn accepted_among(
     Ok(ids.into_iter().collect())
 }
 
-/// Removes these submissions with their deliveries and attempts, and the last answers of all channels that
-/// have attempted to deliver them. The ids must be sorted and distinct. The counts of deliveries exclude
-/// mails to visitors.
+/// Removes these submissions with their deliveries, attempts, notes, annotations and confirmations, and the
+/// last answers of all channels that have attempted to deliver them. Lessons and the ids of repeats stay. The
+/// ids must be sorted and distinct. The counts of deliveries exclude mails to visitors; the count of attempts
+/// includes theirs.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, channel FROM delivery WHERE", "submission", ids, "")? {

@@ -88,7 +88,8 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// A filter's SQL condition on `accepted s`, and the values of its parameters. Ignores the filter's limit.
+/// A filter's SQL condition on `accepted s`, and the values of its parameters. Ignores the filter's limit. A
+/// submission that is not processed yet counts as unread, and as neither held, done nor spam.
 pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
@@ -165,9 +166,9 @@ fn status_condition(status: Status) -> &'static str {
              AND EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
         }
         Status::Parked => concat!(
-            "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE ",
+            "(s.error IS NOT NULL OR (s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE ",
             to_team!(),
-            " AND state = 'parked'))"
+            " AND state = 'parked')))"
         ),
         // A correlated subquery: with `IN`, each page would rebuild the set of all waiting submissions.
         Status::Waiting => concat!(
@@ -225,7 +226,8 @@ fn read_lead(row: &Row) -> Result<LeadSource, StoreError> {
     lead.map_or_else(|| Ok(LeadSource::default()), |json| LeadSource::from_json(&json).ok_or_else(damaged))
 }
 
-/// The state of a submission's confirmation; `None` if none was ever asked for.
+/// The state of a submission's confirmation; `None` if none is stored, as before it begins and after it was
+/// withdrawn.
 fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
     let Some(expires_at) = row.get("link_expires_at")? else { return Ok(None) };
     Ok(Some(Confirmation {
@@ -248,7 +250,8 @@ fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
 pub(super) const SUSPICIOUS_UNASKED: &str = "a suspicious entry is not asked to confirm its address";
 
 /// Why a submission is held. The column `held_because` is empty if screening holds it: the reasons are in
-/// columns of their own, which encryption strips of details.
+/// columns of their own, which encryption strips of details. If the column has [`SUSPICIOUS_UNASKED`], the
+/// reasons precede that.
 fn held_because(row: &Row, screening: Option<&Screening>) -> Result<String, StoreError> {
     let because: Option<String> = row.get("held_because")?;
     if because.as_deref().is_some_and(|because| because != SUSPICIOUS_UNASKED) {
@@ -342,7 +345,8 @@ pub(super) struct Removable {
 
 from_row! { Removable { id, bytes } }
 
-/// An expression for the size of a submission's fields. Neither database reads the fields to compute it.
+/// An expression for the size of a submission's fields in bytes; with PostgreSQL, as they are stored, so
+/// compressed ones have fewer. Neither database reads the fields to compute it.
 pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     let size = match dialect {
         Dialect::Sqlite => "octet_length",
@@ -351,7 +355,8 @@ pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     format!("{size}({table}.fields) + coalesce({size}({table}.sealed), 0)")
 }
 
-/// How many of the first submissions fit into `most` bytes in total. At least one, even if it is larger.
+/// How many of the first submissions fit into `most` bytes in total. At least one, even if it is larger,
+/// unless there are none.
 pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     let mut bytes = 0_i64;
     let fits = |removable: &&Removable| {

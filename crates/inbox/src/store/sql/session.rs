@@ -161,7 +161,7 @@ impl Editor {
         })
     }
 
-    /// Records that a session was used.
+    /// Records that a session was used now, without checking that it is valid.
     pub fn touch_session(&mut self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
         self.commit_and_notify(|tx| {
             tx.execute("UPDATE session SET used_at = ?2 WHERE hash = ?1", values![session, now]).map(drop)
@@ -219,7 +219,7 @@ fn valid_expiries(now: Timestamp) -> [i64; 2] {
 
 /// The condition of a valid session. Its parameters are the times from [`valid_times`].
 const IS_VALID: &str =
-    "used_at <= ?3 AND (is_trusted = 0 AND used_at >= ?1 OR is_trusted = 1 AND created_at >= ?2)";
+    "used_at <= ?3 AND ((is_trusted = 0 AND used_at >= ?1) OR (is_trusted = 1 AND created_at >= ?2))";
 
 /// The earliest last use of a session that is valid, the earliest login on a trusted device, and the latest
 /// use, as Unix times in milliseconds.

@@ -17,7 +17,8 @@ use crate::submission::Status;
 
 /// The queries that count the backlog: unfinished deliveries without and with failures, parked deliveries,
 /// held submissions, those among them whose address is not confirmed, and those whose visitor has not been
-/// asked to confirm it. Each uses an index that contains only unfinished rows.
+/// asked to confirm it. Each uses an index that contains only unfinished rows. Deliveries are counted by
+/// channel, mails to visitors included.
 pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 6] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
@@ -75,7 +76,7 @@ pub struct ChannelQueue {
 
 impl InboxReader {
     /// Counts the backlog. The counts are read one after the other, so they may be from slightly different
-    /// moments.
+    /// moments. Includes the channels of mails to visitors, and leaves out test submissions of the canary.
     pub fn queue(&self) -> Result<Queue, StoreError> {
         let [first, again, parked, held, unconfirmed, unasked] = backlog_queries(self.sql.dialect());
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
@@ -199,9 +200,9 @@ impl LeadCounts {
 }
 
 impl InboxReader {
-    /// The number of leads of each form that has submissions, in consecutive periods. The first period is
-    /// from the first of the `bounds` until the second one, and so on; without a period, returns nothing. A
-    /// lead is a submission that is processed, not held and not marked as spam.
+    /// The number of leads of each form that has submissions, sorted by form, in consecutive periods. The
+    /// first period is from the first of the `bounds` until the second one, exclusive, and so on; without a
+    /// period, returns nothing. A lead is a submission that is processed, not held and not marked as spam.
     pub fn leads_by_form(&self, bounds: &[Timestamp]) -> Result<Vec<(String, Vec<usize>)>, StoreError> {
         let periods: Vec<String> = (1..)
             .zip(bounds.windows(2))
@@ -223,9 +224,10 @@ impl InboxReader {
         forms.into_iter().map(|form| Ok((form.clone(), self.sql.column(&count, values![&*form])?))).collect()
     }
 
-    /// Counts the leads from a time until another one by their sources; each list has at most `most` values.
-    /// Counts only the newest [`MAX_LEADS`] with a source. Leaves out encrypted submissions, whose sources
-    /// are not readable.
+    /// Counts the leads (see [`InboxReader::leads_by_form`]) from a time until another one, exclusive, by
+    /// their sources; each list has at most `most` values. Counts only the newest [`MAX_LEADS`] with a
+    /// source. Leaves out encrypted submissions, whose sources are not readable. Ignores a source that cannot
+    /// be parsed.
     pub fn lead_counts(
         &self,
         from: Timestamp,

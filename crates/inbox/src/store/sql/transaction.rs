@@ -13,7 +13,8 @@ use crate::store::fingerprint::Secret;
 
 /// A change that the writer applies with its next batch. See [`Store::change`](crate::store::Store::change).
 pub(crate) trait Change: Send {
-    /// Applies the change in a transaction that is committed later.
+    /// Applies the change in a transaction that is committed later. Called again, in another transaction, if
+    /// that one is rolled back and retried.
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError>;
     /// Reports the outcome of the commit to the waiting caller.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
@@ -117,7 +118,8 @@ impl Transaction<'_> {
         server_time(self.sql)
     }
 
-    /// When this transaction is committed, notifies other replicas that deliveries were queued.
+    /// When this transaction is committed, notifies other replicas that deliveries were queued. Does nothing
+    /// with SQLite.
     pub fn announce(&self) -> Result<(), StoreError> {
         announce(self.sql)
     }

@@ -82,7 +82,7 @@ struct MailCharge {
 impl Transaction<'_> {
     /// Queues a mail to a visitor and counts it towards the limits. Does neither if no rule permits the mail,
     /// a limit is used up, or the mailbox has had such a mail within a day. Records when [`MailLimit::All`]
-    /// is used up. Resets an existing delivery of this mail for the submission.
+    /// is used up. Resets an existing delivery of this mail for the submission, even one that is delivered.
     pub fn queue_visitor_mail(
         &self,
         request: &MailRequest<'_>,
@@ -174,7 +174,7 @@ impl Transaction<'_> {
     }
 
     /// When the latest episode began in which [`MailLimit::All`] was used up, unless the team has been
-    /// notified of it or it is older than a day.
+    /// notified of it, or it began at least a day ago or more than a day in the future.
     pub fn unannounced_mail_limit(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let Some(since) = self.stored_time(LIMITED_SINCE)? else { return Ok(None) };
         let age = self.to_database_time(now).as_millisecond() - since.as_millisecond();
