@@ -48,7 +48,8 @@ pub struct MaintenanceLease {
 }
 
 impl MaintenanceLease {
-    /// Takes the maintenance role, and starts the thread that renews it. `None` if another process has it.
+    /// Takes the maintenance role, and starts the thread that renews it. `None` if a process has it, even
+    /// this one.
     pub(in crate::store) fn try_acquire(server: &Server) -> Result<Option<MaintenanceLease>, StoreError> {
         let link = PgConnection::open(server, BRIEF)?;
         let holder = Uuid::now_v7();

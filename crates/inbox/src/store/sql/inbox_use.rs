@@ -18,8 +18,9 @@ pub struct Readership {
     /// When an operator last read a new submission, used the web interface or changed something. `None` if
     /// that never happened.
     pub last_use: Option<Timestamp>,
-    /// Whether operators have read at least half of the latest submissions from before `last_use`. If not,
-    /// they read them elsewhere, such as in their mail.
+    /// Whether operators have read at least half of the latest 20 submissions from before `last_use` that are
+    /// neither held nor spam; false if there are none. If not, they read them elsewhere, such as in their
+    /// mail.
     pub is_read_here: bool,
 }
 

@@ -539,7 +539,7 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2", at)
     }
 
-    /// Lowers the ranks of a submission's unfinished deliveries to at most `rank`.
+    /// Lowers the ranks of a submission's deliveries to at most `rank`, except those that are delivered.
     pub fn lower_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,
@@ -548,7 +548,7 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets the rank of a submission's unfinished deliveries.
+    /// Sets the rank of a submission's deliveries, except those that are delivered.
     pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,

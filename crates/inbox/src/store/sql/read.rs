@@ -169,8 +169,8 @@ impl InboxReader {
         self.sql.query_as(floods, &[])
     }
 
-    /// Counts the deliveries that meet a condition with one parameter, by channel, in order of names. Omits
-    /// channels without any.
+    /// Counts the deliveries, mails to visitors included, that meet a condition with one parameter, by
+    /// channel, in order of names. Omits channels without any.
     fn count_by_channel(
         &self,
         condition: &str,

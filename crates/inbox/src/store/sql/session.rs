@@ -73,7 +73,7 @@ impl Session {
 
 impl Editor {
     /// Stores a login link for the editor's user, which any browser can use. Removes expired links and
-    /// sessions, and the user's oldest links beyond `MAX_LOGINS`.
+    /// sessions, and the user's oldest links of this kind beyond `MAX_LOGINS`.
     pub fn create_login(&mut self, login: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
         let entry = self.log_entry(OperatorAction::Open);
         let user = self.user().to_owned();
@@ -91,7 +91,7 @@ impl Editor {
 
     /// Stores a login link for the editor's user that only the browser with this cookie can use. Returns
     /// whether it is stored: not if the user has `MAX_MAILED_LOGINS` of them. Removes expired links and
-    /// sessions.
+    /// sessions. Not logged.
     pub fn create_mailed_login(
         &mut self,
         login: &TokenHash,
