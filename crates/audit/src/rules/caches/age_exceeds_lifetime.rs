@@ -25,9 +25,10 @@ pub(super) static RULE: Rule = Rule {
 /// Number of seconds by which `Age` may exceed the lifetime, because of clock differences and rounding.
 const TOLERANCE: u64 = 10;
 
-/// A lifetime of zero is not judged: platforms that purge their caches at each change send it to browsers.
-/// Pages with another lifetime for caches are not judged either. The longer of `stale-while-revalidate` and
-/// `stale-if-error` extends the lifetime.
+/// Reports each 200 response for a page, to a browser or an agent, whose `Age` exceeds its lifetime by more
+/// than [`TOLERANCE`]. The longer of `stale-while-revalidate` and `stale-if-error` extends the lifetime. A
+/// lifetime of zero is not judged, which platforms that purge their caches at each change send to browsers,
+/// nor is a page with another lifetime for caches.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {

@@ -21,9 +21,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the first response that Cloudflare, CloudFront or bunny.net may store. Reports nothing if hits of
-/// both representations show that the cache separates them, or if a response of the wrong kind shows that it
-/// does not, which is another rule's finding.
+/// Reports the first 200 response for the page that Cloudflare, CloudFront or bunny.net may store: its
+/// lifetime is not zero, and the cache's field says something else than a bypass. Reports nothing if the site
+/// does not negotiate, if hits of both representations show that the cache separates them, or if any client
+/// got another representation than its own.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let sequences = || [&caches.in_turn, &caches.agent_first, &caches.browser_first].into_iter().flatten();

@@ -67,8 +67,9 @@ fn accepted_coding(exchange: &Exchange) -> String {
     value.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// The defect of text that is compressed with gzip once more than `Content-Encoding` says, which is never
-/// intended.
+/// The defect, as a clause, of a body of a `text/` type that begins like gzip and so is compressed once more
+/// than `Content-Encoding` says, which is never intended. `None` for other bodies and other codings than
+/// gzip.
 fn undeclared(response: &Response) -> Option<&'static str> {
     let is_compressed = response.body.starts_with(GZIP_MAGIC) && response.media_type().starts_with("text/");
     match &*response.encoding() {

@@ -22,7 +22,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports only the first invalid `ETag`, because one program generates all of them.
+/// Reports only the first invalid `ETag` among the 200 responses for pages and their twins, because one
+/// program generates all of them. A missing `ETag` is no finding.
 fn check(survey: &Survey, findings: &mut Findings) {
     let pages = survey.basis.pages.iter();
     let exchanges = pages.flat_map(|page| [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()]);
@@ -36,7 +37,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a field value is an entity tag (RFC 9110 §8.8.3).
+/// Whether a field value has the form of an entity tag (RFC 9110 §8.8.3). Between its quotation marks, only
+/// spaces and further quotation marks are refused.
 pub(super) fn is_entity_tag(value: &str) -> bool {
     let quoted = value.strip_prefix("W/").unwrap_or(value);
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares the first response with those in other codings, and reports the first of them that has the same
-/// strong `ETag` and representation.
+/// Compares the response to the client that accepts gzip with those in other codings, and reports the first
+/// of them that has the same strong, valid `ETag` and the same representation.
 fn check(survey: &Survey, findings: &mut Findings) {
     let [first, others @ ..] = &*survey.caches.encodings else { return };
     let Some(response) = first.success() else { return };

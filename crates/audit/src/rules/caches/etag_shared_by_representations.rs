@@ -17,8 +17,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports an `ETag` that the HTML and the Markdown share. Only advice if the tag is weak and the server
-/// never returned 304: then the server may ignore `If-None-Match`.
+/// Reports each page whose HTML and Markdown share an `ETag`, not counting `W/`. Advice if one of the two
+/// tags is weak and no conditional request got 304: then the server may ignore `If-None-Match`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let validates = not_modified(survey).next().is_some();
     for (_, html, markdown) in negotiated_pages(survey) {

@@ -17,7 +17,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports nothing if both representations have the same `ETag`, which another rule reports.
+/// Reports a 304 response to an agent that sent the `ETag` of the HTML. That request is sent only if the
+/// Markdown has another `ETag`: another rule reports a shared one.
 fn check(survey: &Survey, findings: &mut Findings) {
     let page = &survey.basis.pages[survey.caches.page];
     let Some(crossed) = &survey.caches.crossed else { return };

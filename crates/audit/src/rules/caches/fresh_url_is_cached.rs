@@ -21,7 +21,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Skips platforms that store pages when a site is built and ignore queries by design.
+/// Reports the first response to a new cache-busting query that came from a cache, of at most two such
+/// responses with status 200. Skips platforms that store pages when a site is built and ignore queries by
+/// design. Noted as not judged if the site refuses cache-busting URLs.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     if let Some(reason) = caches.fresh_refusal() {
@@ -44,6 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
+/// Whether Vercel, Next.js or Netlify reports a cache status in the response.
 fn ignores_queries(response: &Response) -> bool {
     let is_build = |product: &str| product == VERCEL || product == NEXTJS || product.starts_with("Netlify");
     cache_statuses(response).iter().any(|status| is_build(&status.product))

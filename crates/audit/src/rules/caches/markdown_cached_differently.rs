@@ -23,8 +23,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reported if one lifetime is at least an hour longer, and at least ten times as long. Compares responses of
-/// one address, because some sites have other lifetimes for addresses with a query.
+/// Reports the page's HTML and Markdown, at most once, if the lifetime of one is at least an hour longer and
+/// at least ten times as long. Compares the first response of each kind at one address, because some sites
+/// have other lifetimes for addresses with a query. Responses without a lifetime are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let lifetime = |exchange: &Exchange| exchange.success()?.shared_lifetime();
     for sequence in [&survey.caches.agent_first, &survey.caches.in_turn] {

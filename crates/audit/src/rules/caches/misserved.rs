@@ -19,16 +19,17 @@ pub(super) fn is_agent(exchange: &Exchange) -> bool {
     })
 }
 
-/// The representation that the client of an exchange must get.
+/// The representation that the client of an exchange must get: Markdown for an agent ([`is_agent`]), HTML for
+/// any other client.
 pub(super) fn wanted(exchange: &Exchange) -> Representation {
     if is_agent(exchange) { Representation::Markdown } else { Representation::Html }
 }
 
 /// Reports at most one sequence in which a client that wants `missed` got the representation for the other
-/// kind of client, although a response to an earlier request, or to the first one at a cache-busting URL,
-/// shows that the origin has the right one. The finding is advice if the wrong response came at a URL that
-/// was used before the audit, and no field shows a cache. Also says what could not be judged, because the
-/// site refuses cache-busting URLs or a cache hides the negotiation.
+/// kind of client, although an earlier response of the sequence, or the first one at a cache-busting URL,
+/// shows that the origin has the right one. The finding is advice if only the latter shows that, the wrong
+/// response came at a URL that was used before the audit, and no field shows a cache. Also notes as not
+/// judged that the site refuses cache-busting URLs, or that a cache hides the negotiation.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
     if let Some(reason) = caches.fresh_refusal() {
@@ -73,7 +74,8 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
 }
 
 /// The field of a cache that has no Markdown and whose key lacks the query, so that the audit cannot learn
-/// what the site has for agents.
+/// what the site has for agents. `None` if the site negotiates, or if the first agent's response is not HTML
+/// from a cache.
 fn hiding_cache(survey: &Survey) -> Option<String> {
     let first = survey.caches.agent_first.first().filter(|_| !survey.caches.negotiates())?;
     first

@@ -80,7 +80,8 @@ pub(super) fn kind(response: &Response) -> &'static str {
     }
 }
 
-/// The pages that exist as HTML and as Markdown at the same URL, with both exchanges.
+/// The pages with negotiated Markdown, each with its HTML and with the response to the agent, which may come
+/// from a URL with a cache-busting query.
 pub(super) fn negotiated_pages(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Page, &Arc<Exchange>, &Arc<Exchange>)> {
@@ -88,15 +89,16 @@ pub(super) fn negotiated_pages(
     negotiated.filter_map(|page| Some((page, &page.html, page.agent.as_ref()?)))
 }
 
-/// Describes the `Vary` of a response for messages.
+/// The `Vary` of a response for messages about a missing name: `no Vary`, or `only Vary: …` with all its
+/// names in lower case.
 pub(super) fn vary_of(response: &Response) -> String {
     let vary = response.vary().join(", ");
     if vary.is_empty() { "no `Vary`".to_owned() } else { format!("only `Vary: {vary}`") }
 }
 
-/// The severity of a missing `Vary`: `None` if no cache may store the response; advice if only the client's
-/// own cache may, or if caches need an explicit lifetime for this status (RFC 9110 §15.1) and the response
-/// has none; otherwise broken.
+/// The severity of a missing `Vary`: `None` with `no-store`; advice with `private`, or if the status is none
+/// of those that caches store without an explicit lifetime (RFC 9110 §15.1; 206, 414 and 501 are not counted
+/// among them) and the response has no lifetime above zero; otherwise broken.
 pub(super) fn severity_without_vary(response: &Response) -> Option<Severity> {
     let is_cacheable =
         matches!(response.status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410);
@@ -110,8 +112,7 @@ pub(super) fn severity_without_vary(response: &Response) -> Option<Severity> {
     }
 }
 
-/// Reports a response that depends on `Accept` but does not say so. The message is "`subject` has no `Vary`,
-/// but `difference`".
+/// Reports a response that depends on `Accept` but does not say so, as [`report_without`] does.
 pub(super) fn report_without_vary(
     findings: &mut Findings,
     exchange: &Arc<Exchange>,
@@ -121,8 +122,9 @@ pub(super) fn report_without_vary(
     report_without("Accept", findings, exchange, subject, difference);
 }
 
-/// Like [`report_without_vary`], for a response that depends on the request's `field`. Reports nothing if
-/// `Vary` names the field or if no cache may store the response.
+/// Reports a response that depends on the request's `field` but whose `Vary` does not name it. The message is
+/// “`subject` has no `Vary`, but `difference`”, with the `Vary` that it has. Reports nothing without a
+/// response, and if `Vary` is `*` or the response has `no-store`.
 pub(super) fn report_without(
     field: &str,
     findings: &mut Findings,
@@ -148,8 +150,9 @@ pub(super) fn entity_tag(response: &Response) -> Option<String> {
     Some(opaque_tag(&etag).to_owned()).filter(|tag| !tag.is_empty())
 }
 
-/// The 304 responses to requests with an `ETag` that the client had received, each with its own exchange and
-/// with the exchange that contained the `ETag`.
+/// The 304 responses for the page of the survey of caches, to a browser that sent the `ETag` of the HTML and
+/// an agent that sent that of the Markdown: each with its own exchange, and with the exchange that contained
+/// the `ETag`.
 pub(super) fn not_modified(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Response, &Arc<Exchange>, &Arc<Exchange>)> {

@@ -25,8 +25,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the page that is compressed for only one of two clients. Advice if caches get no lifetime, or if
-/// a cache separated the codings.
+/// Reports the page if it is compressed for a client that accepts gzip, not for one that accepts no coding,
+/// and lacks `Vary: Accept-Encoding`. Advice if shared caches get no lifetime above zero, or if one of the
+/// responses came from a cache, which then separates the codings. Reports nothing with `no-store`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let [compressed, plain, ..] = &*survey.caches.encodings else { return };
     let (Some(response), Some(other)) = (compressed.success(), plain.success()) else { return };

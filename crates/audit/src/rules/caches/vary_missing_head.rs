@@ -17,7 +17,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each HEAD response without `Vary: Accept` whose GET response has it; both must have status 200.
+/// Reports each HEAD response without `Vary: Accept` whose GET response, for one page and the same client,
+/// has it; both must have status 200.
 fn check(survey: &Survey, findings: &mut Findings) {
     let page = &survey.basis.pages[survey.caches.page];
     let pairs =

@@ -40,8 +40,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports both responses without `Vary` if the client that asked for other languages got one of them, and
-/// the first request did not get the same one.
+/// Judges the first response of the survey and that to a client that asked for other languages, if this
+/// client got one of them and the first response has not the same language. Reports each of the two that
+/// lacks `Vary: Accept-Language`, unless no cache may store it.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(other)) = (survey.basis.arrival.first(), survey.caches.other_languages.as_ref())
     else {

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 406 response without `Vary: Accept`. Ignores other statuses.
+/// Reports a 406 response without `Vary: Accept`, unless no cache may store it. Ignores other statuses.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_acceptable else { return };
     if exchange.response().is_some_and(|response| response.status == 406) {

@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports at most one finding per page: if the HTML and the Markdown lack `Vary`, the cause is the same.
+/// Reports each page with negotiated Markdown whose HTML or Markdown lacks `Vary: Accept`, unless no cache
+/// may store the response. If both lack it, the cause is the same: one finding, with the greater severity.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (page, html, markdown) in negotiated_pages(survey) {
         let lacking = [html, markdown].into_iter().filter_map(|exchange| {

@@ -22,8 +22,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the responses of each URL that leads agents to Markdown and browsers elsewhere, if one of them
-/// is a redirect.
+/// Judges each URL that leads agents to Markdown and browsers elsewhere, if one of the two responses is a
+/// redirect. Reports each of them that lacks `Vary: Accept`, unless no cache may store it.
 fn check(survey: &Survey, findings: &mut Findings) {
     let pages = survey.basis.pages.iter().map(|page| (&page.html, page.agent.as_ref()));
     let arrival = survey.basis.arrival.first().map(|first| (first, survey.caches.redirect_markdown.as_ref()));

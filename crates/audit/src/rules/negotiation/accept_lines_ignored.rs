@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a list on two lines that gets the wrong representation, if the same list on one line gets the
-/// right one.
+/// Reports each list of types on two lines that gets the wrong representation, if the same list on one line
+/// gets the right one. Responses of caches do not count.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     let peculiar = &negotiation.peculiar;

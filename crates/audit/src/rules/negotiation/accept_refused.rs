@@ -17,7 +17,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each request that permits HTML and gets a 4xx or 5xx status other than 429 and 503.
+/// Reports each request that permits HTML and gets a 4xx or 5xx status other than 429 and 503. Another rule
+/// judges the request with `text/*`, and requests as crawlers are not judged here.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     let clients = negotiation.agents.iter().chain(&negotiation.browsers);

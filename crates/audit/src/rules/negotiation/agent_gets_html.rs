@@ -20,8 +20,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each agent that gets HTML although the URL has Markdown; as advice, one that gives both the same
-/// weight. Noted as not judged if cache-busting URLs are refused or a cache answered.
+/// Reports each agent that prefers Markdown but gets HTML, if the survey got Markdown at the URL; as advice,
+/// Claude Code, which gives both the same weight. Notes as not judged that cache-busting URLs are refused, or
+/// that an agent got HTML from a cache, which ends the check.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = survey.caches.fresh_refusal() {
         findings.not_judged(reason);

@@ -23,8 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each client that prefers HTML and gets Markdown from the origin. A finding about the Codex CLI is
-/// advice. Chrome counts only where it was the first client.
+/// Reports each client that prefers HTML and gets Markdown that is not from a cache. A finding about the
+/// Codex CLI is advice. Chrome counts at any URL of the survey where it was the first client.
 fn check(survey: &Survey, findings: &mut Findings) {
     let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
     // Search all exchanges: `survey.basis` lacks the pages for which Chrome got Markdown.
@@ -43,7 +43,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether Chrome was the first client at a URL, so that no cache had another client's response.
+/// Whether this is a GET request of Chrome, and the audit's first request of the URL, so that no cache got
+/// another client's response from the audit. False for a path that ends in `.md`.
 fn is_first_by_chrome(exchange: &Exchange, survey: &Survey) -> bool {
     let is_earlier = |other: &Arc<Exchange>| other.number < exchange.number && other.url() == exchange.url();
     let request = &exchange.request;

@@ -27,8 +27,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares HEAD with all equal GET requests; reports only if it differs from each. Not applied if a cache
-/// took part or mixed up the representations.
+/// Compares HEAD with all GET requests of the same URL with the same fields. Reports the difference from the
+/// last of them, but only if HEAD differs from each. Not applied if a cache took part or mixed up the
+/// representations.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     if is_mixed_up(survey) {
@@ -55,7 +56,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a browser got Markdown or an agent got HTML, probably from a cache. Other rules report that.
+/// Whether a browser got Markdown or an agent got HTML on a site that negotiates, probably from a cache.
+/// Other rules report that.
 fn is_mixed_up(survey: &Survey) -> bool {
     let caches = &survey.caches;
     let mut sequences = [&caches.agent_first, &caches.browser_first, &caches.in_turn].into_iter().flatten();
@@ -71,7 +73,9 @@ fn is_mixed_up(survey: &Survey) -> bool {
 }
 
 /// The most important difference between HEAD and GET, as a sentence: the status, the type or else the
-/// length. `None` for a busy server (429, 503), and unless GET has status 200.
+/// length. A type that HEAD omits does not count, and a length only if HEAD has no content coding, and has
+/// the length 0 or the `ETag` of GET. A length, and the status 405 or 501, are advice. `None` also for a busy
+/// server (429, 503), and unless GET has status 200.
 fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     let (head, get) = (head.response()?, get.success()?);
     if head.status != get.status {

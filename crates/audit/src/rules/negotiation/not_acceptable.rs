@@ -21,8 +21,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the response to a client that accepts only PDF. Redirects, 401, 403 and 429 are no finding; a 406
-/// without a body is advice.
+/// Judges the response to a client that accepts only PDF: 404, 410, 5xx and a 2xx without a body are broken;
+/// other 4xx, a 200 with Markdown, and a 406 without a body are advice. Redirects, 401, 403, 429 and a 406
+/// with a body are no finding.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_acceptable else { return };
     let Some(response) = exchange.response() else { return };

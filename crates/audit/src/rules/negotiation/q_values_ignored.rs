@@ -19,7 +19,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a single-line `Accept` header for which the server sends the representation with less weight.
+/// Reports each single-line `Accept` header of the survey for which the origin sends the representation with
+/// less weight.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     for (exchange, got, name, right) in [

@@ -30,8 +30,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each crawler whose HTML has less than 70 percent of the words that other clients get. A page
-/// that changes from request to request is noted as not judged.
+/// Reports each crawler whose HTML has less than 70 percent of the words that the client with `*/*` gets.
+/// Reports nothing if that client did not get HTML from the origin, or fewer than [`MIN_WORDS`] words. Notes
+/// as not judged a response that cannot be read, and a page that changes from request to request.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     let expected = words(other);
@@ -64,7 +65,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The distinct words of the main content, in lower case.
+/// The distinct words of the main content, in lower case. Empty unless the status is 200.
 fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
     let Some(response) = exchange.success() else { return HashSet::new() };
     let options = Options { url: Some(exchange.url().clone()), ..Options::default() };
@@ -72,7 +73,7 @@ fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
     markdown.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// The percentage of the `expected` words that `found` contains.
+/// The percentage of the `expected` words that `found` contains, rounded down.
 fn percentage(expected: &HashSet<String>, found: &HashSet<String>) -> usize {
     expected.intersection(found).count() * 100 / expected.len().max(1)
 }
