@@ -48,8 +48,8 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     Ok(judge(&survey, &client))
 }
 
-/// The report about a site that gives browsers only Markdown, so that no rule can read a page; `None` for
-/// other sites.
+/// The report about a site that gives browsers only Markdown, so that no rule can read a page. `None` if no
+/// response so far is Markdown with status 200.
 fn only_markdown(client: &Client) -> Option<Report> {
     let exchanges = client.exchanges();
     let is_markdown = |response: &Response| response.representation() == Representation::Markdown;
@@ -68,8 +68,8 @@ fn only_markdown(client: &Client) -> Option<Report> {
     })
 }
 
-/// Applies all rules. Rules that have not started within `MAX_JUDGING`, and requests that were not sent,
-/// are noted as not judged.
+/// Applies all rules. Rules that have not started within [`MAX_JUDGING`], and requests that were not sent,
+/// are noted as not judged: each reason once for each group.
 fn judge(survey: &Survey, client: &Client) -> Report {
     let denials: BTreeSet<_> = client.denials().into_iter().collect();
     let mut not_judged: Vec<_> = denials

@@ -55,7 +55,8 @@ const UNNAMED: &str = "a cache";
 /// Maximum number of characters of a value in [`CacheStatus::field`]; longer values are truncated.
 const MAX_VALUE: usize = 60;
 
-/// The statuses of all caches that report one in the response. Ignores unknown values.
+/// The statuses of all caches that report one in the response, first those in `Cache-Status`. Ignores unknown
+/// values.
 pub fn cache_statuses(response: &Response) -> Vec<CacheStatus> {
     let mut statuses = standard_statuses(response);
     for (name, product) in FIELDS {
@@ -97,8 +98,8 @@ pub fn age(response: &Response) -> Option<u64> {
     response.header(http::header::AGE).trim().parse().ok()
 }
 
-/// Whether the response has a field with a lifetime for caches of the operator, which then ignore
-/// `Cache-Control` (RFC 9213).
+/// Whether the response has a field that sets a lifetime for caches of the operator, which then ignore
+/// `Cache-Control` (RFC 9213). Does not read its value.
 pub fn has_own_lifetime(response: &Response) -> bool {
     let names =
         ["cdn-cache-control", "netlify-cdn-cache-control", "vercel-cdn-cache-control", "surrogate-control"];
@@ -129,8 +130,9 @@ fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     statuses.collect()
 }
 
-/// Understands `HIT`, `Miss from cloudfront`, `TCP_HIT from …`, `HIT, MISS`, `hit,litespeed` and others. With
-/// several caches, a bypass counts before a hit, and a hit before a miss. `None` for other words.
+/// Understands `HIT`, `Miss from cloudfront`, `TCP_HIT from …`, `HIT, MISS`, `hit,litespeed` and others: a
+/// known word anywhere before the first ` from `. With several words, a bypass counts before a hit, and a hit
+/// before a miss. Only a lone `REVALIDATED` depends on `product`. `None` for other words.
 fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
     let value = value.split(" from ").next().unwrap_or_default().to_ascii_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| value.contains(word));

@@ -219,8 +219,9 @@ impl Client {
     }
 
     /// Sends a request and follows at most [`MAX_REDIRECTS`] redirects within the site, always with GET, even
-    /// if the request was a HEAD, because rules read the page to which a redirect leads. Returns all
-    /// exchanges, at least one; the last may be a redirect that is not followed.
+    /// if the request was a HEAD, because rules read the page to which a redirect leads. Keeps the header
+    /// fields. Returns all exchanges, at least one; the last may be a redirect that is not followed or may
+    /// not be requested.
     pub async fn follow(&self, group: Group, request: Request) -> Result<Vec<Arc<Exchange>>, Denial> {
         let mut chain = vec![self.send(group, request).await?];
         while chain.len() <= MAX_REDIRECTS
@@ -328,8 +329,9 @@ impl Client {
         }
     }
 
-    /// Counts the bytes of a response. Stops all further requests if the response shows a challenge or asks
-    /// for fewer requests; if the request has a `User-Agent` of its own, only if the status is 429.
+    /// Counts the decoded bytes of a response. Stops all further requests if it shows a challenge or asks for
+    /// fewer requests (429, or 503 with `Retry-After`); if the request has a `User-Agent` of its own, only if
+    /// the status is 429.
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
@@ -349,8 +351,8 @@ impl Client {
     }
 }
 
-/// A clause that names the bot protection which refused a request; `None` unless the status is a refusal or
-/// 202, and a field of a known product is present.
+/// A clause that names the bot protection which refused a request; `None` unless the status is 202, 401, 402,
+/// 403, 405, 429 or 503, and a field of a known product is present.
 pub(crate) fn challenge(response: &Response) -> Option<String> {
     let named = [
         ("cf-mitigated", "Cloudflare"),

@@ -29,8 +29,8 @@ pub(crate) fn lang_of(page: &Page) -> String {
     html.first().and_then(|html| html.attribute("lang")).unwrap_or_default().trim().to_owned()
 }
 
-/// At most seven languages other than that of the page: first those of its declared versions, then frequent
-/// ones. Never empty.
+/// At most seven languages other than that of the page, as primary subtags: first those of its declared
+/// versions, then frequent ones. Never empty.
 pub(crate) fn other_languages(page: &Page) -> Vec<String> {
     let own = primary_subtag(&lang_of(page));
     let declared = languages(page).into_iter().map(|(_, language)| primary_subtag(&language));

@@ -76,7 +76,8 @@ impl OpenApi {
         }
     }
 
-    /// Follows local references. `None` if one is unresolved, circular, or to another document.
+    /// Follows local references. `None` if one is unresolved, circular, or to another document, or if there
+    /// are [`MAX_REFERENCES`] in a row.
     pub fn resolve<'a>(&'a self, mut node: &'a Value) -> Option<&'a Value> {
         for _ in 0..MAX_REFERENCES {
             let Some(reference) = node.get("$ref").and_then(Value::as_str) else { return Some(node) };
@@ -93,7 +94,8 @@ impl OpenApi {
         self.document.pointer(&pointer)
     }
 
-    /// All operations in the order of the paths. Skips paths whose reference cannot be resolved.
+    /// All operations in the order of the paths, and of each path in that of [`METHODS`]. Skips paths whose
+    /// reference cannot be resolved.
     pub fn operations(&self) -> Vec<DescribedOperation<'_>> {
         let mut operations = Vec::new();
         let paths = self.document.get("paths").and_then(Value::as_object);
@@ -114,7 +116,7 @@ impl OpenApi {
 
     /// The absolute URLs of the first [`MAX_SERVERS`] servers of an operation, otherwise of its path,
     /// otherwise of the document, with the default values of their variables. Leaves out invalid URLs. The
-    /// host of the description if no server is named.
+    /// host of the description if the first list found is empty or there is none.
     pub fn servers(&self, operation: &DescribedOperation<'_>) -> Vec<Url> {
         let places = [operation.operation, operation.item, &self.document];
         let servers = places.iter().find_map(|place| place.get("servers")?.as_array());

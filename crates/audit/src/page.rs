@@ -75,8 +75,8 @@ impl Page {
         self.agent = Some(exchange);
     }
 
-    /// Stores the response with the twin, and its Markdown if the status is 200 and the body is Markdown or
-    /// plain text.
+    /// Stores the response with the twin, and its Markdown if the status is 200 and the body is Markdown, or
+    /// is declared as plain text and not HTML.
     pub(crate) fn set_twin(&mut self, exchange: Arc<Exchange>) {
         let is_markdown = |response: &&Response| match representation_of_page(response) {
             Representation::Markdown => true,
@@ -93,7 +93,8 @@ impl Page {
         self.html.response().unwrap_or_else(|| unreachable!("checked when the page was read"))
     }
 
-    /// The elements that match a CSS selector. Searches the whole page. Panics if the selector is invalid.
+    /// The elements that match a CSS selector, in the part of the page that is parsed. Panics if the selector
+    /// is invalid.
     pub fn select(&self, css: &str) -> Vec<HtmlElement<'_>> {
         self.tree.all(&selector(css))
     }
@@ -106,13 +107,14 @@ impl Page {
         (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL).then_some(url)
     }
 
-    /// The URL of the sitemap that the page declares with `<link rel=sitemap>`.
+    /// The first URL of a sitemap that the page declares with `<link rel=sitemap>`. It may be on another
+    /// site.
     pub fn sitemap(&self) -> Option<Url> {
         self.select("link[rel~=sitemap][href]").iter().find_map(|link| self.resolve(link.attribute("href")?))
     }
 
-    /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or else the field
-    /// `Link` declares. It may be on another site.
+    /// The address of the page's Markdown that the first `<link rel=alternate type=text/markdown>` or else
+    /// the field `Link` declares. It may be on another site.
     pub fn declared_twin(&self) -> Option<Url> {
         let elements = self.select("link[rel~=alternate][type='text/markdown'][href]");
         let href =
@@ -126,7 +128,7 @@ impl Page {
 }
 
 /// The kind of a response at the address of a page or its twin. Text that looks like Markdown is Markdown
-/// even if the server calls it plain text or `application/octet-stream`, or does not know its type.
+/// even if it has no media type, or is called plain text or `application/octet-stream`.
 pub(crate) fn representation_of_page(response: &Response) -> Representation {
     let is_vague = matches!(&*response.media_type(), "" | "text/plain" | "application/octet-stream");
     match response.representation() {
@@ -140,7 +142,8 @@ pub(crate) fn is_markdown(exchange: &Exchange) -> bool {
     exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
-/// Whether the bytes are UTF-8 text with a Markdown heading, list item or link.
+/// Whether the bytes are UTF-8 text without NUL, with a line that is a Markdown heading or list item or has a
+/// link.
 fn looks_like_markdown(body: &[u8]) -> bool {
     let is_markup = |line: &str| {
         let rest = line.trim_start_matches('#');
@@ -180,8 +183,8 @@ impl LinkValue {
     }
 }
 
-/// Reads the field `Link`. Skips values that are not links, and parameters other than those of
-/// [`LinkValue`].
+/// Reads the field `Link`. Skips values that are not links, and parameters other than those of [`LinkValue`].
+/// If a parameter is repeated, the last one counts.
 pub fn parse_link_header(value: &str) -> Vec<LinkValue> {
     let mut links = Vec::new();
     let mut rest = value;

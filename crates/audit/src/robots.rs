@@ -35,7 +35,8 @@ pub struct RobotsGroup {
 }
 
 impl Robots {
-    /// Parses a file up to the limits above and ignores the rest. Skips faulty lines, as crawlers do.
+    /// Parses a file up to the limits above: ignores all text after [`MAX_BYTES`] or [`MAX_GROUPS`], and in a
+    /// group the crawlers, rules and fields beyond their limits. Skips faulty lines, as crawlers do.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
         // Whether the last field other than `Sitemap` was `User-agent`: the next `User-agent` then belongs
@@ -94,7 +95,8 @@ impl Robots {
         robots
     }
 
-    /// The groups for a crawler: those that name it, otherwise those for `*`.
+    /// The groups for a crawler: those that name exactly this product token, in any case, otherwise those for
+    /// `*`.
     pub fn groups_for(&self, agent: &str) -> Vec<&RobotsGroup> {
         let agent = agent.to_ascii_lowercase();
         let named = |name: &str| -> Vec<_> {

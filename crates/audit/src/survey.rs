@@ -34,7 +34,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// The pages whose HTML is complete and decoded, so that rules can determine what is missing.
+    /// The pages whose HTML is complete, decoded and in a known character encoding, so that rules can
+    /// determine what is missing.
     pub fn readable_pages(&self) -> impl Iterator<Item = &Page> {
         self.basis.pages.iter().filter(|page| page.response().unreadable().is_none())
     }

@@ -115,8 +115,8 @@ impl Statement {
         statement
     }
 
-    /// Reads the value of `Content-Signal` into preferences, faults and unknown labels. Ignores case; a
-    /// valid `use` is dropped.
+    /// Reads the value of `Content-Signal` into preferences, faults and unknown labels. Ignores case and
+    /// empty members; a valid `use` is dropped. An empty value is a fault.
     fn read_signal(&mut self) {
         for member in self.value.clone().split(',').map(str::trim).filter(|member| !member.is_empty()) {
             let lower = member.to_ascii_lowercase();
@@ -197,7 +197,7 @@ pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
         .collect()
 }
 
-/// The statements in the HTML responses of all pages, and in the responses to agents.
+/// The statements in the HTML responses of all pages, and in the responses to agents with status 200.
 pub(crate) fn page_statements(basis: &Basis) -> Vec<Statement> {
     let exchanges = basis.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
     exchanges.flatten().flat_map(header_statements).collect()

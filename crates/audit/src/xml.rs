@@ -9,7 +9,8 @@ const MAX_NODES: u32 = 1_000_000;
 const MAX_ATTRIBUTES: usize = 200;
 
 /// Parses a document, and with `has_entities` also the entities that it declares; otherwise a document type
-/// declaration is an error. The error [`Error::NodesLimitReached`] stands for every limit of the audit.
+/// declaration is an error. Skips byte order marks, and then white space, at its start. The error
+/// [`Error::NodesLimitReached`] stands for every limit of the audit.
 pub(crate) fn parse(text: &str, has_entities: bool) -> Result<Document<'_>, Error> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let mut tags = text.split('<').map(|tag| tag.split('>').next().unwrap_or_default());

@@ -18,7 +18,8 @@ impl OpenApi {
 
     /// Builds the value for one schema. `name` is the name of the property, from which an e-mail address is
     /// recognized. Prefers `const`, `default` and the first of `enum`; of `oneOf`, `anyOf` and several types,
-    /// uses the first. `None` for `allOf`, unknown types, more than three items, and once `budget` is 0.
+    /// uses the first. `None` for `allOf`, unknown types and references, more than three items, a part
+    /// without a value, and once `budget` is 0.
     fn sample_of(&self, schema: &Value, name: &str, budget: &mut usize) -> Option<Value> {
         let schema = self.resolve(schema).filter(|_| *budget > 0)?;
         *budget -= 1;

@@ -65,8 +65,8 @@ const MAX_ASSETS: usize = 2;
 const RESERVED_REQUESTS: usize = 20;
 
 impl BasicsSurvey {
-    /// Sends the requests of the group. There are at most six, two of them for assets; each redirect and each
-    /// asset whose HEAD fails adds one.
+    /// Sends the requests of the group; only those for assets if the site has a private address. There are at
+    /// most six, two of them for assets; each redirect and each asset whose HEAD fails adds one.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> BasicsSurvey {
         let is_public = client.is_public();
         let assets = ask_for_assets(client, basis).await;
@@ -126,8 +126,9 @@ async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
     assets
 }
 
-/// Requests a page over `http`, and the target if that redirects to `http` again. Prefers a page below the
-/// home page: only its redirect shows whether the path is kept. Requests nothing if the URL has a port.
+/// Requests a page over `http` as a browser, and the target if that redirects to `http` again, once. Prefers
+/// a page below the home page: only its redirect shows whether the path is kept. Requests nothing if the URL
+/// has a port.
 async fn ask_without_tls(client: &Client, basis: &Basis) -> Vec<Arc<Exchange>> {
     let page = basis.pages.iter().map(|page| &page.url).find(|url| url.path() != "/").unwrap_or(&basis.url);
     let mut url = page.clone();

@@ -99,14 +99,15 @@ impl CachesSurvey {
         survey
     }
 
-    /// Whether the site has Markdown for agents, at the URLs of pages or at least where no cache has a
-    /// response yet.
+    /// Whether a response in `agent_first` or `in_turn` is Markdown: the site has Markdown for agents, at the
+    /// URLs of pages or at least where no cache has a response yet. Also true if only a browser got it.
     pub fn negotiates(&self) -> bool {
         self.agent_first.iter().chain(&self.in_turn).any(|exchange| is_markdown(exchange))
     }
 
-    /// Why cache-busting URLs cannot be judged, as a clause, if the site refuses or redirects them, both for
-    /// agents and for browsers. Other requests at them are then no evidence.
+    /// Why cache-busting URLs cannot be judged, as a clause, if the first response there is no 2xx, both for
+    /// agents and for browsers. Other requests at them are then no evidence. `None` if one of these has no
+    /// response.
     pub fn fresh_refusal(&self) -> Option<String> {
         let refusal = |exchanges: &[Arc<Exchange>]| {
             let status = exchanges.first()?.response()?.status;
@@ -131,9 +132,9 @@ impl CachesSurvey {
         }
     }
 
-    /// Whether the responses at cache-busting URLs show that no cache keeps the Markdown of a page for
-    /// browsers: shared caches may not store it, both representations vary on `Accept`, or a cache that had
-    /// the Markdown gave a browser the HTML.
+    /// Whether the responses at a cache-busting URL show that no cache keeps the Markdown of a page for
+    /// browsers: shared caches may not store it, all representations vary on `Accept`, or a cache that had
+    /// the Markdown gave a browser the HTML. False unless the browser got HTML there.
     fn separates(&self, page: &Page) -> bool {
         let [agent, browser, others @ ..] = &*self.agent_first else { return false };
         let (Some(markdown), Some(html)) = (agent.success(), browser.success()) else { return false };
@@ -170,8 +171,8 @@ impl CachesSurvey {
         self.browser_first = browser_first;
     }
 
-    /// Sets `not_modified_html`, `not_modified_markdown` and `crossed`. Leaves out the requests whose
-    /// `ETag` is missing.
+    /// Sets `not_modified_html`, `not_modified_markdown` and `crossed`. Leaves out the requests whose `ETag`
+    /// is missing, those of an agent if the page has no Markdown, and `crossed` if both tags are the same.
     async fn survey_conditions(&mut self, client: &Client, page: &Page, as_agent: WebClient) {
         let etag =
             |exchange: &Arc<Exchange>| exchange.success().map(|response| response.header(header::ETAG));
@@ -192,7 +193,8 @@ impl CachesSurvey {
     }
 
     /// Sets `not_found_html`. Then sets `head_html` if the site does not negotiate; otherwise
-    /// `head_markdown`, `not_found_markdown`, `not_acceptable` and, after a redirect, `redirect_markdown`.
+    /// `head_markdown`, `not_found_markdown`, `not_acceptable` and, if the named URL redirected,
+    /// `redirect_markdown`.
     async fn survey_statuses(&mut self, client: &Client, basis: &Basis) {
         let page = &basis.pages[self.page];
         let head = async |as_client: WebClient, get: &Exchange| {

@@ -124,8 +124,9 @@ pub(crate) fn json_of(exchange: &Exchange) -> Option<Result<Value, serde_json::E
     Some(serde_json::from_str(response.text().trim_start_matches('\u{feff}')))
 }
 
-/// The documents to which an API catalog (RFC 9727, RFC 9264) links: the first [`MAX_TARGETS`] relations
-/// and absolute URLs, each URL once. Empty if the catalog is not JSON.
+/// The documents to which an API catalog (RFC 9727, RFC 9264) links by [`DOCUMENT_RELATIONS`]: the relations
+/// and the absolute URLs without fragments, each URL once, at most [`MAX_TARGETS`]. Empty if the catalog is
+/// not JSON.
 pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     let mut targets: Vec<(String, Url)> = Vec::new();
     let Some(Ok(value)) = json_of(catalog) else { return targets };
@@ -147,8 +148,8 @@ pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     targets
 }
 
-/// The first description on this site that the API catalog or else the first page names; `None` if neither
-/// does, for the usual URL. `links` are those of the catalog on this site.
+/// The first description on this site that the API catalog or else the first page (its HTML before its
+/// `Link`) names; `None` if neither does, for the usual URL. `links` are those of the catalog on this site.
 fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (OpenApiSource, Option<Url>) {
     if let Some((_, url)) = links.iter().find(|(relation, _)| relation == "service-desc") {
         return (OpenApiSource::Catalog, Some(url.clone()));
@@ -166,7 +167,8 @@ fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (O
 }
 
 /// Fetches the first file of this site with a digest that the index of agent skills names. Reads version
-/// 0.2.0 of the discovery draft (`url` and `digest`), and its earlier form (`files`).
+/// 0.2.0 of the discovery draft (`url` and `digest`), and its earlier form (`files`, only the first of each
+/// skill). `None` also if the index is not JSON or the request may not be sent.
 async fn survey_skill(client: &Client, index: Option<&Exchange>) -> Option<SkillFile> {
     let index = index?;
     let value = json_of(index)?.ok()?;

@@ -94,9 +94,10 @@ impl Basis {
         Ok(basis)
     }
 
-    /// Fetches further pages, and each page as an agent at a cache-busting URL and at the address of its
-    /// Markdown. If Claude Code gets only HTML, tries [`MARKDOWN_ONLY`], and repeats the requests with it if
-    /// it gets Markdown.
+    /// Fetches further pages, at most one redirect away, and each page as an agent at a cache-busting URL and
+    /// at the address of its Markdown, declared or listed in `llms.txt`, if that is another URL of this site.
+    /// If Claude Code gets the first page and no page as Markdown, tries [`MARKDOWN_ONLY`], and repeats the
+    /// requests with it if it gets Markdown.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
@@ -131,9 +132,9 @@ impl Basis {
         }
     }
 
-    /// Requests each page as an agent, at a cache-busting URL: at the page's own URL, a cache whose key lacks
-    /// `Accept` would keep the Markdown for browsers. If the request for a page is not sent, the page keeps
-    /// its earlier response.
+    /// Sets `agent`, and requests each page as it, at a cache-busting URL: at the page's own URL, a cache
+    /// whose key lacks `Accept` would keep the Markdown for browsers. If the request for a page is not sent,
+    /// the page keeps its earlier response.
     async fn ask_as_agent(&mut self, client: &Client, agent: WebClient) {
         self.agent = agent;
         let request = |page: &Page| Request::get(&client.fresh(&page.url)).accept(agent.accept);
@@ -166,9 +167,10 @@ impl Basis {
         self.llms_links.iter().find(is_twin).cloned()
     }
 
-    /// Pages to compare in addition to the first, as many as the options ask for: spread over the sitemap,
-    /// otherwise over the links of the first page. Leaves out URLs with a query, of other sites, and of
-    /// files other than HTML.
+    /// Pages to compare in addition to the first, at most as many as the options ask for: spread over the
+    /// sitemap, or over the links of the first page if no URL of the sitemap is suitable. Leaves out the
+    /// first page, URLs with a query, of other sites, and of files other than HTML, but not those that
+    /// `robots.txt` disallows.
     fn choose_pages(&self, client: &Client) -> Vec<Url> {
         let wanted = client.options().pages.saturating_sub(1);
         let first = &self.pages[0];
@@ -219,7 +221,7 @@ fn unsent(what: &str, denial: &Denial) -> AuditError {
     AuditError::NotServed(format!("cannot request {what}: {denial}"))
 }
 
-/// Describes why a response is not a page that can be audited.
+/// Describes why the last response, which is not HTML with status 200, is not a page that can be audited.
 fn refusal(exchange: &Exchange) -> String {
     let url = exchange.url();
     let Some(response) = exchange.response() else { return format!("{url} gave no response") };
@@ -245,9 +247,9 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
     client.send(Group::Files, Request::get(&url).accept("*/*")).await.ok()
 }
 
-/// Fetches a file at the root of the site. If there is none, and the audited page is in a folder, such as a
-/// project on a code host, fetches the file from that folder. Returns the response at the root if neither
-/// exists. `None` if the request at the root may not be sent.
+/// Fetches a file at the root of the site. If that is no text ([`text_of`]), and the audited page is in a
+/// folder, such as a project on a code host, fetches the file from that folder. Returns the response at the
+/// root if neither is text. `None` if the request at the root may not be sent.
 async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<Exchange>> {
     let root = at(client, url, &format!("/{name}")).await?;
     if text_of(&root).is_some() || url.join(".").is_ok_and(|folder| folder.path() == "/") {
@@ -257,13 +259,13 @@ async fn at_root_or_below(client: &Client, url: &Url, name: &str) -> Option<Arc<
     Some(below.unwrap_or(root))
 }
 
-/// The body as text, if the status is 200 and the body is not an HTML page.
+/// The body as text, if the status is 200 and the body is not an HTML page. It may be incomplete or binary.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
     (!response.is_page()).then(|| response.text().into_owned())
 }
 
-/// The `http` and `https` links of `llms.txt`: absolute, without fragments and duplicates.
+/// The `http` and `https` links of `llms.txt`: absolute, without fragments and duplicates, in order.
 fn llms_links(exchange: &Exchange) -> Vec<Url> {
     let Some(text) = text_of(exchange) else { return Vec::new() };
     let targets = MarkdownPage::parse(&text).links;
@@ -297,15 +299,15 @@ async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec
 }
 
 /// The URL of a part of a sitemap. A site on a private address may be a local copy, which names the parts by
-/// their public URLs: they are expected at the same paths.
+/// their public URLs: they are expected at the same paths, without their queries.
 fn locate_part(client: &Client, url: &Url, part: &Url) -> Url {
     let is_elsewhere = !client.is_public() && !client.is_same_site(part);
     let own = is_elsewhere.then(|| url.join(part.path()).ok()).flatten();
     own.unwrap_or_else(|| part.clone())
 }
 
-/// The name of a sitemap's root element, empty if it is not XML with status 200, and the first
-/// [`MAX_SITEMAP_URLS`] absolute URLs in it.
+/// The name of a sitemap's root element, empty if it cannot be parsed as XML or lacks status 200, and the
+/// first [`MAX_SITEMAP_URLS`] absolute URLs in the `<loc>` of a `<url>` or `<sitemap>`.
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };
     let Ok(document) = xml::parse(&text, false) else { return Default::default() };

@@ -43,7 +43,7 @@ const MAX_RESPONSES: usize = 50;
 const MAX_VALUES: usize = 10_000;
 
 /// Whether there are fewer than `budget` values in `value`, which counts as one and may contain others.
-/// Subtracts their number from `budget`.
+/// Subtracts their number from `budget`, down to zero.
 fn is_small(value: &Value, budget: &mut usize) -> bool {
     *budget = budget.saturating_sub(1);
     *budget > 0
@@ -59,6 +59,7 @@ fn is_small(value: &Value, budget: &mut usize) -> bool {
 pub struct DescribedResponses(Vec<(String, Value)>);
 
 impl DescribedResponses {
+    /// Reads the first [`MAX_RESPONSES`] responses of an operation, and resolves their references.
     fn read(api: &OpenApi, operation: &Value) -> DescribedResponses {
         let responses = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
         let resolved = responses.take(MAX_RESPONSES).filter_map(|(name, value)| {
@@ -73,7 +74,7 @@ impl DescribedResponses {
         self.0.iter().any(|(name, _)| name == status.as_str())
     }
 
-    /// The documentation of a response with this status: the exact one, or else its range or `default`.
+    /// The documentation of a response with this status: the exact one, or else its range, or else `default`.
     pub fn documented(&self, status: StatusCode) -> Option<&Value> {
         let range = format!("{}XX", status.as_u16() / 100);
         [status.as_str(), &range, "default"].iter().find_map(|name| {
@@ -81,7 +82,8 @@ impl DescribedResponses {
         })
     }
 
-    /// The documented media types of a response with this status; empty if it has no body.
+    /// The documented media types of a response with this status; empty if it has no body or no
+    /// documentation. Falls back to the range and `default`.
     pub fn media_types(&self, status: StatusCode) -> Vec<&str> {
         let content = self.documented(status).and_then(|response| response.get("content")?.as_object());
         content.into_iter().flat_map(|content| content.keys().map(String::as_str)).collect()
@@ -120,8 +122,8 @@ impl TestedOperation {
 
 impl FormsSurvey {
     /// Sends the requests of the group; none unless the site has a description of its API that can be read.
-    /// Notes in `skipped` which operations with POST are not tested, apart from those with a parameter in
-    /// the path.
+    /// Notes in `skipped` which operations with POST are not tested, apart from those with a parameter in the
+    /// path, which are ignored.
     pub(crate) async fn survey(client: &Client, files: &FilesSurvey) -> FormsSurvey {
         let mut survey = FormsSurvey::default();
         let Some(api) = &files.api else { return survey };
@@ -146,7 +148,8 @@ impl FormsSurvey {
     }
 }
 
-/// The URL of an operation at its first server on this site. The error says why the operation is not tested.
+/// The URL of an operation at the first of its servers that is on this site. The error says why the operation
+/// is not tested: it needs credentials, or has no such server or no valid URL.
 fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) -> Result<Url, String> {
     if api.needs_credentials(described.operation) {
         return Err("it needs credentials".to_owned());
@@ -160,8 +163,9 @@ fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) ->
     Url::parse(&address).map_err(|_| "the URL is invalid".to_owned())
 }
 
-/// Requests the first operation with GET on this site that needs only its URL and no credentials, and whose
-/// documented 200 response ends. `None` if there is none or if the request may not be sent.
+/// Requests the first operation with GET on this site that needs neither credentials nor parameters, and for
+/// whose 200 response the description (also as `2XX` or `default`) has media types, but no event stream,
+/// which does not end. `None` if there is none or if the request may not be sent.
 async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
     let operations = api.operations().into_iter();
     let mut gets = operations.filter(|described| described.method == "get" && !described.path.contains('{'));
@@ -179,8 +183,8 @@ async fn get(client: &Client, api: &OpenApi) -> Option<TestedGet> {
 }
 
 /// Sends the requests for one operation; fewer unless it is the first. Sends no invalid body that the
-/// operation could take for valid. Submits valid values if the operator asked for it and they can be
-/// derived.
+/// operation could take for valid: `{` only if a body is required or its schema refuses `{}`, and `{}` only
+/// in the latter case. Submits valid values if the operator asked for it and they can be derived.
 async fn test(
     client: &Client,
     api: &OpenApi,

@@ -98,7 +98,7 @@ impl LinksSurvey {
         survey
     }
 
-    /// Follows one more link of each list.
+    /// Follows one more link of each list, and adds the known responses of all its links.
     async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &mut [LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
         for (list, found) in lists.iter_mut().zip(found) {
@@ -233,14 +233,16 @@ impl<'a> Prober<'a> {
     }
 }
 
-/// The links of a page's content to other URLs; skips URLs with a query.
+/// The links of a page's content, as its conversion to Markdown has them, to other URLs; without fragments.
+/// Skips URLs with a query.
 fn content_links(page: &Page) -> Vec<Url> {
     let links = page.reference.links.iter().filter_map(|link| page.resolve(link));
     links.filter(|url| url.query().is_none() && *url != page.url).collect()
 }
 
-/// The links of a page's Markdown to other URLs; leaves out URLs with a query. If the HTML lacks some of the
-/// links, returns only those: the conversion may have made them wrong.
+/// The links of a page's Markdown, negotiated or from its twin, to other URLs; leaves out fragments, and URLs
+/// with a query. If the content of the HTML lacks some of the links, returns only those: the conversion may
+/// have made them wrong.
 fn markdown_links(page: &Page) -> Vec<(Url, &Arc<Exchange>)> {
     let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
     let twin = page.twin.as_ref().zip(page.twin_markdown.as_ref());
@@ -268,7 +270,7 @@ fn head_links(page: &Page, css: &str) -> Vec<Url> {
     links.collect()
 }
 
-/// The first RSS, Atom or JSON feed that a page declares with `<link rel=alternate>`.
+/// The first RSS, Atom or JSON feed that a page declares with `<link rel=alternate>`, on any host.
 fn feed(page: &Page) -> Option<Url> {
     let css = "link[rel~=alternate][type='application/rss+xml'][href], \
                link[rel~=alternate][type='application/atom+xml'][href], \
@@ -276,6 +278,7 @@ fn feed(page: &Page) -> Option<Url> {
     head_links(page, css).into_iter().next()
 }
 
+/// The first language version with another URL that a page declares, apart from `x-default`.
 fn other_language(page: &Page) -> Option<Url> {
     let found =
         languages(page).into_iter().find(|(url, language)| *url != page.url && language != "x-default");
@@ -291,6 +294,7 @@ pub fn canonical(page: &Page) -> Option<Url> {
     })
 }
 
+/// The page's canonical URL, unless it is the URL of the page.
 fn other_canonical(page: &Page) -> Option<Url> {
     canonical(page).filter(|url| *url != page.url)
 }

@@ -28,13 +28,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_elements(survey, findings, nameless_buttons, message);
 }
 
-/// Finds buttons without a name. Skips `submit` and `reset` inputs, for which browsers have default names.
+/// Finds buttons without a name. Skips hidden ones, those with a `<label>`, and `submit` and `reset` inputs,
+/// for which browsers have default names.
 fn nameless_buttons(page: &Page) -> Vec<HtmlElement<'_>> {
     let buttons = page.select("button, [role=button], input[type=button], input[type=image]");
     let is_nameless = |button: &HtmlElement<'_>| lacks_text(button) && !names_input(*button);
     without_label(page, buttons.into_iter().filter(is_nameless)).collect()
 }
 
+/// Whether `value` or `alt` names an `<input>`. False for other elements.
 fn names_input(input: HtmlElement<'_>) -> bool {
     input.name() == "input" && (has(input, "value") || has(input, "alt"))
 }

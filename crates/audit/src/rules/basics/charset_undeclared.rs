@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page without a `charset`, a byte order mark, or a declaration in its first 1,024 bytes.
-/// Broken if such a page declares none at all and has non-ASCII characters.
+/// Reports each page without a `charset`, a byte order mark, or the text `charset=` in its first 1,024 bytes.
+/// Broken if such a page declares none later, either, and has non-ASCII characters.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let response = page.response();

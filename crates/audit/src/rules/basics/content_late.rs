@@ -23,8 +23,8 @@ pub(super) static RULE: Rule = Rule {
 /// Maximum number of characters of HTML before the main content.
 const MAX_BEFORE: usize = 50_000;
 
-/// Reports each page with more than [`MAX_BEFORE`] characters before its `<main>`, `<article>` or `<h1>`,
-/// whichever is first.
+/// Reports each page with more than [`MAX_BEFORE`] characters before its `<main>`, `role=main`, `<article>`
+/// or `<h1>`, whichever is first. Searches the text, so that a comment or a script may have the mark.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let text = page.response().text().to_ascii_lowercase();

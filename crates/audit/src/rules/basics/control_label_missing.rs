@@ -28,6 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_elements(survey, findings, unlabelled_controls, message);
 }
 
+/// The controls that need a label ([`needs_label`]) and have no `<label>`.
 fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
     let controls = page.select("input, select, textarea").into_iter().filter(|control| needs_label(*control));
     without_label(page, controls).collect()

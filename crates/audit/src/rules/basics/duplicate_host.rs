@@ -36,8 +36,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the page at the other host if it is HTML, unless both pages name a canonical URL on the same
-/// host.
+/// Reports the page at the host with or without `www.` that was not audited, if it is HTML with status 200,
+/// unless both pages name a canonical URL on the same host.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = &survey.basics.other_host else { return };
     let Some(page) = Page::read(other) else { return };
@@ -51,6 +51,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
+/// The host of a page's first `<link rel=canonical>`. Does not read the field `Link`.
 fn canonical_host(page: &Page) -> Option<String> {
     let links = page.select("link[rel~=canonical i][href]");
     page.resolve(links.first()?.attribute("href")?)?.host_str().map(str::to_owned)

@@ -20,7 +20,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports at most one finding, because one setting of the server causes every wrong `Content-Encoding`.
+/// Reports one finding for all 200 responses whose body is not the gzip that it is said to be, at the URL of
+/// the first: one setting of the server causes every wrong `Content-Encoding`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let untrue: Vec<_> = survey
         .exchanges

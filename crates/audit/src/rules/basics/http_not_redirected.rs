@@ -35,8 +35,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the last response without TLS: a page, an error other than 429, or a redirect to `http`. A
-/// redirect of another page to the home page is broken.
+/// Reports the last response without TLS if it is a page, an error other than 429, a redirect to `http`, or
+/// one without a valid `Location`. A redirect of another page to the path `/` over `https` is broken.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(last)) = (survey.basics.without_tls.first(), survey.basics.without_tls.last())
     else {

@@ -37,7 +37,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the text is syntactically a language tag. Does not check whether its subtags are registered.
+/// Whether the text is syntactically a language tag whose first subtag is `x`, `i`, or two or three letters.
+/// Does not check whether its subtags are registered.
 pub(in crate::rules) fn is_language_tag(text: &str) -> bool {
     let mut parts = text.split('-');
     let first = parts.next().unwrap_or_default();

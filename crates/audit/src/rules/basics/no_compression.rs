@@ -36,8 +36,9 @@ pub(super) static RULE: Rule = Rule {
 /// Maximum length in bytes of a text that need not be compressed: compressing it hardly saves packets.
 const MAX_UNCOMPRESSED: usize = 2_000;
 
-/// Reports only the first page of each media type, because compression is a setting of the server. Skips
-/// responses with `no-transform`.
+/// Reports the uncompressed 200 responses for pages, to browsers and agents, that have more than
+/// [`MAX_UNCOMPRESSED`] bytes: only the first of each media type, because compression is a setting of the
+/// server. Skips responses with `no-transform`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let mut reported = Vec::new();
     let pages = survey.basis.pages.iter();

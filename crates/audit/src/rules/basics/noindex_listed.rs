@@ -23,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page with `noindex` that is in the sitemap; as advice if it is only in `llms.txt`.
+/// Reports each page with `noindex`, in its HTML or in `X-Robots-Tag`, whose exact URL is in the sitemap; as
+/// advice if it is only in `llms.txt`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     for page in &basis.pages {

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 5xx response to a GET request for a page, unless the audit added a cache-busting query.
+/// Reports each 5xx response to a GET request as a browser or as the agent ([`is_for_page`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange, survey.basis.agent)) {
         let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {
@@ -34,7 +34,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a browser or an agent would send this GET request: it has no cache-busting query.
+/// Whether a browser or an agent would send this GET request: it has the `Accept` of Chrome, Claude Code or
+/// `agent`, and no cache-busting query of the audit.
 fn is_for_page(exchange: &Exchange, agent: WebClient) -> bool {
     let request = &exchange.request;
     let accept = request.headers.iter().find(|(name, _)| name == header::ACCEPT);

@@ -29,8 +29,8 @@ const MAX_TIME: Duration = Duration::from_millis(1_500);
 /// Minimum number of responses for a median. With fewer, one slow response would determine the result.
 const MIN_RESPONSES: usize = 5;
 
-/// Reports the median time of all HTML and Markdown responses if it exceeds [`MAX_TIME`]. Needs at least
-/// [`MIN_RESPONSES`] responses.
+/// Reports the median time of all 200 responses with HTML or Markdown if it exceeds [`MAX_TIME`]. Responses
+/// to HEAD count by their media type. Needs at least [`MIN_RESPONSES`] responses.
 fn check(survey: &Survey, findings: &mut Findings) {
     let is_page = |exchange: &&Arc<Exchange>| {
         exchange.success().is_some_and(|response| response.representation() != Representation::Other)

@@ -89,8 +89,8 @@ pub(super) fn negotiated_pages(
     negotiated.filter_map(|page| Some((page, &page.html, page.agent.as_ref()?)))
 }
 
-/// The `Vary` of a response for messages about a missing name: `no Vary`, or `only Vary: …` with all its
-/// names in lower case.
+/// The `Vary` of a response in messages about a name that it lacks: “no `Vary`”, or “only `Vary: …`” with all
+/// its names in lower case.
 pub(super) fn vary_of(response: &Response) -> String {
     let vary = response.vary().join(", ");
     if vary.is_empty() { "no `Vary`".to_owned() } else { format!("only `Vary: {vary}`") }

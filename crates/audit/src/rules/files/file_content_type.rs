@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each existing `robots.txt`, `llms.txt`, index of skills and API description with another media
-/// type. Empty files are skipped.
+/// type. A type that ends with `+json` or `+yaml` is accepted for all of them. Empty files are skipped.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (basis, files) = (&survey.basis, &survey.files);
     let text = ["text/plain", "text/markdown", "text/x-markdown"];

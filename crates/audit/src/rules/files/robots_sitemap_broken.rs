@@ -24,8 +24,9 @@ pub(super) static RULE: Rule = Rule {
 /// Maximum number of `Sitemap` lines that are checked.
 const MAX_SITEMAPS: usize = 20;
 
-/// Reports the first relative `Sitemap` as advice, and each requested sitemap that is missing, an error of
-/// the server, or an HTML page.
+/// Reports the first relative `Sitemap` as advice, and each sitemap of the first [`MAX_SITEMAPS`] that is
+/// missing, an error of the server, or an HTML page. The audit requests only the first on this site, and the
+/// first part of an index.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     if let Some(relative) = basis.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {

@@ -23,8 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares the SHA-256 digest of the requested skill. A file that is not whole or not decoded is noted as
-/// not judged.
+/// Reports the requested skill if its file exists and has another SHA-256 digest than in the index. A file
+/// that is not whole or not decoded is noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(skill) = &survey.files.skill else { return };
     let Some((exchange, response)) = existing(Some(&skill.exchange)) else { return };

@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each response to a submission, or to an undocumented GET, that shared caches may store for
-/// longer than 0 seconds.
+/// Reports each response to a valid or invalid POST, or to an undocumented GET, that shared caches may store
+/// for longer than 0 seconds.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         let get = tested.get.iter().filter(|_| !tested.describes_get);

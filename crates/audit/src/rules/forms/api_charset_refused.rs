@@ -22,7 +22,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 415 response to JSON with `charset=utf-8` if the operation accepts JSON without it.
+/// Reports a 415 response to JSON with `charset=utf-8` if the operation reads JSON without it: an invalid
+/// body without the parameter got 2xx, 400 or 422.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         let (Some(malformed), Some(empty)) = (&tested.malformed, &tested.empty) else { continue };

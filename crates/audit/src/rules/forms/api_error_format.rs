@@ -33,7 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Checks the bodies of error responses with the status 400, 409, 413, 415 or 422.
+/// Reports each response to an invalid POST, with the status 400, 409, 413, 415 or 422, whose body has a
+/// [`fault`].
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
@@ -49,8 +50,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// A clause that says what is wrong with the body of an error. Without a documented JSON body, only an HTML
-/// page is wrong.
+/// A clause that says what is wrong with the body of an error: it is an HTML page (advice if the description
+/// documents one), it is not JSON although only JSON is documented, or, as advice, it lacks a property that
+/// the schema requires. Without a documented JSON body, only an HTML page is wrong.
 fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -> Option<(Severity, String)> {
     let content = tested
         .responses

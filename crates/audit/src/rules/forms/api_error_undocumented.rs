@@ -19,8 +19,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each refusal with a 4xx status that the description lacks, apart from 401, 403, 404, 405, 410
-/// and 429.
+/// Reports each refusal with a 4xx status that the description lacks, also as `4XX` or `default`, apart from
+/// 401, 403, 404, 405, 410 and 429.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {

@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports an undocumented 404, 405, 410 or 5xx of the requested operation, or a 200 with an undocumented
-/// media type.
+/// Reports the 404, 405, 410 or 5xx of the requested operation unless the description has exactly this
+/// status, or a 200 with an undocumented media type.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(tested) = &survey.forms.get else { return };
     let Some(response) = tested.exchange.response() else { return };

@@ -57,7 +57,7 @@ pub(super) fn report_accepted(
 /// Words in the target of a redirect that refuses a submission.
 const REFUSALS: [&str; 6] = ["error", "invalid", "fail", "denied", "login", "signin"];
 
-/// The target of a redirect that a client follows with GET (RFC 9110 §15.4.3, §15.4.4). `None` if it only
+/// The target of a 302 or 303, which a client follows with GET (RFC 9110 §15.4.3, §15.4.4). `None` if it only
 /// corrects the URL: the scheme, the host or `/` at the end.
 fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     let status = exchange.response()?.status.as_u16();
@@ -66,7 +66,8 @@ fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     (place(&target) != place(exchange.url())).then_some(target)
 }
 
-/// Whether a JSON body reports a failure despite a successful status. False for other bodies.
+/// Whether a JSON body reports a failure despite a successful status: `error` or `errors` is neither null nor
+/// false, `ok` or `success` is false, or `status` is `error` or `fail`. False for other bodies.
 fn names_error(response: &Response) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else { return false };
     let has =

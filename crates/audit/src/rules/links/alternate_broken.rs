@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each declared Markdown URL that returns 404, 410 or 5xx.
+/// Reports each requested URL of declared Markdown that returns 404, 410 or 5xx. Does not follow redirects.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.basis.pages.iter().filter(|page| page.declared_twin().is_some()) {
         let Some(twin) = &page.twin else { continue };

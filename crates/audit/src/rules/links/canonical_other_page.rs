@@ -36,8 +36,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the canonical URLs of pages and their Markdown that lead to another fetched page; other URLs are
-/// not judged.
+/// Reports the canonical URLs of pages and their Markdown that lead to another fetched page with other
+/// content ([`is_other`]). Canonical URLs that were not fetched are not judged, and Markdown that names the
+/// same URL as its HTML is not reported again.
 fn check(survey: &Survey, findings: &mut Findings) {
     let probe = survey.links.canonical.as_ref();
     let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));
@@ -74,13 +75,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The canonical URL in the `Link` header field of a response with status 200.
+/// The first canonical URL in the `Link` header field of a response with status 200.
 fn in_field(exchange: &Exchange) -> Option<Url> {
     let links = parse_link_header(&exchange.success()?.header(LINK));
     exchange.url().join(&links.iter().find(|link| link.has_rel("canonical"))?.target).ok()
 }
 
-/// Whether `other` has another title and lacks most of `page`'s text. False if `page` has few words.
+/// Whether `other` has another title and less than [`DUPLICATE`] percent of `page`'s phrases. False if `page`
+/// has fewer than [`MIN_WORDS`] words.
 fn is_other(page: &Page, other: &Page) -> bool {
     let title = |page: &Page| page.select("title").first().map(|title| title.text());
     title(page) != title(other)

@@ -21,7 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Checks the one declared language version that was requested, if it is readable HTML.
+/// Reports the declared language version that was requested, at most one, if it is readable HTML and does not
+/// declare the exact URL of the page in return.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(probe) = &survey.links.language else { return };
     let Some(other) = Page::read(probe.last()).filter(|other| other.response().unreadable().is_none()) else {

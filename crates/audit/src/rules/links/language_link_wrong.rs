@@ -23,8 +23,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the declared versions that were fetched and have a `lang`. Broken only if the version itself
-/// confirms its other language.
+/// Reports each declared version, of those that were fetched, whose `lang` names another language; the region
+/// and the script do not count. Broken only if the version's own `hreflang` confirms its `lang` and not the
+/// declared language.
 fn check(survey: &Survey, findings: &mut Findings) {
     let probe = survey.links.language.as_ref();
     let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));

@@ -23,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 200 response of a page whose `Link` has no target; as advice, one whose `Link` lacks `rel`.
+/// Reports each 200 response for a page or its twin whose `Link` has no target; as advice, one in which a
+/// link lacks `rel`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let exchanges = [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()].into_iter().flatten();

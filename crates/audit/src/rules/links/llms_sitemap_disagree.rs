@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
 /// Minimum number of `llms.txt` pages for the comparison: with fewer, a difference means little.
 const MIN_LINKS: usize = 4;
 
-/// Reports if more than half of at least [`MIN_LINKS`] pages in `llms.txt` are not in the sitemap. An index
-/// and a cut sitemap are not judged.
+/// Reports if more than half of at least [`MIN_LINKS`] pages in `llms.txt` on the site's host are not in the
+/// sitemap, by their paths ([`page_path`]). An index, a cut sitemap and an empty one are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     let Some(llms) = &basis.llms else { return };

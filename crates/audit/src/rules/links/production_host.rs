@@ -6,8 +6,8 @@ use crate::survey::Survey;
 use crate::survey::links::canonical;
 
 /// The host of the public site, if the audited site has a private address, and all canonical URLs of its
-/// pages and all URLs of its sitemap name one host. Pages without a canonical URL do not matter, nor does a
-/// missing sitemap. `llms.txt` is not read: a local server may have made it.
+/// pages and all URLs of its sitemap name one domain with a dot. Pages without a canonical URL do not matter,
+/// nor does a missing sitemap. `llms.txt` is not read: a local server may have made it.
 pub(super) fn production_host(survey: &Survey) -> Option<String> {
     let basis = &survey.basis;
     if survey.basics.is_public {

@@ -25,7 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports redirects of agents that lead to HTML although the page has or declares Markdown.
+/// Reports redirects of agents, from pages, their Markdown and followed links, that lead to HTML although the
+/// page has or declares Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     for probe in survey.links.slash.iter().filter(|probe| probe.chain.len() > 1 && is_html(probe.last())) {
         report_html(&probe.chain[0], probe.last(), findings);
@@ -62,7 +63,8 @@ fn report_html(first: &Arc<Exchange>, last: &Arc<Exchange>, findings: &mut Findi
     );
 }
 
-/// Reports a redirect of an agent from a page that browsers get, if its target is another surveyed page.
+/// Reports a redirect of an agent from a page that browsers get, if its target is exactly the URL of another
+/// surveyed page.
 fn report_agent(survey: &Survey, page: &Page, findings: &mut Findings) {
     let Some((agent, target)) = page.agent.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
         return;
@@ -77,8 +79,8 @@ fn report_agent(survey: &Survey, page: &Page, findings: &mut Findings) {
     }
 }
 
-/// Reports declared Markdown that redirects to the HTML of a surveyed page. Advice if agents get Markdown
-/// there by its media type.
+/// Reports declared Markdown that redirects to the HTML of a surveyed page. Advice if agents get Markdown at
+/// the URL of that page.
 fn report_twin(survey: &Survey, page: &Page, findings: &mut Findings) {
     let Some((twin, target)) = page.twin.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
         return;

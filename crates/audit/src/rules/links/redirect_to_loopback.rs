@@ -28,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports only the first redirect to the loopback address. A site at that address may redirect to another
-/// loopback name or to another port.
+/// Reports only the first redirect to the loopback address. The audited site may redirect to another port of
+/// its own host; a site at that address may redirect to another loopback name at the same port.
 fn check(survey: &Survey, findings: &mut Findings) {
     let own = &survey.basis.url;
     for exchange in &survey.exchanges {

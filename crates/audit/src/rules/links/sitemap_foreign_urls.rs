@@ -23,8 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports how many URLs of the last sitemap have another origin. A private copy may name the host of the
-/// public site.
+/// Reports how many URLs of the last sitemap have another scheme, host or port than the sitemap itself. A
+/// private copy may name the host of the public site.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(sitemap) = survey.basis.sitemaps.last() else { return };
     let urls = &survey.basis.sitemap_urls;

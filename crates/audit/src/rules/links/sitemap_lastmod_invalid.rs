@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports at most one finding per sitemap, with the number of invalid dates and the first of them.
+/// Reports at most one finding per sitemap, with the number of invalid dates and the first of them. Reads
+/// only `<lastmod>` without a prefix and attributes.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
         let values = text.split("<lastmod>").skip(1).filter_map(|rest| rest.split("</lastmod>").next());

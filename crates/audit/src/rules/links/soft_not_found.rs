@@ -31,7 +31,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a 200 response for an unknown URL to a browser, or else such a response to an agent.
+/// Reports a 200 response for an unknown URL to a browser, after redirects, or else such a response to an
+/// agent, whose redirects are not followed.
 fn check(survey: &Survey, findings: &mut Findings) {
     report_found(survey.caches.not_found_html.as_ref(), "", findings);
     // If browsers and agents both get 200, that is one defect: report it once.

@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports UTF-8 that is declared as ISO 8859 or as one of windows-1250 to windows-1259, and other text that
-/// is declared as UTF-8. ASCII text and other charsets are not judged.
+/// Reports UTF-8 that is declared as a charset whose name begins with `iso-8859` or `windows-125`, and other
+/// text that is declared as UTF-8. ASCII text and other charsets are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey).filter(|(_, response)| !response.body.is_ascii()) {
         let Some(charset) = response.charset() else { continue };

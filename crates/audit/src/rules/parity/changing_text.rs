@@ -22,8 +22,8 @@ impl<'a> OtherResponses<'a> {
         OtherResponses { survey, comparison, texts: OnceCell::new() }
     }
 
-    /// Whether another response of the page lacks the text of the HTML, or another Markdown lacks the text of
-    /// the Markdown. White space does not count.
+    /// Whether the HTML has `in_html` and another HTML response of the page lacks it, or the Markdown has
+    /// `in_markdown` and another Markdown response lacks it. The amount of white space does not count.
     pub fn differ(&self, in_html: &str, in_markdown: &str) -> bool {
         let [html, markdown] = self.texts.get_or_init(|| self.read());
         let differs = |own: &str, others: &[String], text: &str| {
@@ -34,8 +34,8 @@ impl<'a> OtherResponses<'a> {
             || differs(&self.comparison.markdown.text, markdown, in_markdown)
     }
 
-    /// Reads the complete responses at the URLs of the page and its Markdown, and that of the twin, whose
-    /// bodies differ from the compared ones.
+    /// Reads the complete 200 responses at the URLs of the page and its Markdown, and that of the twin, whose
+    /// bodies differ from the compared ones. Returns the texts of the HTML, then those of the Markdown.
     fn read(&self) -> [Vec<String>; 2] {
         let page = self.comparison.page;
         let own = [&page.html, self.comparison.exchange];

@@ -67,9 +67,9 @@ pub(super) struct MissingBlock<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared address. Pages
-    /// whose HTML or Markdown is incomplete, cut, cannot be decoded or has hardly any words are left out;
-    /// other rules report those.
+    /// The pages whose Markdown can be compared: negotiated, otherwise from the twin. Pages whose HTML or
+    /// Markdown is incomplete or cannot be decoded, and pages whose Markdown is cut or has hardly any words
+    /// ([`is_empty`]), are left out; other rules report those.
     pub fn all(survey: &'a Survey) -> Vec<Comparison<'a>> {
         let pages = &survey.basis.pages;
         let mut recurring: HashMap<Vec<String>, usize> = HashMap::new();
@@ -104,13 +104,13 @@ impl<'a> Comparison<'a> {
         self.phrases.percentage(text) >= PRESENT
     }
 
-    /// Whether a block of the HTML is also on another surveyed page, or surrounds the content: at least
+    /// Whether a text of the HTML is a block of several surveyed pages, or surrounds the content: at least
     /// [`PRESENT`] percent of its phrases are in elements around the content. True for a text without words.
     pub fn is_surrounding(&self, text: &str) -> bool {
         self.is_recurring(text) || self.surroundings.percentage(text) >= PRESENT
     }
 
-    /// Whether another surveyed page has the same block in its HTML.
+    /// Whether at least two surveyed pages have a block with the same words in their HTML.
     pub fn is_recurring(&self, text: &str) -> bool {
         self.recurring.get(&words(text)).is_some_and(|count| *count > 1)
     }
@@ -138,8 +138,9 @@ impl<'a> Comparison<'a> {
         (missing, total)
     }
 
-    /// Paragraphs and list items, as words, that have a sibling which the Markdown contains. These are text
-    /// of the author; notices and lists of other pages have no such sibling.
+    /// Paragraphs, list items and descriptions, as words, that are or have a sibling of at least [`SENTENCE`]
+    /// words which the Markdown contains. These are text of the author; notices and lists of other pages have
+    /// no such sibling.
     #[expect(clippy::mutable_key_type, reason = "elements are compared by their number, which never changes")]
     fn neighbors(&self) -> HashSet<Vec<String>> {
         let mut by_parent: HashMap<HtmlElement<'_>, Vec<(String, bool)>> = HashMap::new();
@@ -160,7 +161,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The response with a page's Markdown, and the parsed Markdown: negotiated, or else from the declared URL.
+/// The response with a page's Markdown, and the parsed Markdown: negotiated, or else from the twin.
 pub(super) fn markdown_of(page: &Page) -> Option<(&Arc<Exchange>, &MarkdownPage)> {
     let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
     negotiated.or_else(|| page.twin.as_ref().zip(page.twin_markdown.as_ref()))
@@ -172,7 +173,7 @@ pub(super) fn is_empty(page: &Page, markdown: &MarkdownPage) -> bool {
     words_of_html >= 20 && words_of_markdown < 5 && markdown.html.is_empty()
 }
 
-/// Why the HTML of a page or the response with its Markdown cannot be compared, as a clause.
+/// Why the HTML of a page, or else the response with its Markdown, cannot be compared, as a clause.
 pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
     page.response().unreadable().or_else(|| exchange.response()?.unreadable())
 }
@@ -214,7 +215,8 @@ pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
 }
 
 /// The phrases of the elements that surround the content, up to [`MAX_SURROUNDING_BYTES`] of text. Leaves out
-/// the elements of [`NAMED_SURROUNDINGS`] if they have more than [`MAX_NAMED`] percent of the content.
+/// `<html>`, `<body>`, `<main>`, `<article>` and `<h1>`, and all elements of [`NAMED_SURROUNDINGS`] if they
+/// have more than [`MAX_NAMED`] percent of the content.
 fn surroundings(page: &Page) -> PhraseSet {
     let mut left = MAX_SURROUNDING_BYTES;
     let mut texts = |css: &str| -> Vec<String> {

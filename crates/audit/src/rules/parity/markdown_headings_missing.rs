@@ -42,8 +42,9 @@ const MAX_DEPTH: usize = 3;
 /// Maximum number of words of a heading that is searched for in the text.
 const MAX_WORDS: usize = 20;
 
-/// Reports how many headings below level 1 are plain text in the Markdown of each page. Headings whose text
-/// is missing too do not count.
+/// Reports how many headings below level 1 are plain text in the Markdown of each page; headings of several
+/// pages, and those whose text is missing, too, do not count. Broken if they are more than two, and the
+/// Markdown has at most one heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let own: Vec<_> =

@@ -34,8 +34,10 @@ const MANY: usize = 5;
 /// Minimum number of words of a block of links: the Markdown may have a shorter text by chance.
 const MIN_WORDS: usize = 3;
 
-/// Reports how many links in the content of each page are missing. Links to the page itself, to files and
-/// to services do not count. Broken if the Markdown has no links at all, and the HTML at least [`MANY`].
+/// Reports how many `http` and `https` links of each page are missing, of blocks whose text the Markdown has.
+/// Links to the page itself, to files and to services do not count. Broken if the Markdown has neither links
+/// nor raw HTML, and the HTML at least [`MANY`] such links. Skips Markdown that is another text
+/// ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let anchor = Selector::parse("a[href]").unwrap_or_else(|error| unreachable!("{error}"));
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {

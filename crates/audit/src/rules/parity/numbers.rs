@@ -79,8 +79,9 @@ pub(super) struct Difference {
 type Variants = BTreeMap<Vec<String>, NumberedText>;
 
 /// Compares texts that have the same words, in the order of the HTML. The order of numbers does not count,
-/// because dates have several forms. Leaves out texts that the two sides have in different numbers of
-/// variants or with different counts of numbers, and differences after the first [`MAX_DIFFERENCES`].
+/// because dates have several forms. Leaves out texts of which the two sides have different counts of unequal
+/// variants or of numbers, texts with one word and no number in common, and differences after the first
+/// [`MAX_DIFFERENCES`]. Reads at most [`MAX_VARIANTS`] variants.
 pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<Difference> {
     let (html, markdown) = (numbered_texts(html), numbered_texts(markdown));
     let mut found = Vec::new();

@@ -73,7 +73,8 @@ fn is_api_reference(page: &Page) -> bool {
     is_blank(page) && !page.select("#swagger-ui, redoc, #redoc, #redoc-container").is_empty()
 }
 
-/// Whether a page has hardly any text, and an element that scripts fill or a note that asks for JavaScript.
+/// Whether a page with scripts has hardly any text, and an element that scripts fill or a note that asks for
+/// JavaScript. False for the reference of an API.
 fn is_filled_by_scripts(page: &Page) -> bool {
     let has_root = || page.select(ROOTS).iter().any(|root| root.text().len() < FEW_LETTERS);
     let has_note = || page.select("noscript").iter().any(|note| note.text().contains("JavaScript"));

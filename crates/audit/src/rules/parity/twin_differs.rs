@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares the negotiated and the declared Markdown of each page that has both. Advice if less than a
-/// tenth of the prose differs.
+/// Reports each page whose negotiated Markdown and twin can be read, if one of them lacks a block of prose of
+/// the other. Advice if less than a tenth of the prose differs.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let Some((agent, markdown)) = page.agent.as_ref().zip(page.markdown.as_ref()) else { continue };
