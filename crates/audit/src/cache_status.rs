@@ -167,6 +167,7 @@ fn sender_of_x_cache(response: &Response, value: &str) -> &'static str {
     }
 }
 
+/// The field as text, `name: value`, with `…` in place of the characters after [`MAX_VALUE`].
 fn field(name: &str, value: &str) -> String {
     let start: String = value.chars().take(MAX_VALUE).collect();
     format!("{name}: {start}{}", if start.len() < value.len() { "…" } else { "" })

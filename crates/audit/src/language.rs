@@ -13,8 +13,8 @@ pub(crate) fn primary_subtag(tag: &str) -> String {
     if matches!(&*primary, "nb" | "nn") { "no".to_owned() } else { primary }
 }
 
-/// The targets of `<link rel=alternate hreflang>` in a page, with their languages in lower case. The page
-/// itself and `x-default` are included if it declares them.
+/// The targets of `<link rel=alternate hreflang>` in a page, with their languages in lower case, in order.
+/// The page itself and `x-default` are included if it declares them.
 pub fn languages(page: &Page) -> Vec<(Url, String)> {
     let links = page.select("link[rel~=alternate][hreflang][href]").into_iter().filter_map(|link| {
         let language = link.attribute("hreflang").unwrap_or_default().to_ascii_lowercase();

@@ -178,6 +178,7 @@ pub struct LinkValue {
 }
 
 impl LinkValue {
+    /// Whether the link has this relation type, which is in lower case.
     pub fn has_rel(&self, rel: &str) -> bool {
         self.rel.split_ascii_whitespace().any(|own| own == rel)
     }

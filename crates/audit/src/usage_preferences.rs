@@ -135,8 +135,9 @@ impl Statement {
         }
     }
 
-    /// Reads the value of `Content-Usage` into preferences, faults and unknown labels. A value that is no
-    /// structured dictionary is one fault.
+    /// Reads the value of `Content-Usage` into preferences, faults and unknown labels. Ignores parameters. A
+    /// value that is no structured dictionary is one fault, as is each defined label with another value than
+    /// the tokens `y` and `n`.
     fn read_usage(&mut self) {
         let Ok(dictionary) = Parser::new(&self.value).parse::<Dictionary>() else {
             self.faults
@@ -174,7 +175,8 @@ impl Statement {
     }
 }
 
-/// All statements in `robots.txt`, in the order of the file.
+/// The statements in the groups of `robots.txt`, in the order of the file. Leaves out lines before the first
+/// group.
 pub(crate) fn robots_statements(basis: &Basis) -> Vec<Statement> {
     let mut statements = Vec::new();
     for group in basis.rules.groups() {

@@ -47,8 +47,8 @@ impl PhraseSet {
         PhraseSet(phrases.map(hash).collect())
     }
 
-    /// The percentage of a text's phrases that occur here, from 0 to 100; 100 for a text without words. The
-    /// phrases have three words, or all words of a shorter text.
+    /// The percentage of a text's phrases that occur here, from 0 to 100, rounded down; 100 for a text
+    /// without words. The phrases have three words, or all words of a shorter text.
     pub fn percentage(&self, text: &str) -> usize {
         let words = words(text);
         if words.is_empty() {

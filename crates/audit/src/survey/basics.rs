@@ -86,9 +86,10 @@ impl BasicsSurvey {
     }
 }
 
-/// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are
-/// files of this site and that `robots.txt` permits. Uses HEAD, and GET if HEAD fails. Requests only one if
-/// the budget is low.
+/// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are files
+/// of this site and that `robots.txt` permits. Skips `disabled` stylesheets, `nomodule` scripts, and elements
+/// in `<noscript>` and `<template>`. Uses HEAD, and GET if HEAD fails. Requests only one if the budget is
+/// low.
 async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
     let page = &basis.pages[0];
     let known = [

@@ -285,7 +285,7 @@ fn other_language(page: &Page) -> Option<Url> {
     found.map(|(url, _)| url)
 }
 
-/// The canonical URL that a page declares with `<link rel=canonical>` or else in `Link` (RFC 6596).
+/// The first canonical URL that a page declares with `<link rel=canonical>`, or else in `Link` (RFC 6596).
 pub fn canonical(page: &Page) -> Option<Url> {
     let declared = head_links(page, "link[rel~=canonical][href]").into_iter().next();
     declared.or_else(|| {

@@ -48,7 +48,7 @@ pub(super) fn existing(exchange: Option<&Arc<Exchange>>) -> Option<(&Arc<Exchang
 }
 
 /// The value of a JSON file that exists. Reports a file that is not JSON, and notes a file that did not
-/// arrive completely as not judged.
+/// arrive completely as not judged; both give `None`, as does a file that does not exist.
 pub(super) fn read_json<'a>(
     exchange: Option<&'a Arc<Exchange>>,
     findings: &mut Findings,

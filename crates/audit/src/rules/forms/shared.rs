@@ -82,8 +82,8 @@ fn names_error(response: &Response) -> bool {
 /// Maximum number of forms per page that are checked.
 pub(super) const MAX_FORMS: usize = 10;
 
-/// The forms of a page with a field for an e-mail address, a telephone number or a password. Leaves out forms
-/// with `method=dialog`, which close a dialog and send nothing.
+/// The forms of a page with a field for an e-mail address (by its type, or named `email`), a telephone number
+/// or a password. Leaves out forms with `method=dialog`, which close a dialog and send nothing.
 pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
     let css = "input[type=email], input[type=tel], input[type=password], input[name=email]";
     let fields = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));

@@ -26,9 +26,10 @@ pub(super) enum LineState {
 }
 
 impl<'a> Code<'a> {
-    /// Compares lines without white space, and without prompts and marks of changes at their start. Code that
-    /// other pages have, or that surrounds the content, is left out, as are lines with few letters and those
-    /// after the first [`MAX_LINES`].
+    /// Compares lines without white space, and without prompts and marks of changes at their start. A line
+    /// that the Markdown splits, or has within its text, counts as found. Code that other pages have, or that
+    /// surrounds the content, is left out, as are lines with few letters and those after the first
+    /// [`MAX_LINES`].
     pub fn compare(comparison: &'a Comparison<'_>) -> Code<'a> {
         let markdown = comparison.markdown;
         let blocks = markdown.blocks.iter().flat_map(|block| block.text.lines());

@@ -102,8 +102,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a text points to another file, and has no phrase of [`INSTRUCTIONS`]. It may say which file agents
-/// should read.
+/// Whether a text mentions `llms.txt` or `.md`, and has no phrase of [`INSTRUCTIONS`]. It may say which file
+/// agents should read.
 fn is_notice(text: &str) -> bool {
     (text.contains("llms.txt") || text.contains(".md")) && !has_phrase(text, &INSTRUCTIONS)
 }

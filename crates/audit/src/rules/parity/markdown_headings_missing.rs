@@ -101,7 +101,8 @@ fn starts(markdown: &MarkdownPage) -> (HashSet<Vec<String>>, HashSet<Vec<String>
 }
 
 /// The words of the headings in boxes that stand beside similar boxes with a heading: titles of cards, which
-/// Markdown may show as a list.
+/// Markdown may show as a list. Similar boxes have the same parent, name and class, and headings of the same
+/// level. Reads the first [`MAX_HEADINGS`] headings from `<h2>` to `<h6>`.
 #[expect(clippy::mutable_key_type, reason = "elements are compared by their number, which never changes")]
 fn cards(page: &Page) -> HashSet<Vec<String>> {
     let mut boxes: HashMap<_, Vec<(HtmlElement<'_>, HtmlElement<'_>)>> = HashMap::new();

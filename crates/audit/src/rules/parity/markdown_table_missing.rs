@@ -64,8 +64,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The percentage of cells that the Markdown lacks. `None` unless the table belongs to the content, is a
-/// grid of at least [`MIN_CELLS`] different cells, and lacks at least [`MISSING`] percent.
+/// The percentage of different cells that the Markdown lacks, apart from cells that several pages have.
+/// `None` unless the table belongs to the content, is a grid of at least [`MIN_CELLS`] different cells, and
+/// lacks at least [`MISSING`] percent.
 fn missing_percentage(comparison: &Comparison<'_>, table: &Table) -> Option<usize> {
     let is_grid = table.rows.len() >= 2 && table.rows.iter().all(|row| row.len() >= 2);
     let cells: BTreeSet<_> = table.rows.iter().flatten().filter(|cell| !words(cell).is_empty()).collect();
