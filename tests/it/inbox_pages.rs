@@ -222,7 +222,7 @@ fn a_page_that_panics_costs_only_that_page() {
     assert_eq!(operator.get("/statistics").status, 500);
     assert_eq!(operator.get("/sessions").status, 200);
     assert!(desk.server.ops("/metrics").text().contains("frontdesk_panics_total{part=\"inbox\"} 1\n"));
-    desk.server.assert_logged("a page of the inbox cannot be shown");
+    desk.server.assert_logged("ended a request to the inbox; the response is a 500");
     points.set(&["export"]);
     // A complete response ends with an empty chunk.
     let is_complete = || {

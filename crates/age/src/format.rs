@@ -17,10 +17,10 @@ pub enum EncryptionError {
     #[error("the text is longer than 1 MiB, the maximum for encryption")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
-    #[error("it is encrypted to a key that is not in the identity file")]
+    #[error("the data is encrypted to a key that is not in the identity file")]
     WrongKey,
     /// The file was changed or truncated, or is not a binary age v1 file.
-    #[error("its encrypted data is damaged")]
+    #[error("the encrypted data is damaged")]
     Damaged,
     /// The cryptographic library failed, for instance because it got no random bytes.
     #[error("could not encrypt the data: the cryptographic library failed")]

@@ -179,8 +179,9 @@ impl Recorder<'_> {
         if let Some(token) = encoding.token() {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
         }
-        self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None))
-            .map_err(|error| io::Error::new(error.kind(), format!("the response for {path}: {error}")))
+        self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None)).map_err(
+            |error| io::Error::new(error.kind(), format!("the file that is served at {path}: {error}")),
+        )
     }
 
     /// Records a response with the security headers, without `Accept-Ranges`. Reads a file body into memory.

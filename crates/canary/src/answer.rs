@@ -160,7 +160,7 @@ fn describe_foreign_error(status: StatusCode, response: &FetchResponse, context:
             "{shown}: the proxy cannot reach this server{server}: check its upstream address and that this server listens there"
         ),
         500..=599 => {
-            format!("{shown}: an error of a proxy, and not of this server{server}: its log has the cause")
+            format!("{shown}: a proxy returned this error{server}, not this server: see the log of the proxy")
         }
         _ => format!(
             "{shown}: a proxy refuses the submission{server}: forward POST requests for `{path}` to this server"

@@ -180,7 +180,7 @@ impl PageCheck<'_> {
             ];
             let sent = self.client.send(Method::GET, &self.url.with_target(&target), headers, "").await;
             let response =
-                sent.map_err(|error| format!("visitors do not get it: {}", quoted(&error.sentence)))?;
+                sent.map_err(|error| format!("visitors get no response: {}", quoted(&error.sentence)))?;
             if response.status.is_success() {
                 return Ok(response);
             }

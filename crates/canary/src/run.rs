@@ -378,7 +378,7 @@ impl Run<'_> {
                 Ok(Err(error)) => (
                     Outcome::Failed,
                     format!(
-                        "the mailbox cannot be read ({error}): `canary.mailbox` must be a Maildir that this user can read"
+                        "the mailbox cannot be read ({error}): `canary.mailbox` must be a Maildir that the user of this process can read"
                     ),
                 ),
                 _ if began.elapsed() > self.limits.mailbox => (

@@ -312,13 +312,14 @@ pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], s
         let Some(cases) = routing_cases(&routes, form, &[]) else {
             let message =
                 format!("conditions name more than {MAX_CASES} combinations of values of `{}`", form.name);
-            let hint = "some of them may reach no channel without a warning: name fewer fields in `when`";
+            let hint =
+                "frontdesk cannot check that each combination reaches a channel: name fewer fields in `when`";
             r.warn_if(true, &key, &message, hint);
             continue;
         };
         let gaps: Vec<&RoutingCase> = cases.iter().filter(|case| case.channels.is_empty()).collect();
         let message = format!("no channel gets submissions to `{}`{}", form.name, describe_gaps(&gaps));
-        let hint = "they stay in the inbox: add a `[[channel]]` without `when` that gets all others";
+        let hint = "such submissions stay in the inbox: add a `[[channel]]` without `when`, which gets them";
         r.warn_if(!gaps.is_empty(), &key, &message, hint);
     }
 }

@@ -204,7 +204,10 @@ async fn report(
     let (outcome, theirs) = match sent {
         Ok(Ok(sent)) => sent,
         Ok(Err(panic)) => {
-            tracing::error!(channel = options.name, "{panic} ended the sending of a message of the canary");
+            tracing::error!(
+                channel = options.name,
+                "{panic} ended the sending of a canary message; the channel counts as failed for that message"
+            );
             (Outcome::failed(Cause::Unclear, panic.to_string()), None)
         }
         Err(_) => {

@@ -157,7 +157,7 @@ impl Maintenance {
             let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
             if is_time || is_limit_due {
                 let is_done = self.send_mail_limit_notification(now).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "could not send the notification that mails to visitors have reached their limit; will retry in a minute");
+                    tracing::warn!(%error, "could not read or record in the inbox whether mails to visitors have reached their limit; the notification of the team may be late or repeated; will retry in a minute");
                     false
                 });
                 mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
@@ -220,7 +220,7 @@ impl Maintenance {
     }
 
     /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns the
-    /// default value if the inbox does not exist yet, and [`StoreError::Closed`] if the query panics.
+    /// default value if the inbox does not exist yet, and [`StoreError::Panicked`] if the query panics.
     async fn query_inbox<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
@@ -228,7 +228,9 @@ impl Maintenance {
         let place = self.place.clone();
         match tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await {
             Ok(Err(StoreError::Missing(_))) => Ok(T::default()),
-            result => result.unwrap_or(Err(StoreError::Closed)),
+            result => result.unwrap_or_else(|_| {
+                Err(StoreError::Panicked("a defect in frontdesk ended a query of the inbox".to_owned()))
+            }),
         }
     }
 

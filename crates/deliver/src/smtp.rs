@@ -264,7 +264,9 @@ pub fn is_this_machine(host: &str) -> bool {
 
 fn load_roots(options: &SmtpOptions) -> Result<Arc<ClientConfig>, String> {
     let config = tls_config(options.extra_roots.as_ref());
-    config.map(Arc::new).map_err(|error| format!("TLS cannot be set up: {error}"))
+    config
+        .map(Arc::new)
+        .map_err(|error| format!("TLS cannot be set up; check the channel's `ca_file`: {error}"))
 }
 
 #[cfg(test)]

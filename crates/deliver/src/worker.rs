@@ -125,7 +125,9 @@ impl DeliveryWorker {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the delivery thread panicked; the next start repeats unfinished attempts");
+            tracing::error!(
+                "the delivery thread panicked; the next start of the server repeats unfinished attempts"
+            );
         }
     }
 }
@@ -148,7 +150,7 @@ fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions
             && let Err(error) = maildir::create_parents(&path)
         {
             let path = path.display();
-            tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
+            tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of the Maildir {path}; deliveries through the channel fail until the folders exist");
         }
     }
 }
@@ -330,7 +332,7 @@ impl WorkerLoop {
         }
         let extend = move |tx: &Transaction<'_>| tx.extend_leases(&under_way, Timestamp::now(), LEASE);
         if let Err(error) = self.store.change(extend).await {
-            tracing::error!(%error, "could not extend the leases of delivery attempts; if this lasts, another replica repeats them, so receivers may get submissions twice");
+            tracing::error!(%error, "could not extend the leases of delivery attempts; if extending them fails for 3 minutes, another replica repeats the attempts, so receivers may get submissions twice");
         }
     }
 
@@ -459,7 +461,7 @@ impl WorkerLoop {
             Err(error) => {
                 self.clamp_at = Some(Instant::now() + LONGEST_SLEEP);
                 if self.clamp_failures.record_failure() {
-                    tracing::error!(%error, "could not correct the due times of deliveries; if the system clock was set back, some may be as late as it was ahead; will retry every minute");
+                    tracing::error!(%error, "could not correct the due times of deliveries; if the system clock was set back, some deliveries are late by up to the same amount of time; will retry every minute");
                 }
             }
         }
@@ -525,6 +527,7 @@ impl WorkerLoop {
         };
         let (target, now) = (self.dispatcher.target(index).clone(), Timestamp::now());
         let name = target.name.clone();
+        let mut effect = "commands may show its earlier state until the next change";
         let noted = match turn {
             HealthChange::None => return,
             HealthChange::Paused => {
@@ -550,11 +553,12 @@ impl WorkerLoop {
                     channel = name,
                     "the receiver replied that it is gone for good (410): the channel is switched off, and its deliveries are parked until `frontdesk inbox retry --channel NAME`"
                 );
+                effect = "its deliveries are not parked, but attempted again";
                 self.store.change(move |tx| tx.switch_off(&target, &answer, now)).await
             }
         };
         if let Err(error) = noted {
-            tracing::error!(%error, channel = lease.channel, "could not record in the inbox that the channel was paused, resumed or switched off; commands may show its earlier state until the next change");
+            tracing::error!(%error, channel = lease.channel, "could not record in the inbox that the channel was paused, resumed or switched off; {effect}");
         }
     }
 }
@@ -567,7 +571,9 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
         let place = place.clone();
         match tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await {
             Ok(Ok(Some(lock))) => return lock,
-            Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
+            Ok(Ok(None)) if !is_reported => {
+                tracing::info!("another process {what}; this process will take over when that one stops");
+            }
             Ok(Err(error)) if !is_reported => {
                 tracing::error!(%error, "cannot take the inbox's lock, so this process runs no maintenance and, with SQLite, delivers nothing; will retry every {} s", retry_interval.as_secs());
             }
@@ -632,7 +638,7 @@ async fn deliver_submission(
     let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
-            tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt");
+            tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt, which counts as failed");
             let cause = if was_pending { Cause::Uncertain } else { Cause::Unclear };
             Outcome::failed(cause, panic.to_string())
         }

@@ -111,7 +111,7 @@ pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<Des
     });
     if let Err(error) = ended {
         *known() = None;
-        tracing::warn!(%error, "could not end the sessions of users who are no longer in `inbox.users`; they are refused anyway, and the next request tries again");
+        tracing::warn!(%error, "could not find and end the sessions and login links of users who are no longer in `inbox.users`; such users are refused anyway, and the next request tries again");
     }
 }
 

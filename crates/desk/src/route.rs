@@ -301,7 +301,10 @@ impl Handler for Desk {
                 reply
             }
             Ok(Ok(Err(panic))) => {
-                tracing::error!(path = head.uri.path(), "{panic}: a page of the inbox cannot be shown");
+                tracing::error!(
+                    path = head.uri.path(),
+                    "{panic} ended a request to the inbox; the response is a 500"
+                );
                 plain(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "This page cannot be shown. The server's log has the reason.",
@@ -383,7 +386,7 @@ impl Visit {
             },
         };
         answered.unwrap_or_else(|error| {
-            tracing::warn!(path = self.head.uri.path(), %error, "a page of the inbox could not be shown; the response is a 503");
+            tracing::warn!(path = self.head.uri.path(), %error, "a request to the inbox failed; the response is a 503");
             let sentence = format!("The inbox cannot be used at the moment: {error}.");
             inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "The inbox is not available", &sentence)
         })

@@ -121,7 +121,7 @@ async fn accept<H: PublicHandler>(
             Err(reason) => server.counters.record_close(reason),
         };
         if let Err(panic) = panics::catch(Part::Request, admit) {
-            tracing::error!("{panic} closed a new connection");
+            tracing::error!("{panic} closed a new connection; other connections are not affected");
         }
     };
     loop {

@@ -223,7 +223,12 @@ fn mail_that_is_refused_is_another_fault() {
         site.reader().canary_status().ok().flatten().filter(|it| step(it, "channel", "mail").0 == "ok")
     });
     let accepted = accepted.expect("the mail is accepted");
-    assert_failed(&accepted, "mailbox", path, "`canary.mailbox` must be a Maildir that this user can read");
+    assert_failed(
+        &accepted,
+        "mailbox",
+        path,
+        "`canary.mailbox` must be a Maildir that the user of this process can read",
+    );
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn each_error_of_a_proxy_is_named() {
     check(413, &[], "", "permit at least 64 KiB");
     check(429, &[], "slow down", "a proxy or firewall limits requests");
     check(429, &[], r#"{"error": "Too many requests."}"#, "removes the request header `Frontdesk-Canary`");
-    check(500, &[], "oops", "an error of a proxy, and not of this server");
+    check(500, &[], "oops", "500 Internal Server Error: a proxy returned this error, not this server");
     check(502, &[], "", "502 Bad Gateway: the proxy cannot reach this server");
     check(418, &[], "", "418 I'm a teapot: a proxy refuses the submission");
 }

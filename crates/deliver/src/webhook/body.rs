@@ -191,7 +191,7 @@ fn describe_template_error(error: &Error) -> String {
         | ErrorKind::UnknownFilter
         | ErrorKind::UnknownFunction
         | ErrorKind::UnknownTest => {
-            format!("{place}: {}", error.detail().unwrap_or("it cannot be read"))
+            format!("{place}: {}", error.detail().unwrap_or("the syntax is not valid"))
         }
         kind => format!("{place}: {kind}"),
     }

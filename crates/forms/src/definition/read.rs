@@ -352,7 +352,8 @@ impl<'a> Reader<'a> {
             self.fault(place, format!("`{name}` cannot be the name of a field"), hint);
         } else if RESERVED_FIELDS.contains(&name) || LEAD_COLUMNS.contains(&name) || name.starts_with("desk_")
         {
-            let hint = "choose another name: submissions or forms in a browser have a member with this one";
+            let hint =
+                "choose another name: stored submissions, exports or HTML forms use this one for other data";
             self.fault(place, format!("the name `{name}` is reserved"), hint);
         }
     }

@@ -134,8 +134,8 @@ fn every_fault_of_a_file_is_reported_with_its_line() {
             "forms/demo.toml:3: `Name` cannot be the name of a field | use 1 to 40 of a-z, 0-9 and `_`, \
              beginning with a letter",
             "forms/demo.toml:4: uploads are not supported | ask for a link with `type = \"url\"`",
-            "forms/demo.toml:6: the name `id` is reserved | choose another name: submissions or forms in a \
-             browser have a member with this one",
+            "forms/demo.toml:6: the name `id` is reserved | choose another name: stored submissions, \
+             exports or HTML forms use this one for other data",
             "forms/demo.toml:7: there is no type `txt` | did you mean `text`?",
             "forms/demo.toml:1: `title` is missing | add `title = \"…\"`",
         ]

@@ -121,7 +121,8 @@ fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>)
         folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
         Ok(watcher)
     });
-    if let Err(error) = &watching {
+    // Without files, the certificate comes from ACME.
+    if let (Err(error), Some(_)) = (&watching, files) {
         tracing::info!(%error, "could not watch the certificate files for changes; will read them once a minute");
     }
     let origin =

@@ -90,7 +90,7 @@ pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Re
                 }
                 Err(StoreError::Closed) => {}
                 Err(error) => {
-                    tracing::warn!(%id, %error, "could not store rspamd's opinion of a submission, which is delivered without it");
+                    tracing::warn!(%id, %error, "could not store rspamd's opinion of a submission; the submission is processed without the opinion");
                 }
             }
         })

@@ -251,7 +251,7 @@ impl ProcessorThread {
     fn refresh_lessons(&mut self) {
         let refreshed = self.lessons.refresh(&self.store, &self.options.load(), &self.screener);
         if let Err(error) = refreshed {
-            tracing::warn!(%error, "cannot read the operators' latest decisions, from which screening learns; it continues with the earlier ones");
+            tracing::warn!(%error, "could not update what screening learns from the operators' decisions; screening continues with the earlier decisions; will retry with the next submissions");
         }
     }
 

@@ -13,7 +13,7 @@ use frontdesk_postgres::Server;
 pub enum StoreError {
     #[error("too many submissions are waiting to be written")]
     Overloaded,
-    #[error("the inbox has been closed, as when the server stops")]
+    #[error("the inbox is closed, usually because the server is stopping")]
     Closed,
     /// There is no database, or it is empty.
     #[error("there is no inbox at {0}")]
@@ -33,10 +33,10 @@ pub enum StoreError {
     #[error("commits to the database are not durable: {setting} is {found}, and must be {needed}")]
     NotDurable { setting: &'static str, found: String, needed: &'static str },
     /// The database or, with PostgreSQL, the session has an encoding other than UTF-8.
-    #[error("{url} has the {setting} {found}; it must be {needed}")]
+    #[error("{url} has the {setting} {found}, but the {setting} must be {needed}")]
     WrongEncoding { url: DatabaseUrl, setting: &'static str, found: String, needed: &'static str },
     /// Another program has set a collation, by which different texts may be equal. SQLite only.
-    #[error("an index of {url} compares texts by the collation {collation}; it must be BINARY")]
+    #[error("an index of {url} compares texts by the collation {collation}; the collation must be BINARY")]
     WrongCollation { url: DatabaseUrl, collation: String },
     /// A pooler between this program and PostgreSQL allows no transactions of several statements.
     #[error("a connection pooler in front of {0} pools by statement; it must pool by transaction or session")]
@@ -155,7 +155,7 @@ impl StoreError {
             }
             // SQLite's result codes have more detail in their higher bits.
             StoreError::Database { code, .. } if code & 0xff == rusqlite::ffi::SQLITE_IOERR => {
-                "check the disk and its file system: the log of the kernel names their errors"
+                "check the disk and its file system for errors: the kernel's log (`dmesg`) has the details"
             }
             StoreError::Database { code, .. } if code & 0xff == rusqlite::ffi::SQLITE_CORRUPT => {
                 "restore a backup (docs/pages/backups.md); please report this if only frontdesk has written to the database"

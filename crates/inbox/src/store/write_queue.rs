@@ -312,7 +312,7 @@ impl WriteQueue {
         // Log after releasing the lock: another thread may hold standard error while it waits for this lock.
         match (before, failure) {
             (None, Some(error)) => {
-                tracing::error!(%error, "cannot write to the inbox, so submissions and other changes are refused; will retry every second");
+                tracing::error!(%error, "cannot write to the inbox, so submissions or other changes are refused; will check every second whether writing works again");
             }
             (Some(_), None) => tracing::info!("the inbox can be written to again"),
             _ => {}

@@ -73,7 +73,9 @@ impl Writer {
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("the inbox writer panicked before its end; no accepted submission is lost");
+                tracing::error!(
+                    "a thread that writes to the inbox panicked; all accepted submissions are stored, so none is lost"
+                );
             }
         }
     }

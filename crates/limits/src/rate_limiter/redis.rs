@@ -123,7 +123,7 @@ impl RedisClient {
                     while let Err(panic) =
                         panics::catch_async(Part::Background, reconnector.reconnect_forever()).await
                     {
-                        tracing::error!("{panic} stopped the task that connects to Redis; will start it again");
+                        tracing::error!("{panic} stopped the task that connects to Redis; will restart the task");
                         tokio::time::sleep(CONNECT_TIMEOUT).await;
                     }
                 } => {}

@@ -55,7 +55,7 @@ fn a_wrong_identity_is_reported_for_each_submission() {
     assert_eq!((&objects[0]["_sealed"], &objects[1]["email"]), (&true.into(), &"ada@example.com".into()));
     let id = objects[0]["id"].as_str().unwrap();
     let said = format!(
-        "error: {id} cannot be decrypted: it is encrypted to a key that is not in the identity file; \
+        "error: {id} cannot be decrypted: the data is encrypted to a key that is not in the identity file; \
          use the identity file for the `store.recipient` of that time\n"
     );
     assert_eq!(err, said);

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     id: "api-error-format",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "If a client requests JSON, an error is JSON as described, not an HTML page.",
+    checks: "A client that requests JSON gets errors in the documented JSON format, not as an HTML page.",
     matters: "An agent reads the reason from the documented format (OpenAPI Specification, \"Response \
               Object\", or RFC 9457), and cannot correct its request without it.",
     hurts: "Agents, which do not learn what was wrong.",

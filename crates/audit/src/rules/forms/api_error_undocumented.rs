@@ -9,12 +9,12 @@ pub(super) static RULE: Rule = Rule {
     id: "api-error-undocumented",
     group: Group::Forms,
     severity: Severity::Advice,
-    checks: "The `responses` of the description have the status of each error: itself, `4XX` or `default`.",
+    checks: "The API description lists each error's status in `responses`, or has `4XX` or `default` there.",
     matters: "An agent plans for the documented responses (OpenAPI Specification, \"Responses Object\").",
     hurts: "Agents, which do not know what to do next.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Add the status to `responses`, or a response `default` for all errors.",
+        text: "Add the status to `responses`, or a `default` response for all errors.",
     }],
     check,
 };

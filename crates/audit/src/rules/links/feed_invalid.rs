@@ -28,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(fault) = fault(response) {
         findings.report(
             &[probe.last(), &probe.source],
-            format!("The page declares this as its feed, but it {fault}"),
+            format!("The page declares {} as its feed, but the file {fault}", probe.target()),
         );
     }
 }

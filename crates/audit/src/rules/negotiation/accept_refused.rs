@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "accept-refused",
     group: Group::Negotiation,
     severity: Severity::Broken,
-    checks: "A page that Chrome gets returns no error to another client whose `Accept` permits HTML.",
+    checks: "A page that Chrome can load returns no error to other clients whose `Accept` permits HTML.",
     matters: "Real clients send long lists, a lone `*`, weights such as `.2`, parameters, several lines, or \
               no `Accept`. All of them permit HTML, so none is a reason for an error (RFC 9110 §12.5.1).",
     hurts: "Agents, feed readers and programs, which get no page at all.",
