@@ -85,7 +85,7 @@ impl QueueCache {
             this.is_counting.store(false, Ordering::Release);
             match count {
                 Ok(count) => drop(this.last.send_replace(Some(count))),
-                Err(panic) => tracing::error!("{panic}: the submissions and deliveries could not be counted; /metrics shows the previous count, if any"),
+                Err(panic) => tracing::error!("{panic}: the submissions and deliveries could not be counted; /metrics shows the previous count, if any; the next scrape counts again"),
             }
         });
         if spawned.is_err() {

@@ -29,7 +29,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 format!("The server selects `{protocol}`, although the client offers `h2`: enable HTTP/2");
             findings.report(&[&survey.basis.pages[0].html], message);
         }
-        Some(Err(error)) => findings.not_judged(format!("the handshake that offers HTTP/2 failed: {error}")),
+        Some(Err(error)) => {
+            findings.not_judged(format!("the TLS handshake that offers HTTP/2 failed: {error}"))
+        }
         _ => {}
     }
 }

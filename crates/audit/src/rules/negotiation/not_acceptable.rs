@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A server may return 406 or disregard `Accept` (RFC 9110 §12.5.1, §15.5.7). A 404 says that the \
               page does not exist, a 5xx that the server failed, and 200 without a body that the page is \
               empty.",
-    hurts: "Feed readers and programs, which misread the status; operators, whose monitoring counts failures.",
+    hurts: "Feed readers and programs, which misread the status; operators, who get false alerts.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Return 406 with a short text that names the available types, or the HTML with 200.",
