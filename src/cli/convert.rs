@@ -60,7 +60,7 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     if converted.is_truncated {
         writeln!(
             anstream::stderr(),
-            "{WARNING}warning:{WARNING:#} the page is too large or too deeply nested; part of it is missing"
+            "{WARNING}warning:{WARNING:#} the page is too large or too deeply nested, so part of it is missing from the output"
         )?;
     }
     Ok(ExitCode::SUCCESS)

@@ -115,7 +115,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root)
-            .with_context(|| format!("cannot make `--root` absolute: `{}`", root.display()))?,
+            .with_context(|| format!("cannot make the path `{}` of `--root` absolute", root.display()))?,
         None => folder.path.join("public"),
     };
     let refused = |why: &str| {

@@ -149,7 +149,8 @@ fn start_private_name(config: &Config, own_port: Option<u16>) -> anyhow::Result<
     let (Some(domain), Some(source)) = (&config.web.inbox_pages.domain, &config.inbox_certificate) else {
         return Ok(None);
     };
-    let tls = Tls::start_private(source).context("cannot start TLS for `inbox.domain`")?;
+    let tls = Tls::start_private(source)
+        .with_context(|| format!("cannot start TLS for `inbox.domain` ({domain})"))?;
     let authority = config.inbox_authority(own_port).unwrap_or_default();
     let new = if own_port.is_some() { PrivateName::on_own_socket } else { PrivateName::on_public_sockets };
     Ok(Some(Arc::new(new(domain.to_string(), authority, tls))))

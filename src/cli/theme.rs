@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
-use super::output::GOOD;
+use super::output::{GOOD, with_hint};
 use frontdesk_config::FILE_NAME;
 use frontdesk_site::BUILT_IN_THEME;
 use frontdesk_site::fault::closest;
@@ -16,7 +16,10 @@ use frontdesk_site::fault::closest;
 /// before it stay copied.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
-        bail!("{} is not a site folder: it has no {FILE_NAME}", site.display());
+        return Err(with_hint(
+            anyhow!("there is no {FILE_NAME} in {}", site.display()),
+            "name the folder of a site, as in `frontdesk theme DIR`; `frontdesk init DIR` creates one",
+        ));
     }
     let mut stdout = io::stdout().lock();
     if names.is_empty() {
@@ -30,8 +33,8 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     for wanted in names {
         let Some((name, text)) = BUILT_IN_THEME.iter().find(|(name, _)| name == wanted) else {
             match closest(wanted, BUILT_IN_THEME.iter().map(|(name, _)| *name)) {
-                Some(known) => bail!("the theme has no file `{wanted}`; did you mean `{known}`?"),
-                None => bail!("the theme has no file `{wanted}`; omit the name to list all files"),
+                Some(known) => bail!("the built-in theme has no file `{wanted}`; did you mean `{known}`?"),
+                None => bail!("the built-in theme has no file `{wanted}`; omit the name to list all files"),
             }
         };
         let file = site.join("theme").join(name);

@@ -85,9 +85,9 @@ pub trait ToolProvider: Send + Sync + 'static {
 pub enum ServeError {
     #[error("the client's first message is not an `initialize` request")]
     NotInitialized,
-    #[error("the connection to the client failed: {0}")]
+    #[error("the session with the MCP client failed: {0}")]
     Failed(String),
-    #[error("cannot start the asynchronous runtime: {0}")]
+    #[error("cannot start the MCP server, because its asynchronous runtime cannot be created: {0}")]
     NotStarted(std::io::Error),
 }
 
@@ -166,7 +166,8 @@ impl ServerHandler for McpServer {
         // Call the tool on a thread for blocking work, because tools read the database and files.
         let outcome = tokio::task::spawn_blocking(call).await.unwrap_or_else(|_| {
             CallOutcome::Failed(
-                "the tool failed because of a defect; standard error has the details".to_owned(),
+                "the tool failed because of a defect in frontdesk; its standard error has the details"
+                    .to_owned(),
             )
         });
         match outcome {

@@ -152,7 +152,7 @@ impl Server {
             Roots::Public => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
             Roots::File(path) => {
                 let unreadable = |error: String| {
-                    io::Error::other(format!("cannot read `sslrootcert` ({}): {error}", path.display()))
+                    io::Error::other(format!("cannot use `sslrootcert` ({}): {error}", path.display()))
                 };
                 let pem = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
                 // Remove byte order marks, which editors on Windows write.

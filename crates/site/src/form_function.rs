@@ -19,8 +19,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let form = forms.get_attr(&name)?;
         if form.is_undefined() {
             let names: Vec<String> = forms.try_iter()?.map(|name| name.to_string()).collect();
-            let hint = did_you_mean(&name, names.iter().map(String::as_str), || {
-                format!("the forms are {}", names.join(", "))
+            let hint = did_you_mean(&name, names.iter().map(String::as_str), || match &names[..] {
+                [] => "the site has no forms: each is a file in `forms/`".to_owned(),
+                names => format!("the forms are {}", names.join(", ")),
             });
             return Err(failure(format!("there is no form `{name}`: {hint}")));
         }

@@ -134,7 +134,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("isdraft", WITHHOLD),
 ];
 
-const WITHHOLD: &str = "the page is public; set `draft: true` if it must not be";
+const WITHHOLD: &str = "this key does not hide the page; set `draft: true` if the page must not be public";
 
 /// The keys for the time at which a page is published, if that differs from its `date`.
 const PUBLICATION: &[&str] = &["publishDate", "pubDate"];
@@ -356,7 +356,7 @@ impl FrontMatterReader<'_> {
             }
             let warning = |message| Fault::warning(self.place, self.line(key), message);
             let fault = if let Some((_, hint)) = UNSUPPORTED.iter().find(|(known, _)| *known == lower) {
-                warning(format!("`{key}` has no effect here")).hint(*hint)
+                warning(format!("`{key}` has no effect in the front matter")).hint(*hint)
             } else {
                 let known = closest(&lower, KEYS.iter().copied());
                 // A misspelled title leaves the page without one, which is an error.
@@ -713,10 +713,19 @@ mod tests {
         for (matter, expected) in [
             ("expiryDate: soon", "a.md:3: `expiryDate` must be a date"),
             ("cascade: {draft: true, target: {path: /a/**}}", "a.md:3: a `cascade` with a `target`"),
-            ("published: perhaps", "`published` has no effect here\n    hint: the page is public"),
-            ("status: draft", "`status` has no effect here\n    hint: the page is public; set `draft: true`"),
-            ("visibility: team", "`visibility` has no effect here\n    hint: the page is public"),
-            ("permalink: /a/", "`permalink` has no effect here\n    hint: set `slug`"),
+            (
+                "published: perhaps",
+                "`published` has no effect in the front matter\n    hint: this key does not hide the page",
+            ),
+            (
+                "status: draft",
+                "`status` has no effect in the front matter\n    hint: this key does not hide the page; set `draft: true`",
+            ),
+            (
+                "visibility: team",
+                "`visibility` has no effect in the front matter\n    hint: this key does not hide the page",
+            ),
+            ("permalink: /a/", "`permalink` has no effect in the front matter\n    hint: set `slug`"),
         ] {
             check(&format!("---\ntitle: T\n{matter}\n---\n"), &[expected]);
         }

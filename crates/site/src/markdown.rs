@@ -357,7 +357,11 @@ impl<'a> BodyRenderer<'a, '_> {
         });
         if is_damaged {
             let message = format!("the size of the image `{}` cannot be read", image.url);
-            self.warn(position, message, "the file is probably damaged or in another format; save it again");
+            self.warn(
+                position,
+                message,
+                "the file is probably damaged, or not in the format of its extension; save it again",
+            );
         }
         if let Some(target) = target {
             self.rendered.facts.links.push((target, self.first_line + position.start.line - 1));

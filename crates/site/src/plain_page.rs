@@ -98,7 +98,11 @@ fn render(
     let template = theme.environment.template_from_named_str("plain.html", TEMPLATE);
     template.and_then(|template| template.render(values)).map_err(|error| {
         // The operator can neither see nor replace this template, so the fault does not name its file.
-        let message = format!("the built-in page for forms fails: {}", template_fault(&error).message);
-        Fault::error("frontdesk.toml", None, message).hint("set `forms.html_posts` to false")
+        let message = format!(
+            "the built-in page that answers forms cannot be rendered: {}",
+            template_fault(&error).message
+        );
+        Fault::error("frontdesk.toml", None, message)
+            .hint("set `forms.html_posts` to false: forms then need JavaScript, and this page is not used")
     })
 }

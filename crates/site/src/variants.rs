@@ -82,7 +82,8 @@ impl Site {
                 return None;
             }
             let error = scale(&image.original.bytes, &WIDTHS[..1]).err()?;
-            let message = format!("all screens load the original of this image: {error}");
+            let message =
+                format!("no smaller variants can be created, so all screens load the original: {error}");
             let hint = format!("save it again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
             Some(Fault::warning(image.file_name(), None, message).hint(hint))
         };
@@ -325,8 +326,8 @@ mod tests {
         assert_eq!(served(&site, 800).unencoded().bytes, image);
         assert!(!site.create_missing_variants(&cache, &GO).expect("readable"), "not tried again");
         let faults: Vec<String> = site.variant_faults(&cache).iter().map(ToString::to_string).collect();
-        let expected =
-            "assets/a.png: all screens load the original of this image: the image cannot be decoded";
+        let expected = "assets/a.png: no smaller variants can be created, so all screens load the original: \
+                        the image cannot be decoded";
         assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:?}");
     }
 

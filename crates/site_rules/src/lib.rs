@@ -329,7 +329,9 @@ pub fn parse_redirects(
     for (line, text) in rule_lines(text, file, faults) {
         match parse_redirect(text, dialect) {
             Ok(_) if rules.len() == MAX_RULES => {
-                let message = format!("this and later rules are ignored: there are more than {MAX_RULES}");
+                let message = format!(
+                    "this rule and all later ones are ignored: the file has more than {MAX_RULES} rules"
+                );
                 faults.push(Fault::warning(file, Some(line), message));
                 break;
             }
@@ -478,7 +480,9 @@ pub fn parse_headers(
             is_skipped = true;
             match Pattern::parse(text, dialect) {
                 Ok(_) if rules.len() == MAX_RULES => {
-                    warn(format!("this and later rules are ignored: there are more than {MAX_RULES}"));
+                    warn(format!(
+                        "this rule and all later ones are ignored: the file has more than {MAX_RULES} rules"
+                    ));
                     break;
                 }
                 Ok(pattern) => {
@@ -517,7 +521,7 @@ pub fn parse_headers(
             Ok(name) if is_valid => match rules.last_mut() {
                 _ if is_skipped => {}
                 Some(rule) => rule.headers.push((name, value)),
-                None => warn(format!("`{name}` is ignored: no path precedes it")),
+                None => warn(format!("the header `{name}` is ignored: no path precedes it")),
             },
             _ => warn(format!("the header `{name}` is ignored: its name or its value is empty or invalid")),
         }
@@ -765,7 +769,10 @@ mod tests {
     #[test]
     fn headers_need_a_path() {
         for (text, expected) in [
-            ("  X-A: 1\n/a\n  X-B: 1\n", &["_headers:1: `x-a` is ignored: no path precedes it"][..]),
+            (
+                "  X-A: 1\n/a\n  X-B: 1\n",
+                &["_headers:1: the header `x-a` is ignored: no path precedes it"][..],
+            ),
             // The headers of a rule that is ignored get no warning of their own.
             ("https://a/*\n  X-A: 1\n", &["_headers:1: the rule is ignored: it applies to another host"]),
         ] {

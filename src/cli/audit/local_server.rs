@@ -22,8 +22,9 @@ impl LocalServer {
         // An absolute path cannot be taken for an option, even if the folder's name begins with a hyphen.
         let folder = std::path::absolute(folder)
             .with_context(|| format!("cannot make the path `{}` absolute", folder.display()))?;
-        let program = std::env::current_exe()
-            .context("cannot find the file of this program, which would serve the folder")?;
+        let program = std::env::current_exe().with_context(|| {
+            format!("cannot find the program file of frontdesk, which would serve {}", folder.display())
+        })?;
         let mut child = Command::new(program)
             .arg("serve")
             .arg(&folder)

@@ -132,7 +132,7 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
         let id = first.rule.id;
         writeln!(
             out,
-            "hint: `frontdesk audit --explain {id}` says why it matters and how to repair it; `--evidence` shows the requests and responses"
+            "hint: `frontdesk audit --explain {id}` says why the first finding matters and how to repair it; `--evidence` shows the requests and responses"
         )?;
     }
     Ok(())

@@ -213,7 +213,11 @@ pub(super) fn change_each(
             }
             Outcome::Missing => {
                 failed += 1;
-                writeln!(console.err, "error: {id} has not been processed yet, or was removed")?;
+                writeln!(
+                    console.err,
+                    "error: {id} is unchanged, because the submission has not been processed yet or was removed; \
+                     run the command again in a moment"
+                )?;
             }
         }
     }

@@ -60,12 +60,13 @@ pub(super) fn open(
 /// Fails if the link would lead to an address of this machine at which no server listens. Only prints a note
 /// if the server may run on another machine, or behind a proxy.
 fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> anyhow::Result<()> {
-    let is_listening = match &config.inbox_listen {
-        Some(Address::Tcp(address)) if address.port() != 0 => {
+    let Some(address) = &config.inbox_listen else { return Ok(()) };
+    let is_listening = match address {
+        Address::Tcp(address) if address.port() != 0 => {
             TcpStream::connect_timeout(&reachable(*address), CONNECT_TIMEOUT).is_ok()
         }
-        Some(Address::Unix(path)) => UnixStream::connect(path).is_ok(),
-        _ => true,
+        Address::Unix(path) => UnixStream::connect(path).is_ok(),
+        Address::Tcp(_) => true,
     };
     if is_listening {
         return Ok(());
@@ -77,8 +78,8 @@ fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> any
         return Ok(());
     }
     Err(with_hint(
-        anyhow!("no server listens at {base}, so a link would lead nowhere"),
-        "start it with `frontdesk serve`; if it has another address, give its URL: `--address URL`",
+        anyhow!("no server listens at {address} (`inbox.listen`), so a link to {base} would not work"),
+        "start the server with `frontdesk serve`; if it has another address, give its URL: `--address URL`",
     ))
 }
 

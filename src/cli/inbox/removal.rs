@@ -213,7 +213,7 @@ fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option
     }
     writeln!(
         console.err,
-        "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question"
+        "error: nothing was removed: standard input is not a terminal on which to confirm; `--yes` skips the question"
     )?;
     // The exit code for incorrect usage.
     Ok(Some(ExitCode::from(2)))
@@ -292,7 +292,8 @@ impl RemovalReport {
         }
         report.remarks.extend(store::replaced_by_restores(file).iter().map(|kept| {
             format!(
-                "warning: {} was kept by a restore, and was not searched: delete it when you no longer need it",
+                "warning: {} is an earlier inbox (or its log), which a restore kept; the file was not searched and may contain the \
+                 data to be removed: delete the file when you no longer need it",
                 kept.display()
             )
         }));

@@ -273,7 +273,8 @@ pub(super) fn decrypt_with(
     let Some(Err(error)) = identity.map(|identity| submission.decrypt(identity)) else { return Ok(true) };
     let advice = match error {
         EncryptionError::WrongKey => "; use the identity file for the `store.recipient` of that time",
-        _ => "; a backup may have it undamaged",
+        EncryptionError::Damaged => "; a backup may have an undamaged copy",
+        _ => "",
     };
     writeln!(err, "error: {} cannot be decrypted: {error}{advice}", submission.id).map(|()| false)
 }

@@ -168,7 +168,11 @@ fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool)
             let digest = digest_at.map(|_| judge_digest(undelivered));
             digest.into_iter().chain([judge_readership(readership, before, has_channels)]).collect()
         }
-        Err(error) => vec![step(Step::Digest, "inbox", Outcome::Skipped, format!("not known: {error}"))],
+        Err(error) => {
+            let text =
+                format!("the inbox cannot be read, so the delivery of the digest is not known: {error}");
+            vec![step(Step::Digest, "inbox", Outcome::Skipped, text)]
+        }
     }
 }
 

@@ -84,7 +84,9 @@ pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
             )
         }
         (Some(_), true) => {
-            bail!("a certificate is configured, but there is no socket for TLS: set `tls.listen`")
+            bail!(
+                "`tls.certificate` or `tls.acme_domains` is set, but there is no socket for TLS: set `tls.listen`"
+            )
         }
         _ => {}
     }

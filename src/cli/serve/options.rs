@@ -51,7 +51,9 @@ impl ServeOptions {
             tracing::warn!("page views are not counted: with `--watch`, they would be the author's own");
         }
         if self.drafts {
-            tracing::warn!("drafts and pages with a date in the future are shown to everyone");
+            tracing::warn!(
+                "drafts, scheduled pages and expired pages are shown to everyone: `--drafts` is for authors, not for production"
+            );
         }
     }
 }

@@ -134,7 +134,9 @@ impl Reloader {
                 self.app.snapshot.store(Arc::new(Snapshot { site, ..before.clone() }));
             }
             Err(error) => {
-                tracing::error!("{error}: files are still served in their faster, larger encodings");
+                tracing::error!(
+                    "{error}: files are still served with quick compression, which makes them larger"
+                );
             }
         }
     }

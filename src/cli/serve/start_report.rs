@@ -100,7 +100,7 @@ impl StartReport<'_> {
             "serving"
         );
         if let Err(error) = app.store.health() {
-            tracing::error!(%error, "submissions cannot be stored in the inbox; forms respond with an error until that works");
+            tracing::error!(%error, "submissions cannot be stored in the inbox; until the inbox works, forms respond with an error");
         }
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
+use crate::cli::output::with_hint;
 use crate::cli::site;
 use frontdesk_config::{Config, FORMS_FOLDER, LEXICON_FOLDER};
 use frontdesk_site::{BuildOptions, SITE_FOLDERS, has_home_page};
@@ -85,13 +85,10 @@ impl SiteWatcher {
             }
         };
         let watcher = notify::recommended_watcher(trigger);
-        let mut watcher =
-            watcher.with_context(|| format!("cannot watch {} for changes", folder.display()))?;
+        let mut watcher = watcher.map_err(|error| not_watched(folder, error))?;
         let folders = watched_folders(&root, build);
         let (first, mode) = &folders[0];
-        watcher
-            .watch(first, *mode)
-            .with_context(|| format!("cannot watch {} for changes", first.display()))?;
+        watcher.watch(first, *mode).map_err(|error| not_watched(first, error))?;
         let mut watcher = Self { watcher, folders };
         watcher.watch_new_folders();
         Ok(watcher)
@@ -106,6 +103,16 @@ impl SiteWatcher {
             }
         }
     }
+}
+
+/// The error for a folder that cannot be watched, with advice about the kernel's limits.
+fn not_watched(folder: &Path, error: notify::Error) -> anyhow::Error {
+    let error = anyhow::Error::new(error).context(format!("cannot watch {} for changes", folder.display()));
+    with_hint(
+        error,
+        "start the server without `--watch`, or raise the limits `fs.inotify.max_user_watches` and \
+         `fs.inotify.max_user_instances` of the kernel if they are reached",
+    )
 }
 
 /// The folders to watch. With a build, the site's folder is often a whole project, in which tools keep

@@ -176,7 +176,7 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
     let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
                 try a selector with `frontdesk convert FILE --selector …`";
     let is_empty = converted.page_letters > 0 && !converted.markdown.contains(char::is_alphanumeric);
-    if is_empty { problem("no main content was found", hint) } else { None }
+    if is_empty { problem("the page has text, but its Markdown has none", hint) } else { None }
 }
 
 impl Problem {

@@ -185,7 +185,7 @@ fn erased_submissions_are_counted_and_gone() {
     assert_eq!((code, out.as_str()), (ExitCode::from(2), ""));
     assert_eq!(
         err,
-        "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question\n"
+        "error: nothing was removed: standard input is not a terminal on which to confirm; `--yes` skips the question\n"
     );
     let (code, out, err) = inbox.run_as("erase --email 1@Example.com", true, Some("\n"));
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));

@@ -12,7 +12,7 @@ fn held_submissions_are_removed_after_a_question() {
     assert_eq!((code, out.as_str()), (ExitCode::from(2), ""));
     assert_eq!(
         err,
-        "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question\n"
+        "error: nothing was removed: standard input is not a terminal on which to confirm; `--yes` skips the question\n"
     );
     let (code, out, err) = inbox.run_as("discard --held", true, Some("n\n"));
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
