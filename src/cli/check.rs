@@ -89,7 +89,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
         let encodings = Encodings::new(site::encodings_folder(&config));
         faults.extend(loaded.iter().flat_map(|site| site.variant_faults(&encodings)));
-        faults.extend(loaded.iter().flat_map(hidden_forms));
+        faults.extend(loaded.iter().flat_map(|site| hidden_forms(site, config.pages.build.is_some())));
         site = loaded;
     }
     let mut notes = site.as_ref().map(site::describe_unpublished).unwrap_or_default();
@@ -107,12 +107,17 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     CheckReport { faults, notes, pages }
 }
 
-/// A warning for each of the operator's forms that no page shows.
-fn hidden_forms(site: &Site) -> impl Iterator<Item = Fault> {
+/// A warning for each of the operator's forms that no page shows. `has_build` is whether the site serves the
+/// output of a site generator, whose pages have no front matter.
+fn hidden_forms(site: &Site, has_build: bool) -> impl Iterator<Item = Fault> {
     let is_own = |name: &&str| FormSet::built_in().named(name).is_none();
-    hidden_names(site).filter(is_own).map(|name| {
+    hidden_names(site).filter(is_own).map(move |name| {
         let message = format!("no page shows the form `{name}`");
-        let hint = format!("write `form: {name}` in the front matter of a page (docs/pages/forms.md)");
+        let hint = if has_build {
+            format!("add `<form data-frontdesk=\"{name}\">` to a page of the build (docs/pages/any-site.md)")
+        } else {
+            format!("write `form: {name}` in the front matter of a page (docs/pages/forms.md)")
+        };
         Fault::warning(format!("{FORMS_FOLDER}/{name}.toml"), None, message).hint(hint)
     })
 }
