@@ -111,6 +111,8 @@ fn read_domains(r: &mut Reader<'_>, name: &'static str, documentation: &'static 
     let Some(path) = r.file(requests(name), documentation) else { return Domains::default() };
     let text =
         named_file::read_text(&path).map_err(|error| format!("cannot be read: {}: {error}", path.display()));
-    let domains = text.and_then(|text| Domains::parse(&text).map_err(|fault| fault.to_string()));
+    let domains = text.and_then(|text| {
+        Domains::parse(&text).map_err(|fault| format!("is invalid: {}, {fault}", path.display()))
+    });
     domains.map_err(|fault| r.refuse_if(true, name, &fault)).unwrap_or_default()
 }

@@ -387,13 +387,11 @@ fn domain_lists_are_files_and_their_faults_are_reported() {
     let config = accept("", &environment, &[]);
     assert!(config.intake.screening.blocked.lists("bad.example.com"));
     std::fs::write(&list, "# ours\nbad\n").expect("it can be written");
-    refuse(
-        "",
-        &environment,
-        &[
-            "FRONTDESK_SCREENING__BLOCKED_DOMAINS: `screening.blocked_domains` is invalid: line 2 is not a domain such as \"example.com\"",
-        ],
+    let expected = format!(
+        "FRONTDESK_SCREENING__BLOCKED_DOMAINS: `screening.blocked_domains` is invalid: {path}, line 2 is not a domain \
+         such as \"example.com\""
     );
+    refuse("", &environment, &[&expected]);
     refuse(
         "[screening]\ndisposable_domains = \"none.txt\"",
         &[],

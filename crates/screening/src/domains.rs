@@ -91,7 +91,7 @@ pub struct Domains {
 
 /// The error for an invalid line: its number, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is invalid: line {0} is not a domain such as \"example.com\"")]
+#[error("line {0} is not a domain such as \"example.com\"")]
 pub struct NotADomain(pub usize);
 
 impl Domains {
@@ -227,6 +227,6 @@ mod tests {
         {
             assert_eq!(Domains::parse(text), Err(NotADomain(line)), "{text:?}");
         }
-        assert_eq!(NotADomain(7).to_string(), "is invalid: line 7 is not a domain such as \"example.com\"");
+        assert_eq!(NotADomain(7).to_string(), "line 7 is not a domain such as \"example.com\"");
     }
 }

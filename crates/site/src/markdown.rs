@@ -357,11 +357,7 @@ impl<'a> BodyRenderer<'a, '_> {
         });
         if is_damaged {
             let message = format!("the size of the image `{}` cannot be read", image.url);
-            self.warn(
-                position,
-                message,
-                "the file is probably damaged, or not in the format of its extension; save it again",
-            );
+            self.warn(position, message, "the file may be damaged or have a wrong extension; save it again");
         }
         if let Some(target) = target {
             self.rendered.facts.links.push((target, self.first_line + position.start.line - 1));
@@ -523,7 +519,8 @@ impl<'a> BodyRenderer<'a, '_> {
         if let Some(chosen) = &chosen
             && self.rendered.facts.headings.iter().any(|heading| heading.id == *chosen)
         {
-            self.warn(position, format!("the anchor `#{chosen}` is already in use"), "choose another one");
+            let message = format!("an earlier heading of this page already has the anchor `#{chosen}`");
+            self.warn(position, message, "choose another anchor: links lead to the first heading with it");
         }
         let id = chosen.unwrap_or(unique);
         self.rendered.facts.headings.push(Heading { level, id, title });

@@ -306,7 +306,7 @@ fn check_documents(
             faults.push(document.error_at_key("form", message).hint(hint));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
-            let hint = "set it: the page shows this address if the form cannot be sent, without JavaScript or after an error";
+            let hint = "set this address: the page shows it to visitors who cannot send the form, without JavaScript or after an error";
             faults.push(fault.hint(hint));
         }
     }

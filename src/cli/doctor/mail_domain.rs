@@ -50,12 +50,16 @@ pub(super) fn check_records(
     let mx = match resolver.query_mail_servers(domain) {
         Ok(servers) => check_mail_servers(domain, &servers, || resolver.has_address(domain)),
         Err(error) => {
-            let unknown = || CheckResult::Unknown(format!("cannot query {domain}: {error}"));
+            let unknown =
+                || CheckResult::Unknown(format!("cannot look up the DNS records of {domain}: {error}"));
             return [("MX", unknown()), ("SPF", unknown()), ("DKIM", unknown()), ("DMARC", unknown())];
         }
     };
-    let ask =
-        |name: String| resolver.query_texts(&name).map_err(|error| format!("cannot query {name}: {error}"));
+    let ask = |name: String| {
+        resolver
+            .query_texts(&name)
+            .map_err(|error| format!("cannot look up the DNS records of {name}: {error}"))
+    };
     let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| check_spf(domain, &texts));
     let dmarc = check_dmarc(domain, &ask).unwrap_or_else(CheckResult::Unknown);
     let missing = match selector {
@@ -96,7 +100,9 @@ fn check_mail_servers(
             Ok(false) => CheckResult::Bad(format!(
                 "{domain} has neither an MX record nor an address, so bounces are lost, and receivers may refuse its mail: {advice}"
             )),
-            Err(error) => CheckResult::Unknown(format!("cannot query {domain}: {error}")),
+            Err(error) => {
+                CheckResult::Unknown(format!("cannot look up the DNS records of {domain}: {error}"))
+            }
         },
         servers => CheckResult::Good(servers.join(", ")),
     }

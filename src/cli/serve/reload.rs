@@ -87,7 +87,7 @@ impl Reloader {
             let publication = publication.map(|at| publication_reload(at, last_reload));
             let reason = match reasons.recv_timeout(shortened(interval, publication, Timestamp::now())) {
                 Err(RecvTimeoutError::Timeout) if publication.is_some_and(|at| at <= Timestamp::now()) => {
-                    tracing::info!("reloading: the time to publish or take down a page has come");
+                    tracing::info!("reloading to publish or take down a page at its scheduled time");
                     Ok(ReloadReason::Scheduled)
                 }
                 reason => reason,
