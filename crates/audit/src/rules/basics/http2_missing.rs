@@ -30,7 +30,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(&[&survey.basis.pages[0].html], message);
         }
         Some(Err(error)) => {
-            findings.not_judged(format!("the TLS handshake that offers HTTP/2 failed: {error}"))
+            findings.not_judged(format!("the TLS handshake that offers HTTP/2 failed: {error}"));
         }
         _ => {}
     }
