@@ -185,33 +185,45 @@ impl LinkValue {
 }
 
 /// Reads the field `Link`. Skips values that are not links, and parameters other than those of [`LinkValue`].
-/// If a parameter is repeated, the last one counts.
+/// If a parameter is repeated, the first one counts (RFC 8288 §3.3, §3.4.1).
 pub fn parse_link_header(value: &str) -> Vec<LinkValue> {
     let mut links = Vec::new();
     let mut rest = value;
     while let Some(start) = rest.find('<') {
         let Some((target, after)) = rest[start + 1..].split_once('>') else { break };
-        // Only a comma outside of quotation marks ends the parameters.
-        let mut is_quoted = false;
-        let end = after.find(|c: char| {
-            is_quoted ^= c == '"';
-            c == ',' && !is_quoted
-        });
-        let (parameters, next) = after.split_at(end.unwrap_or(after.len()));
-        let mut link = LinkValue { target: target.trim().to_owned(), ..LinkValue::default() };
-        for (name, value) in parameters.split(';').filter_map(|parameter| parameter.split_once('=')) {
-            let value = value.trim().trim_matches('"');
-            match &*name.trim().to_ascii_lowercase() {
-                "rel" => link.rel = value.to_ascii_lowercase(),
-                "type" => link.media_type = value.split(';').next().unwrap_or_default().to_ascii_lowercase(),
-                "hreflang" => value.clone_into(&mut link.language),
-                _ => {}
-            }
+        let (mut parameters, next) = split_unquoted(after, ',');
+        let mut own = Vec::new();
+        while !parameters.is_empty() {
+            let (parameter, others) = split_unquoted(parameters, ';');
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            own.push((name.trim(), value.trim().trim_matches('"')));
+            parameters = others;
         }
-        links.push(link);
+        let first = |name: &str| {
+            own.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or("", |(_, value)| *value)
+        };
+        links.push(LinkValue {
+            target: target.trim().to_owned(),
+            rel: first("rel").to_ascii_lowercase(),
+            media_type: first("type").split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
+            language: first("hreflang").to_owned(),
+        });
         rest = next;
     }
     links
+}
+
+/// Splits at the first separator outside of quotation marks, and removes it. In quotation marks, a backslash
+/// escapes the next character (RFC 9110 §5.6.4). The second part is empty if there is no such separator.
+fn split_unquoted(text: &str, separator: char) -> (&str, &str) {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let end = text.find(|c: char| {
+        let is_literal = std::mem::take(&mut is_escaped);
+        is_escaped = is_quoted && !is_literal && c == '\\';
+        is_quoted ^= c == '"' && !is_literal;
+        c == separator && !is_quoted
+    });
+    end.map_or((text, ""), |end| (&text[..end], &text[end + separator.len_utf8()..]))
 }
 
 #[cfg(test)]
@@ -226,5 +238,40 @@ mod tests {
         assert_eq!(links.len(), 2, "{links:?}");
         assert_eq!((&*links[0].target, &*links[0].media_type), ("/a,b.md", "text/markdown"));
         assert!(links[0].has_rel("alternate") && links[1].has_rel("canonical"));
+    }
+
+    #[test]
+    fn the_first_of_repeated_link_parameters_counts() {
+        for (value, expected) in [
+            ("</a>; rel=preload; rel=canonical", ["preload", "", ""]),
+            ("</a>; rel=\"\"; rel=canonical", ["", "", ""]),
+            ("</a>; rel; REL=canonical", ["", "", ""]),
+            ("</a>; rel=alternate; type=text/html; type=text/markdown", ["alternate", "text/html", ""]),
+            ("</a>; rel=alternate; hreflang=de; hreflang=fr", ["alternate", "", "de"]),
+        ] {
+            let links = parse_link_header(value);
+            assert_eq!(links.len(), 1, "{value}");
+            let LinkValue { rel, media_type, language, .. } = &links[0];
+            assert_eq!([rel, media_type, language], expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn quoted_separators_do_not_split_links() {
+        for (value, expected) in [
+            ("</a>; rel=preload; title=\"x; rel=canonical\"", &["preload"][..]),
+            ("</a>; title=\"x; rel=canonical\"; rel=preload", &["preload"]),
+            ("</a>; title=\"x, </b>; rel=next\"; rel=preload", &["preload"]),
+            (r#"</a>; title="\"; rel=canonical, </b>"; rel=preload, </c>; rel=next"#, &["preload", "next"]),
+            (r#"</a>; title="\\"; rel=preload"#, &["preload"]),
+            ("</a>; title=\"x; rel=preload, </b>; rel=next", &[""]),
+            ("</a>;rel=preload;,</b>;;rel=next", &["preload", "next"]),
+            ("</a>", &[""]),
+        ] {
+            let links = parse_link_header(value);
+            assert_eq!(links.iter().map(|link| &*link.rel).collect::<Vec<_>>(), expected, "{value}");
+        }
+        let links = parse_link_header("</a>; rel=alternate; type=\"Text/Markdown ; charset=utf-8\"");
+        assert_eq!(links[0].media_type, "text/markdown");
     }
 }
