@@ -102,9 +102,7 @@ impl Page {
     /// Resolves a link of the page, also against `<base href>`; without the fragment. `None` for links that
     /// are not `http` or `https`, or longer than [`MAX_URL`].
     pub fn resolve(&self, link: &str) -> Option<Url> {
-        let mut url = self.base.join(link.trim()).ok()?;
-        url.set_fragment(None);
-        (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL).then_some(url)
+        resolve(&self.base, link)
     }
 
     /// The first URL of a sitemap that the page declares with `<link rel=sitemap>`. It may be on another
@@ -122,7 +120,7 @@ impl Page {
         href.or_else(|| {
             let links = parse_link_header(&self.response().header(http::header::LINK));
             let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
-            links.iter().find(is_twin).and_then(|link| self.url.join(&link.target).ok())
+            links.iter().find(is_twin).and_then(|link| link.resolve(&self.url))
         })
     }
 }
@@ -164,6 +162,14 @@ fn read_base(tree: &HtmlTree, url: &Url) -> Url {
     href.and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone())
 }
 
+/// Resolves a link against `base`; without the fragment. `None` for links that are not `http` or `https`, or
+/// longer than [`MAX_URL`].
+fn resolve(base: &Url, link: &str) -> Option<Url> {
+    let mut url = base.join(link.trim()).ok()?;
+    url.set_fragment(None);
+    (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL).then_some(url)
+}
+
 /// A link in a `Link` header field (RFC 8288).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkValue {
@@ -181,6 +187,13 @@ impl LinkValue {
     /// Whether the link has this relation type, which is in lower case.
     pub fn has_rel(&self, rel: &str) -> bool {
         self.rel.split_ascii_whitespace().any(|own| own == rel)
+    }
+
+    /// Resolves the target against the URL of the response, which `<base href>` does not change (RFC 8288
+    /// §3.2); without the fragment. `None` for targets that are not `http` or `https`, or longer than
+    /// [`MAX_URL`].
+    pub fn resolve(&self, response: &Url) -> Option<Url> {
+        resolve(response, &self.target)
     }
 }
 
@@ -273,5 +286,20 @@ mod tests {
         }
         let links = parse_link_header("</a>; rel=alternate; type=\"Text/Markdown ; charset=utf-8\"");
         assert_eq!(links[0].media_type, "text/markdown");
+    }
+
+    #[test]
+    fn targets_of_the_link_field_are_resolved_without_fragment() {
+        let response = Url::parse("https://example.com/docs/a").unwrap();
+        for (target, expected) in [
+            ("b#c", Some("https://example.com/docs/b")),
+            ("/#c", Some("https://example.com/")),
+            ("http://example.net/b", Some("http://example.net/b")),
+            ("mailto:a@example.com", None),
+            ("https://[", None),
+        ] {
+            let link = LinkValue { target: target.to_owned(), ..LinkValue::default() };
+            assert_eq!(link.resolve(&response).as_ref().map(Url::as_str), expected, "{target}");
+        }
     }
 }

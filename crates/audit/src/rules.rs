@@ -5,7 +5,7 @@ mod basics;
 mod caches;
 mod files;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod forms;
 mod links;
 mod negotiation;

@@ -22,7 +22,7 @@ use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
 /// A complete response, whose body was sent uncompressed.
-pub(super) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
     let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
     Response {
         status: StatusCode::from_u16(status).unwrap(),
@@ -36,23 +36,23 @@ pub(super) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Res
 }
 
 /// A GET request without header fields, and its response.
-pub(super) fn exchange(url: &str, response: Response) -> Arc<Exchange> {
+pub(crate) fn exchange(url: &str, response: Response) -> Arc<Exchange> {
     let request = Request::get(&Url::parse(url).unwrap());
     Arc::new(Exchange { number: 1, request, outcome: Ok(response) })
 }
 
 /// A GET request and its response: HTML with status 200.
-pub(super) fn page(url: &str, headers: &[(&str, &str)], body: &str) -> Arc<Exchange> {
+pub(crate) fn page(url: &str, headers: &[(&str, &str)], body: &str) -> Arc<Exchange> {
     exchange(url, response(200, headers, &format!("<!doctype html>{body}")))
 }
 
-pub(super) fn redirect(url: &str, target: &str) -> Arc<Exchange> {
+pub(crate) fn redirect(url: &str, target: &str) -> Arc<Exchange> {
     exchange(url, response(301, &[("location", target)], ""))
 }
 
 /// A survey with only this page, and the given results of the group basics. Its `robots.txt` is that page,
 /// too.
-pub(super) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
+pub(crate) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
     let basis = Basis {
         url: page.url().clone(),
         arrival: vec![page.clone()],
@@ -79,13 +79,13 @@ pub(super) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
 }
 
 /// The severities of the rule's findings, in order.
-pub(super) fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
+pub(crate) fn found(rule: &'static Rule, survey: &Survey) -> Vec<Severity> {
     let mut findings = Findings::new(rule);
     (rule.check)(survey, &mut findings);
     findings.found.iter().map(|finding| finding.severity).collect()
 }
 
 /// A survey of the group basics without exchanges, for a site with a public address.
-pub(super) fn public() -> BasicsSurvey {
+pub(crate) fn public() -> BasicsSurvey {
     BasicsSurvey { is_public: true, ..BasicsSurvey::default() }
 }

@@ -159,7 +159,7 @@ fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (O
     let from_html = elements.iter().filter_map(|link| page.resolve(link.attribute("href")?));
     let fields = parse_link_header(&page.response().header(http::header::LINK));
     let from_field = fields.iter().filter(|link| link.has_rel("service-desc"));
-    let from_field = from_field.filter_map(|link| page.url.join(&link.target).ok());
+    let from_field = from_field.filter_map(|link| link.resolve(&page.url));
     match from_html.chain(from_field).find(|url| client.is_same_site(url)) {
         Some(url) => (OpenApiSource::Page, Some(url)),
         None => (OpenApiSource::Guess, None),

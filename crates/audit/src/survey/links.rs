@@ -290,7 +290,7 @@ pub fn canonical(page: &Page) -> Option<Url> {
     let declared = head_links(page, "link[rel~=canonical][href]").into_iter().next();
     declared.or_else(|| {
         let links = parse_link_header(&page.response().header(header::LINK));
-        links.iter().find(|link| link.has_rel("canonical")).and_then(|link| page.url.join(&link.target).ok())
+        links.iter().find(|link| link.has_rel("canonical")).and_then(|link| link.resolve(&page.url))
     })
 }
 

@@ -22,18 +22,38 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each page that declares two different canonical URLs in `<link>` elements or `Link` headers.
+/// Fragments do not count.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let elements = page.select("link[rel~=canonical][href]");
         let in_head = elements.iter().filter_map(|link| page.resolve(link.attribute("href")?));
         let links = parse_link_header(&page.response().header(LINK));
         let in_field = links.iter().filter(|link| link.has_rel("canonical"));
-        let in_field = in_field.filter_map(|link| page.url.join(&link.target).ok());
+        let in_field = in_field.filter_map(|link| link.resolve(&page.url));
         let mut declared: Vec<_> = in_head.chain(in_field).collect();
         declared.dedup();
         if let [first, second, ..] = &declared[..] {
             let message = format!("The page names both {first} and {second} as canonical: name one");
             findings.report(&[&page.html], message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixtures::{found, page, public, survey};
+
+    #[test]
+    fn canonical_urls_are_compared_without_fragments() {
+        for (field, html, expected) in [
+            ("</a#x>; rel=canonical", "<link rel=canonical href='/a#x'>", vec![]),
+            ("</a#x>; rel=canonical", "<link rel=canonical href='/a'>", vec![]),
+            ("</a>; rel=canonical, </a#x>; rel=canonical", "", vec![]),
+            ("</b#x>; rel=canonical", "<link rel=canonical href='/a#x'>", vec![Severity::Advice]),
+        ] {
+            let survey = survey(&page("https://example.com/a", &[("link", field)], html), public());
+            assert_eq!(found(&RULE, &survey), expected, "{field} {html}");
         }
     }
 }

@@ -78,7 +78,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 /// The first canonical URL in the `Link` header field of a response with status 200.
 fn in_field(exchange: &Exchange) -> Option<Url> {
     let links = parse_link_header(&exchange.success()?.header(LINK));
-    exchange.url().join(&links.iter().find(|link| link.has_rel("canonical"))?.target).ok()
+    links.iter().find(|link| link.has_rel("canonical"))?.resolve(exchange.url())
 }
 
 /// Whether `other` has another title and less than [`DUPLICATE`] percent of `page`'s phrases. False if `page`

@@ -37,7 +37,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let links = parse_link_header(&page.response().header(header::LINK));
         let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
         let in_field: Vec<_> =
-            links.iter().filter(is_twin).filter_map(|link| page.url.join(&link.target).ok()).collect();
+            links.iter().filter(is_twin).filter_map(|link| link.resolve(&page.url)).collect();
         let elements = page.select("link[rel~=alternate][type='text/markdown'][href]");
         let in_head: Vec<_> =
             elements.iter().filter_map(|link| page.resolve(link.attribute("href")?)).collect();
