@@ -1,6 +1,7 @@
 //! Pages declare their character encoding.
 
 use encoding_rs::Encoding;
+use frontdesk_convert::{HtmlTree, Selector};
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -26,19 +27,23 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page without a `charset`, a byte order mark, or the text `charset=` in its first 1,024 bytes.
-/// Broken if such a page declares none later, either, and has non-ASCII characters.
+/// The elements that declare the encoding of a page (HTML §4.2.5.4).
+const DECLARATION: &str = "meta[charset], meta[http-equiv=content-type i][content*=charset i]";
+
+/// Reports each page without a `charset`, a byte order mark, or a `<meta>` that declares the encoding within
+/// the first 1,024 bytes. Broken if such a page declares none later, either, and has non-ASCII characters.
+/// Does not check whether the encoding is known.
 fn check(survey: &Survey, findings: &mut Findings) {
+    let declaration = Selector::parse(DECLARATION).unwrap_or_else(|error| unreachable!("{error}"));
     for page in &survey.basis.pages {
         let response = page.response();
         let has_mark = Encoding::for_bom(&response.body).is_some();
-        let start =
-            String::from_utf8_lossy(&response.body[..response.body.len().min(1024)]).to_ascii_lowercase();
-        if response.charset().is_some() || has_mark || start.contains("charset=") {
+        let start = String::from_utf8_lossy(&response.body[..response.body.len().min(1024)]);
+        let is_declared = || !HtmlTree::parse(&start).all(&declaration).is_empty();
+        if response.charset().is_some() || has_mark || is_declared() {
             continue;
         }
-        let is_late = !page.select("meta[charset], meta[http-equiv=content-type i]").is_empty();
-        if is_late {
+        if !page.select(DECLARATION).is_empty() {
             findings.report(
                 &[&page.html],
                 "The page declares its encoding only after the first 1,024 bytes: declare it earlier, or in \

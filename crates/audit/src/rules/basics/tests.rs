@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing, https_missing,
-    mixed_content, page_cut, page_size, slow_first_byte,
+    charset_undeclared, content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing,
+    https_missing, mixed_content, page_cut, page_size, slow_first_byte,
 };
 use crate::exchange::MAX_BODY;
 use crate::rule::Severity::{Advice, Broken};
@@ -129,6 +129,29 @@ fn a_slow_median_is_found() {
             exchange("https://example.com/", response)
         }));
         assert_eq!(found(&slow_first_byte::RULE, &survey), expected, "{milliseconds:?}");
+    }
+}
+
+#[test]
+fn pages_without_an_early_encoding_are_found() {
+    let space = " ".repeat(1_000);
+    for (kind, body, expected) in [
+        ("text/html", "<meta charset=utf-8>".to_owned(), vec![]),
+        ("text/html", "<META CharSet = \"utf-8\">".to_owned(), vec![]),
+        (
+            "text/html",
+            "<meta content='text/html; charset = utf-8' http-equiv='Content-Type'>".to_owned(),
+            vec![],
+        ),
+        ("text/html; charset=utf-8", String::new(), vec![]),
+        ("text/html", "\u{e4}".to_owned(), vec![Broken]),
+        ("text/html", "a".to_owned(), vec![Advice]),
+        ("text/html", "<meta http-equiv=content-type content=text/html>\u{e4}".to_owned(), vec![Broken]),
+        ("text/html", "<!-- <meta charset=utf-8> -->\u{e4}".to_owned(), vec![Broken]),
+        ("text/html", format!("{space}<meta charset = utf-8>\u{e4}"), vec![Advice]),
+    ] {
+        let survey = survey(&page("https://example.com/", &[("content-type", kind)], &body), public());
+        assert_eq!(found(&charset_undeclared::RULE, &survey), expected, "{kind} {body}");
     }
 }
 
