@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let mut policies: Vec<_> = policies.iter().filter_map(|meta| meta.attribute("content")).collect();
         let header = page.response().header(CONTENT_SECURITY_POLICY);
         policies.push(&header);
-        if policies.iter().any(|policy| policy.contains("upgrade-insecure-requests")) {
+        if policies.iter().any(|policy| policy.to_ascii_lowercase().contains("upgrade-insecure-requests")) {
             continue;
         }
         for element in page.select("script[src], link[rel~=stylesheet i][href], iframe[src]") {

@@ -1,7 +1,5 @@
 //! Text is compressed.
 
-use http::header::CACHE_CONTROL;
-
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -45,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in pages.flat_map(|page| [Some(&page.html), page.agent.as_ref()]).flatten() {
         let Some(response) = exchange.success() else { continue };
         let (kind, length) = (response.media_type(), response.body.len());
-        let is_permitted = !response.header(CACHE_CONTROL).contains("no-transform");
+        let is_permitted = response.cache_directive("no-transform").is_none();
         let is_plain = response.encoding().is_empty() && length > MAX_UNCOMPRESSED && is_permitted;
         if is_plain && !reported.contains(&kind) {
             findings.report(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     charset_undeclared, content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing,
-    https_missing, mixed_content, page_cut, page_size, slow_first_byte,
+    https_missing, mixed_content, no_compression, page_cut, page_size, slow_first_byte,
 };
 use crate::exchange::MAX_BODY;
 use crate::rule::Severity::{Advice, Broken};
@@ -78,7 +78,7 @@ fn a_server_without_http2_is_found() {
 
 #[test]
 fn scripts_and_styles_by_http_are_found_on_https_pages() {
-    let policy = ("content-security-policy", "default-src 'self'; upgrade-insecure-requests");
+    let policy = ("content-security-policy", "default-src 'self'; Upgrade-Insecure-Requests");
     for (url, headers, body, expected) in [
         ("https://example.com/", vec![], "<script src='http://example.com/a.js'></script>", vec![Broken]),
         ("https://example.com/", vec![], "<link rel=Stylesheet href=HTTP://example.com/a.css>", vec![Broken]),
@@ -152,6 +152,19 @@ fn pages_without_an_early_encoding_are_found() {
     ] {
         let survey = survey(&page("https://example.com/", &[("content-type", kind)], &body), public());
         assert_eq!(found(&charset_undeclared::RULE, &survey), expected, "{kind} {body}");
+    }
+}
+
+#[test]
+fn uncompressed_pages_are_found_unless_that_is_forbidden() {
+    for (value, expected) in [
+        ("no-cache", vec![Advice]),
+        ("no-transform", vec![]),
+        ("public, No-Transform", vec![]),
+        ("ext=no-transform", vec![Advice]),
+    ] {
+        let page = page("https://example.com/", &[("cache-control", value)], &"x".repeat(2_000));
+        assert_eq!(found(&no_compression::RULE, &survey(&page, public())), expected, "{value}");
     }
 }
 
