@@ -66,12 +66,19 @@ fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     (place(&target) != place(exchange.url())).then_some(target)
 }
 
-/// Whether a JSON body reports a failure despite a successful status: `error` or `errors` is neither null nor
-/// false, `ok` or `success` is false, or `status` is `error` or `fail`. False for other bodies.
+/// Whether a JSON body reports a failure despite a successful status: `error` or `errors` has a value that is
+/// neither null, false, zero nor empty, `ok` or `success` is false, or `status` is `error` or `fail`. False
+/// for other bodies.
 fn names_error(response: &Response) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else { return false };
-    let has =
-        |key: &str| body.get(key).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    let has = |key: &str| match body.get(key) {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(is_error)) => *is_error,
+        Some(Value::Number(code)) => code.as_f64() != Some(0.0),
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(errors)) => !errors.is_empty(),
+        Some(Value::Object(errors)) => !errors.is_empty(),
+    };
     let is_false = |key: &str| body.get(key) == Some(&Value::Bool(false));
     let is_failed = |word: &str| body.get("status").and_then(Value::as_str) == Some(word);
     ["error", "errors"].into_iter().any(has)
@@ -98,4 +105,35 @@ pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
 pub(super) fn is_address(action: &str) -> bool {
     let action = action.trim();
     !action.is_empty() && !action.starts_with('#') && !action.to_ascii_lowercase().starts_with("javascript:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixtures::response;
+
+    #[test]
+    fn a_body_without_an_error_names_none() {
+        for (body, expected) in [
+            (r#"{"errors": ["x"]}"#, true),
+            (r#"{"errors": {"email": "x"}}"#, true),
+            (r#"{"error": "x"}"#, true),
+            (r#"{"error": true}"#, true),
+            (r#"{"error": 7}"#, true),
+            (r#"{"errors": [], "ok": false}"#, true),
+            (r#"{"success": false}"#, true),
+            (r#"{"status": "fail"}"#, true),
+            (r#"{"errors": []}"#, false),
+            (r#"{"errors": {}}"#, false),
+            (r#"{"errors": null}"#, false),
+            (r#"{"error": false}"#, false),
+            (r#"{"error": ""}"#, false),
+            (r#"{"error": 0}"#, false),
+            (r#"{"status": "ok"}"#, false),
+            ("[]", false),
+            ("error", false),
+        ] {
+            assert_eq!(names_error(&response(200, &[], body)), expected, "{body}");
+        }
+    }
 }
