@@ -38,7 +38,7 @@ impl OpenApi {
         match kind {
             Some("string") => sample_text(schema, name).map(Value::from),
             Some("boolean") => Some(true.into()),
-            Some("integer" | "number") => sample_number(schema),
+            Some(kind @ ("integer" | "number")) => sample_number(schema, kind == "integer"),
             Some("array") => {
                 let count = usize::try_from(schema.get("minItems").map_or(Some(0), Value::as_u64)?).ok()?;
                 let item = |_| self.sample_of(schema.get("items")?, name, budget);
@@ -90,13 +90,27 @@ fn sample_text(schema: &Value, name: &str) -> Option<String> {
     text.filter(|text| pattern.is_match(text))
 }
 
-/// The minimum, or else the maximum, or else 1. `None` if a limit is exclusive or `multipleOf` is set.
-fn sample_number(schema: &Value) -> Option<Value> {
+/// The minimum, or else the maximum, or else 1; for an integer, the next integer within the limits. `None` if
+/// there is none, if a limit is exclusive or no number, or if `multipleOf` is set.
+fn sample_number(schema: &Value, is_integer: bool) -> Option<Value> {
     let hard_to_meet = ["exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-    if hard_to_meet.iter().any(|key| schema.get(key).is_some()) {
+    // In OpenAPI 3.0, an exclusive limit is a boolean.
+    if hard_to_meet.iter().any(|key| schema.get(key).is_some_and(|value| *value != Value::Bool(false))) {
         return None;
     }
-    Some(schema.get("minimum").or_else(|| schema.get("maximum")).cloned().unwrap_or(Value::from(1)))
+    let (least, most) = (schema.get("minimum"), schema.get("maximum"));
+    let Some(limit) = least.or(most) else { return Some(1.into()) };
+    let value = if is_integer && !limit.is_i64() && !limit.is_u64() {
+        let limit = limit.as_f64()?;
+        let next = if least.is_some() { limit.ceil() } else { limit.floor() };
+        // Numbers without a fraction are formatted without a decimal point and never with an exponent.
+        Value::from(next.to_string().parse::<i64>().ok()?)
+    } else {
+        limit.clone()
+    };
+    let number = value.as_f64()?;
+    let is_permitted = |most: &Value| most.as_f64().is_some_and(|most| number <= most);
+    most.is_none_or(is_permitted).then_some(value)
 }
 
 #[cfg(test)]
@@ -143,6 +157,32 @@ mod tests {
             (json!({"type": "string", "format": "ipv4"}), None),
         ] {
             assert_eq!(api.sample(&schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_within_their_limits() {
+        let one = Some(json!(1));
+        for (schema, integer, number) in [
+            (json!({}), one.clone(), one.clone()),
+            (json!({"minimum": 1.5}), Some(json!(2)), Some(json!(1.5))),
+            (json!({"minimum": -1.5}), Some(json!(-1)), Some(json!(-1.5))),
+            (json!({"minimum": 2.0}), Some(json!(2)), Some(json!(2.0))),
+            (json!({"maximum": -1.5}), Some(json!(-2)), Some(json!(-1.5))),
+            (json!({"minimum": 1.2, "maximum": 1.8}), None, Some(json!(1.2))),
+            (json!({"minimum": 1.2, "maximum": 2}), Some(json!(2)), Some(json!(1.2))),
+            (json!({"minimum": 3, "maximum": 2}), None, None),
+            (json!({"minimum": u64::MAX}), Some(json!(u64::MAX)), Some(json!(u64::MAX))),
+            (json!({"minimum": 1e300}), None, Some(json!(1e300))),
+            (json!({"minimum": "3"}), None, None),
+            (json!({"minimum": 1, "maximum": "3"}), None, None),
+            (json!({"minimum": 1, "exclusiveMinimum": false}), one.clone(), one),
+            (json!({"minimum": 1, "exclusiveMinimum": true}), None, None),
+            (json!({"exclusiveMaximum": 9}), None, None),
+            (json!({"multipleOf": 7}), None, None),
+        ] {
+            assert_eq!(sample_number(&schema, true), integer, "integer {schema}");
+            assert_eq!(sample_number(&schema, false), number, "number {schema}");
         }
     }
 }
