@@ -8,7 +8,7 @@ use frontdesk_convert::Url;
 use http::StatusCode;
 
 use crate::client::{Client, Denial, challenge, redirect_target};
-use crate::client_profiles::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, WebClient};
+use crate::client_profiles::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 use crate::markdown::MarkdownPage;
@@ -45,6 +45,9 @@ pub struct Basis {
     /// types have equal weights. Only if the site has Markdown for clients that accept nothing else.
     pub tie: Option<Arc<Exchange>>,
 }
+
+/// Maximum number of URLs of a sitemap, or links of a page, that are matched with the rules of `robots.txt`.
+const MAX_CANDIDATES: usize = 1_000;
 
 /// Maximum number of URLs that are read from a sitemap.
 pub const MAX_SITEMAP_URLS: usize = 50_000;
@@ -169,8 +172,9 @@ impl Basis {
 
     /// Pages to compare in addition to the first, at most as many as the options ask for: spread over the
     /// sitemap, or over the links of the first page if no URL of the sitemap is suitable. Leaves out the
-    /// first page, URLs with a query, of other sites, and of files other than HTML, but not those that
-    /// `robots.txt` disallows.
+    /// first page, URLs with a query, of other sites, and of files other than HTML. Takes URLs that
+    /// `robots.txt` disallows only if there are too few others: the client declines them, and the report
+    /// says so.
     fn choose_pages(&self, client: &Client) -> Vec<Url> {
         let wanted = client.options().pages.saturating_sub(1);
         let first = &self.pages[0];
@@ -183,14 +187,30 @@ impl Basis {
             let is_document = !name.contains('.') || name.ends_with(".html") || name.ends_with(".htm");
             is_document && url.query().is_none() && client.is_same_site(url) && **url != first.url
         };
-        let listed: Vec<_> = self.sitemap_urls.iter().filter(is_page).cloned().collect();
-        let mut candidates =
-            if listed.is_empty() { linked().iter().filter(is_page).cloned().collect() } else { listed };
-        let mut seen = HashSet::new();
-        candidates.retain(|url| seen.insert(url.clone()));
-        let count = candidates.len();
-        (0..wanted.min(count)).map(|index| candidates[index * count / wanted.min(count)].clone()).collect()
+        // The pages among the URLs: those that `robots.txt` permits, and those that it disallows.
+        let sort = |urls: &[Url]| -> (Vec<Url>, Vec<Url>) {
+            let mut seen = HashSet::new();
+            let pages: Vec<_> =
+                urls.iter().filter(is_page).filter(|url| seen.insert(*url)).cloned().collect();
+            let candidates = spread(&pages, MAX_CANDIDATES);
+            candidates.into_iter().partition(|url| self.rules.permits(PRODUCT_TOKEN, url))
+        };
+        let (mut permitted, mut disallowed) = sort(&self.sitemap_urls);
+        if permitted.is_empty() {
+            let (linked, others) = sort(&linked());
+            permitted = linked;
+            disallowed.extend(others);
+        }
+        let mut chosen = spread(&permitted, wanted);
+        chosen.extend(disallowed.into_iter().take(wanted - chosen.len()));
+        chosen
     }
+}
+
+/// At most `wanted` of the URLs, at equal distances, in order.
+fn spread(urls: &[Url], wanted: usize) -> Vec<Url> {
+    let count = wanted.min(urls.len());
+    (0..count).map(|index| urls[index * urls.len() / count].clone()).collect()
 }
 
 /// Fetches the URL that the operator named as a browser does, and follows its redirects. Returns all
@@ -320,4 +340,48 @@ pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     });
     let urls = locations.filter_map(|node| Url::parse(node.text()?.trim()).ok()).take(MAX_SITEMAP_URLS);
     (root.tag_name().name().to_owned(), urls.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::rules::fixtures::{page, public, survey};
+
+    #[tokio::test]
+    async fn pages_are_chosen_from_those_that_robots_txt_permits() {
+        for (rules, sitemap, links, expected) in [
+            ("", &["/", "/a", "/b", "/c", "/d"][..], &["/x"][..], &["/a", "/c"][..]),
+            (
+                "Disallow: /a
+Disallow: /c",
+                &["/a", "/b", "/c", "/d"],
+                &["/x"],
+                &["/b", "/d"],
+            ),
+            (
+                "Disallow: /a
+Disallow: /c",
+                &["/a", "/b", "/c"],
+                &["/x"],
+                &["/b", "/a"],
+            ),
+            ("Disallow: /a", &["/a", "/a/b"], &["/x", "/a/c", "/y"], &["/x", "/y"]),
+            ("Disallow: /a", &["/a", "/a/b"], &["/a/c"], &["/a", "/a/b"]),
+            ("Disallow: /x", &["/a.pdf", "/a?b"], &["/x", "/y#z", "/y"], &["/y", "/x"]),
+        ] {
+            let target = Url::parse("http://127.0.0.1/").unwrap();
+            let html: String = links.iter().map(|link| format!("<a href='{link}'>x</a>")).collect();
+            let mut basis = survey(&page(target.as_str(), &[], &html), public()).basis;
+            basis.rules = Rc::new(Robots::parse(&format!(
+                "User-agent: *
+{rules}"
+            )));
+            basis.sitemap_urls = sitemap.iter().map(|path| target.join(path).unwrap()).collect();
+            let options = Options { pages: 3, ..Options::default() };
+            let client = Client::new(&target, &options, 1).await.unwrap();
+            let chosen = basis.choose_pages(&client);
+            assert_eq!(chosen.iter().map(Url::path).collect::<Vec<_>>(), expected, "{rules} {sitemap:?}");
+        }
+    }
 }
