@@ -73,28 +73,22 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
 
     let first = state(&server, "");
     assert_eq!(first["errors"], serde_json::json!([]));
-    let known = first["version"].to_string();
     // The server responds after the change, because the client already has the old version.
-    write(&site.join("pages/news.md"), "---\ntitle: News\ndate: soon\n---\n");
-    let broken = loop {
-        let state = state(&server, &known);
-        if state["version"] != first["version"] {
-            break state;
+    let next = |before: &Value| loop {
+        let state = state(&server, &before["version"].to_string());
+        if state["version"] != before["version"] {
+            return state;
         }
     };
+    write(&site.join("pages/news.md"), "---\ntitle: News\ndate: soon\n---\n");
+    let broken = next(&first);
     assert_eq!(broken["site"], first["site"], "the site is the same: {broken}");
     let error = &broken["errors"][0];
     assert_eq!((&error["place"], &error["line"]), (&"pages/news.md".into(), &3.into()), "{broken}");
     assert!(error["message"].as_str().is_some_and(|text| text.contains("`date` must be a date")), "{broken}");
 
     write(&site.join("pages/news.md"), "---\ntitle: News\nunknown: 1\n---\nWords.\n");
-    let known = broken["version"].to_string();
-    let mended = loop {
-        let state = state(&server, &known);
-        if state["version"] != broken["version"] {
-            break state;
-        }
-    };
+    let mended = next(&broken);
     assert_eq!((&mended["site"], &mended["errors"]), (&mended["version"], &serde_json::json!([])));
     assert_eq!(server.get("/news/", &[]).status, 200);
     until("the warning", || {
@@ -102,6 +96,12 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
             r#""message":"unknown key `unknown` in the front matter","place":"pages/news.md","line":3"#;
         server.log().contains(expected)
     });
+
+    write(&site.join("pages/other.md"), "---\ntitle: Other\ndate: soon\n---\n");
+    let broken = next(&mended);
+    assert_eq!(broken["errors"][0]["place"], "pages/other.md", "{broken}");
+    assert_ne!(mended["warnings"]["count"], 0, "{mended}");
+    assert_eq!(broken["warnings"], mended["warnings"], "the site with these warnings is still served");
 }
 
 #[test]

@@ -43,7 +43,7 @@ struct ReloadState {
     loaded: Instant,
     /// The errors that prevented the last reload; empty if there were none.
     errors: Value,
-    /// The number and the first of the served site's warnings; 0 and `null` after a failed reload.
+    /// The number and the first of the served site's warnings.
     warnings: Value,
 }
 
@@ -60,16 +60,26 @@ impl LiveReload {
         Self { state: watch::Sender::new(state), phase, waiting: AtomicUsize::new(0) }
     }
 
-    /// Publishes the result of a reload: the errors that prevented it, or none if the site was replaced, and
-    /// the warnings of the new site.
-    pub fn publish(&self, errors: &[impl Serialize], warnings: &[impl Serialize]) {
+    /// Publishes that the site was replaced, and the warnings of the new site.
+    pub fn publish_site(&self, warnings: &[impl Serialize]) {
+        self.state.send_modify(|state| {
+            let version = state.version + 1;
+            *state = ReloadState {
+                version,
+                site: version,
+                loaded: Instant::now(),
+                errors: Value::Array(Vec::new()),
+                warnings: summarize(warnings),
+            };
+        });
+    }
+
+    /// Publishes the errors that prevented a reload. The warnings remain, because the previous site is still
+    /// served.
+    pub fn publish_errors(&self, errors: &[impl Serialize]) {
         self.state.send_modify(|state| {
             state.version += 1;
-            if errors.is_empty() {
-                (state.site, state.loaded) = (state.version, Instant::now());
-            }
             state.errors = json!(errors);
-            state.warnings = summarize(warnings);
         });
     }
 
@@ -150,10 +160,10 @@ mod tests {
 
     fn start() -> (LiveReload, watch::Sender<ShutdownPhase>) {
         let (phase, observed) = watch::channel(ShutdownPhase::Serving);
-        (LiveReload::new(100, NO_ERRORS, observed), phase)
+        (LiveReload::new(100, NO_WARNINGS, observed), phase)
     }
 
-    const NO_ERRORS: &[Value] = &[];
+    const NO_WARNINGS: &[Value] = &[];
 
     #[tokio::test]
     async fn a_client_waits_until_the_site_is_reloaded() {
@@ -161,7 +171,7 @@ mod tests {
         let (status, first) = ask(&live, "").await;
         assert_eq!((status, &first["version"], &first["site"]), (StatusCode::OK, &json!(100), &json!(100)));
         // The client's future is polled first, and must still be waiting when the second one runs.
-        let ((_, state), ()) = tokio::join!(ask(&live, "100"), async { live.publish(NO_ERRORS, NO_ERRORS) });
+        let ((_, state), ()) = tokio::join!(ask(&live, "100"), async { live.publish_site(NO_WARNINGS) });
         assert_eq!((&state["version"], &state["site"]), (&json!(101), &json!(101)));
         let (_, late) = ask(&live, "100").await;
         assert_eq!(late["version"], 101, "a client with an old version does not wait");
@@ -170,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn errors_are_published_until_the_next_good_reload() {
         let (live, _phase) = start();
-        live.publish(&[json!({ "place": "pages/a.md", "line": 3 })], NO_ERRORS);
+        live.publish_errors(&[json!({ "place": "pages/a.md", "line": 3 })]);
         let (_, state) = ask(&live, "100").await;
         assert_eq!(
             (&state["version"], &state["site"]),
@@ -178,17 +188,23 @@ mod tests {
             "the site is the old one"
         );
         assert_eq!(state["errors"][0]["line"], 3);
-        live.publish(NO_ERRORS, NO_ERRORS);
+        live.publish_site(NO_WARNINGS);
         let (_, state) = ask(&live, "101").await;
         assert_eq!((&state["site"], &state["errors"]), (&json!(102), &json!([])));
     }
 
     #[tokio::test]
-    async fn the_first_warning_and_their_number_are_published() {
+    async fn the_served_sites_first_warning_and_their_number_are_published() {
         let (live, _phase) = start();
         assert_eq!(ask(&live, "").await.1["warnings"], json!({ "count": 0, "first": null }));
-        live.publish(NO_ERRORS, &["one", "two"]);
+        live.publish_site(&["one", "two"]);
         assert_eq!(ask(&live, "100").await.1["warnings"], json!({ "count": 2, "first": "one" }));
+        live.publish_errors(&["an error"]);
+        let (_, state) = ask(&live, "101").await;
+        assert_eq!(state["errors"], json!(["an error"]));
+        assert_eq!(state["warnings"], json!({ "count": 2, "first": "one" }), "the site is still served");
+        live.publish_site(NO_WARNINGS);
+        assert_eq!(ask(&live, "102").await.1["warnings"], json!({ "count": 0, "first": null }));
     }
 
     #[tokio::test]

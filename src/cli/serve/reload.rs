@@ -215,28 +215,24 @@ impl Reloader {
         self.service.notify_ready(&format!("{pages} pages at {}", self.config.pages.base_url));
         match reloaded {
             Ok((snapshot, warnings)) => {
-                self.show_in_pages(&[], &warnings);
+                if let Some(live_reload) = &self.app.live_reload {
+                    live_reload.publish_site(&warnings);
+                }
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (snapshot.site.page_count, snapshot.generation);
                 tracing::info!(pages, generation, took_ms, "site and configuration reloaded");
                 true
             }
             Err(faults) => {
-                self.show_in_pages(&faults, &[]);
+                if let Some(live_reload) = &self.app.live_reload {
+                    let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
+                    live_reload.publish_errors(&errors.take(MAX_SHOWN_FAULTS).collect::<Vec<_>>());
+                }
                 log_faults(&faults, self.is_json);
                 let count = count_faults(&faults);
                 tracing::error!("reload failed ({count}); still serving the previous site");
                 false
             }
-        }
-    }
-
-    /// With `--watch`, shows the first errors in open pages, or lets the pages reload if there are none and
-    /// shows the warnings.
-    fn show_in_pages(&self, faults: &[Fault], warnings: &[Fault]) {
-        if let Some(live_reload) = &self.app.live_reload {
-            let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
-            live_reload.publish(&errors.take(MAX_SHOWN_FAULTS).collect::<Vec<_>>(), warnings);
         }
     }
 
