@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{GOOD, with_hint};
-use frontdesk_config::{Config, FILE_NAME};
+use frontdesk_config::{Config, FILE_NAME, toml_string};
 use frontdesk_site::{find_containing_folder, has_home_page, resolve_path};
 
 /// The files of the starter site, except the configuration, with their paths in the site's folder.
@@ -138,7 +138,7 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
 }
 
 /// Renders the configuration in `folder` for a build, whose path in it is relative if the build is inside or
-/// beside `folder`, and otherwise absolute. Fails if `build` has no home page.
+/// beside `folder`, and otherwise absolute. Fails if `build` has no home page, or if the path is not UTF-8.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
         bail!("{} is not the output of a site generator: it has no index.html or index.htm", build.display());
@@ -149,8 +149,11 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     // path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
-    // A JSON string is also a valid TOML string, unless it contains U+007F.
-    Ok(PREBUILT.replace("BUILD", &serde_json::Value::from(path.display().to_string()).to_string()))
+    let Some(path) = path.to_str() else {
+        let error = anyhow!("the path of the build is not valid UTF-8: {}", path.display());
+        return Err(with_hint(error, "rename the folder: the configuration is UTF-8 text"));
+    };
+    Ok(PREBUILT.replace("BUILD", &toml_string(path)))
 }
 
 /// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, README
@@ -163,6 +166,9 @@ fn find_obstacle(folder: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
     use crate::cli::site::{self, SiteCache};
 
@@ -254,17 +260,39 @@ mod tests {
     #[test]
     fn the_configuration_of_a_build_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (build, site) = (folder.path().join("dist"), folder.path().join("site"));
+        let site = folder.path().join("site");
+        for name in ["dist", "a \"b\" \\c \u{e9}", "\u{7f}\u{1b}\n\u{202e}\u{e0041}"] {
+            let build = folder.path().join(name);
+            std::fs::create_dir(&build).expect("a folder");
+            assert!(run(Some(&site), Some(&build)).is_err(), "there is no home page");
+            std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title><h1>Home</h1>")
+                .expect("the file is written");
+            run(Some(&site), Some(&build)).expect("it can be written");
+            let (config, mut faults) = Config::load(&site, [], &[], None);
+            let (loaded, mut found) =
+                site::load_site(&site, &config.with_base_url(None), &mut SiteCache::default());
+            faults.append(&mut found);
+            assert_eq!(faults, [], "{name:?}");
+            assert_eq!(loaded.map(|site| site.page_count), Some(1), "{name:?}");
+            std::fs::remove_dir_all(&site).expect("it exists");
+        }
+    }
+
+    #[test]
+    fn a_build_whose_path_is_not_utf_8_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
+        let build = at(b"d\xffst");
         std::fs::create_dir(&build).expect("a folder");
-        assert!(run(Some(&site), Some(&build)).is_err(), "there is no home page");
-        std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title><h1>Home</h1>")
-            .expect("the file is written");
-        run(Some(&site), Some(&build)).expect("it can be written");
-        let (config, mut faults) = Config::load(&site, [], &[], None);
-        let (loaded, mut found) =
-            site::load_site(&site, &config.with_base_url(None), &mut SiteCache::default());
-        faults.append(&mut found);
-        assert_eq!(faults, []);
-        assert_eq!(loaded.map(|site| site.page_count), Some(1));
+        std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title>").expect("a file");
+        let error = run(Some(&at(b"site")), Some(&build)).expect_err("TOML cannot name the build");
+        assert!(error.to_string().starts_with("the path of the build is not valid UTF-8: "), "{error}");
+        assert!(!at(b"site").exists());
+        // A relative path does not contain the folder above.
+        std::fs::create_dir(build.join("dist")).expect("a folder");
+        std::fs::rename(build.join("index.html"), build.join("dist/index.html")).expect("it is moved");
+        run(None, Some(&build.join("dist"))).expect("it can be written");
+        let text = std::fs::read_to_string(build.join("desk").join(FILE_NAME)).expect("it is there");
+        assert!(text.contains("prebuilt = \"../dist\""), "{text}");
     }
 }

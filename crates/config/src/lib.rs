@@ -54,6 +54,7 @@ pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
 pub use self::routing::{MAX_CASES, describe_case_values, routing_cases};
 pub use self::sections::Config;
+pub use self::value::toml_string;
 
 use self::missing_site::hint_at_site;
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of};
@@ -144,13 +145,16 @@ impl Config {
         let per_network =
             self.web.http.max_connections_per_network.max(self.web.http.max_connections_per_source);
         let effective = [
-            ("base_url", Some(format!("{:?}", self.clone().with_base_url(None).pages.base_url))),
-            ("operator.security_email", Some(format!("{:?}", self.resources.security_email))),
+            ("base_url", Some(toml_string(&self.clone().with_base_url(None).pages.base_url))),
+            ("operator.security_email", Some(toml_string(&self.resources.security_email))),
             ("server.workers", Some(self.web.http.workers.to_string())),
             ("server.max_connections_per_network", Some(per_network.to_string())),
             ("server.max_memory", self.web.http.max_memory.map(bytes)),
-            ("store.data_dir", Some(format!("{:?}", self.data_dir.display().to_string()))),
-            ("store.url", self.store.url.file().map(|file| format!("\"sqlite:{}\"", file.display()))),
+            ("store.data_dir", Some(toml_string(&self.data_dir.display().to_string()))),
+            (
+                "store.url",
+                self.store.url.file().map(|file| toml_string(&format!("sqlite:{}", file.display()))),
+            ),
             ("store.min_free", reserve),
         ];
         for (key, value) in effective {

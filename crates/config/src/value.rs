@@ -1,6 +1,6 @@
 //! Parses the values of configuration keys. An error describes the values that are valid.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use toml::de::{DeString, DeValue};
 
 use frontdesk_age::Recipient;
 use frontdesk_forms::email::{Mailbox, with_ascii_domain};
+use frontdesk_forms::text::unsafe_marked;
 use frontdesk_http::{Address, Network, default_memory_limit};
 use frontdesk_inbox::store::{DatabaseUrl, Server};
 use frontdesk_limits::rate_limiter;
@@ -73,7 +74,7 @@ impl Raw {
     /// Formats the value as TOML, with passwords in URLs hidden.
     pub(super) fn display(&self) -> String {
         match self {
-            Self::Text(text) => format!("{:?}", without_password(text)),
+            Self::Text(text) => toml_string(&without_password(text)),
             Self::Number(number) => number.to_string(),
             Self::Flag(flag) => flag.to_string(),
             Self::Other(text) => text.clone(),
@@ -82,9 +83,10 @@ impl Raw {
                 format!("[{}]", items.join(", "))
             }
             Self::Table(members) => {
-                let is_bare =
-                    |key: &str| key.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c));
-                let name = |key: &str| if is_bare(key) { key.to_owned() } else { format!("{key:?}") };
+                let is_bare = |key: &str| {
+                    !key.is_empty() && key.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c))
+                };
+                let name = |key: &str| if is_bare(key) { key.to_owned() } else { toml_string(key) };
                 let members: Vec<String> = members
                     .iter()
                     .map(|(key, value)| format!("{} = {}", name(key), value.display()))
@@ -118,6 +120,27 @@ impl Raw {
             _ => None,
         }
     }
+}
+
+/// Writes a text as a string in TOML, on one line. Escapes control characters and the other characters that
+/// [`unsafe_marked`] finds.
+pub fn toml_string(text: &str) -> String {
+    let mut string = String::from("\"");
+    for (c, is_unsafe) in unsafe_marked(text) {
+        match c {
+            '"' | '\\' => string.extend(['\\', c]),
+            '\n' => string.push_str("\\n"),
+            '\r' => string.push_str("\\r"),
+            '\t' => string.push_str("\\t"),
+            c if is_unsafe => {
+                // Writing to a string cannot fail.
+                let _ = write!(string, "\\U{:08X}", u32::from(c));
+            }
+            c => string.push(c),
+        }
+    }
+    string.push('"');
+    string
 }
 
 fn without_quotes(item: &str) -> &str {
@@ -534,6 +557,8 @@ pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use frontdesk_forms::text::has_unsafe;
+
     use super::*;
 
     #[test]
@@ -547,6 +572,29 @@ mod tests {
             let value = DeValue::parse(text).expect("it is TOML");
             assert_eq!(Raw::from_toml(value.get_ref()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_displayed_value_is_toml_with_the_same_value() {
+        let controls: String = ('\0'..='\u{a0}').collect();
+        let texts = [
+            controls.as_str(),
+            "",
+            "a \"b\" 'c' \\n",
+            "e\u{301} \u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
+            "\u{202e}\u{2028}\u{feff}\u{e0041}",
+            "\u{1f469}\u{200d}\u{1f4bb}",
+        ];
+        for text in texts {
+            let table = Raw::Table(vec![(text.to_owned(), Raw::Text(text.to_owned()))]);
+            for raw in [Raw::Text(text.to_owned()), Raw::List(vec![table])] {
+                let shown = raw.display();
+                let value = DeValue::parse(&shown).unwrap_or_else(|error| panic!("{shown}: {error}"));
+                assert_eq!(Raw::from_toml(value.get_ref()), raw, "{shown}");
+                assert!(!has_unsafe(&shown), "{shown}");
+            }
+        }
+        assert_eq!(toml_string("e\u{301}\u{7f}\u{1b}"), "\"e\u{301}\\U0000007F\\U0000001B\"");
     }
 
     #[test]
