@@ -72,7 +72,7 @@ enum Command {
         #[command(flatten)]
         site: SiteArgument,
         /// Folder for submissions
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
         data_dir: Option<PathBuf>,
         /// Print one JSON object per line
         #[arg(long)]
@@ -155,7 +155,7 @@ enum Command {
         #[command(flatten)]
         site: SiteArgument,
         /// Folder for submissions
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
         data_dir: Option<PathBuf>,
         #[command(flatten)]
         options: doctor::DoctorOptions,
@@ -165,7 +165,7 @@ enum Command {
         #[command(flatten)]
         site: SiteArgument,
         /// Folder for submissions
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
         data_dir: Option<PathBuf>,
         #[command(flatten)]
         options: mcp::McpOptions,
@@ -347,6 +347,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use clap::error::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -359,6 +364,20 @@ mod tests {
             let error = Command::try_parse_from(line.split(' ')).expect_err("it is not valid");
             let said = improve_usage_error(error).to_string();
             assert!(said.contains(expected), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_data_folder_that_no_configuration_can_name_is_refused() {
+        let folder = OsStr::from_bytes(b"/d\xffta");
+        for line in
+            ["serve", "check", "config", "export --output x", "inbox list", "backup x", "doctor", "mcp"]
+        {
+            let words = || ["frontdesk"].into_iter().chain(line.split(' ')).map(OsStr::new);
+            let parse = |folder| Command::try_parse_from(words().chain([OsStr::new("--data-dir"), folder]));
+            assert!(parse(OsStr::new("data")).is_ok(), "{line}");
+            let error = parse(folder).expect_err("TOML cannot name it");
+            assert_eq!(error.kind(), ErrorKind::InvalidUtf8, "{line}");
         }
     }
 

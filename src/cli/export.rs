@@ -45,7 +45,7 @@ pub(super) struct ExportOptions {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Data folder, as for `frontdesk serve`; the export uses the compressed files cached there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
     data_dir: Option<PathBuf>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct ConfigOverrides {
     #[arg(long, value_name = "ADDR:PORT")]
     ops_listen: Option<String>,
     /// Folder for submissions
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = parse_data_dir)]
     data_dir: Option<PathBuf>,
 }
 
@@ -59,6 +59,16 @@ impl ConfigOverrides {
 /// be made absolute as it is.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// Parses the path of a data folder on the command line. Fails if the path is not UTF-8, because values of
+/// configuration keys are text. clap does not call this for an argument that is not UTF-8, and fails itself.
+pub(super) fn parse_data_dir(path: &str) -> Result<PathBuf, String> {
+    let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+    if path.to_str().is_none() {
+        return Err("the path of the current folder is not valid UTF-8".to_owned());
+    }
+    Ok(path)
 }
 
 /// The site's folder, as a positional argument.
@@ -93,7 +103,7 @@ pub(super) struct InboxLocation {
     #[arg(long = "site", global = true, value_name = "DIR")]
     site_option: Option<PathBuf>,
     /// Folder for submissions
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", value_parser = parse_data_dir)]
     data_dir: Option<PathBuf>,
 }
 
