@@ -30,7 +30,8 @@ use frontdesk_screening::learned::Teaching;
 
 /// How long to wait for locks that the running server holds on the database.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The pause before another try while rows are locked or readers block the truncation of the write-ahead log.
+/// The pause before another try while rows or the database are locked, or readers block the truncation of the
+/// write-ahead log.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Selects deliveries to be retried.
@@ -496,8 +497,8 @@ impl Editor {
         }
     }
 
-    /// Commits a change, and retries for up to [`PATIENCE`] if other processes hold locks that it needs.
-    /// Calls `change` again for each retry.
+    /// Commits a change. If other processes hold locks that it needs, pauses and retries for up to
+    /// [`PATIENCE`]. Calls `change` again for each retry.
     fn commit_with_retries<T>(
         &self,
         mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
@@ -506,7 +507,9 @@ impl Editor {
         loop {
             match sql.transaction(|| change(sql)) {
                 // Retry: another process holds the lock, or has locked the same rows in a different order.
-                Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
+                // The pause matters for errors that the database returns without waiting for the lock, as
+                // after a deadlock.
+                Err(StoreError::Locked) if began.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
                 changed => return changed,
             }
         }
@@ -606,4 +609,27 @@ fn add_missing_deliveries(
         return Ok(0);
     }
     release_and_remove::add_deliveries(tx, id, Some(to_database_time(tx, now)?), channels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::fixture::Fixture;
+
+    #[test]
+    fn a_change_that_fails_at_once_is_retried_after_a_pause() {
+        let fixture = Fixture::new();
+        let editor = Editor::open(&fixture.options.url).unwrap();
+        let mut failures = 0;
+        let began = Instant::now();
+        let change = |_: &dyn Sql| {
+            if failures == 3 {
+                return Ok(());
+            }
+            failures += 1;
+            Err(StoreError::Locked)
+        };
+        editor.commit_with_retries(change).unwrap();
+        assert!(began.elapsed() >= PAUSE * 3, "{:?}", began.elapsed());
+    }
 }
