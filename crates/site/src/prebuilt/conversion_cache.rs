@@ -40,7 +40,7 @@ struct State {
     used: HashSet<Hash>,
     /// The conversions in `used` that may be missing from the folder.
     new: Vec<(Hash, Conversion)>,
-    /// Whether storing has failed since it last succeeded.
+    /// Whether storing has failed since all new conversions were last stored.
     has_failed: bool,
 }
 
@@ -82,12 +82,16 @@ impl ConversionCache {
     pub fn store(&self, stop: &AtomicBool) -> io::Result<()> {
         let result = self.try_to_store(stop);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut state.has_failed, result.is_err()) { Ok(()) } else { result }
+        let has_failed = match result {
+            Ok(has_stored_all) => state.has_failed && !has_stored_all,
+            Err(_) => true,
+        };
+        if std::mem::replace(&mut state.has_failed, has_failed) { Ok(()) } else { result.map(drop) }
     }
 
     /// Like [`Self::store`], but returns every failure. Conversions that were not stored remain for the next
-    /// call.
-    fn try_to_store(&self, stop: &AtomicBool) -> io::Result<()> {
+    /// call. Returns whether there were new conversions, and all of them were stored.
+    fn try_to_store(&self, stop: &AtomicBool) -> io::Result<bool> {
         let (new, used) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             (std::mem::take(&mut state.new), state.used.clone())
@@ -107,10 +111,11 @@ impl ConversionCache {
         if !results.as_ref().is_ok_and(|results| results.iter().all(|is_written| *is_written)) {
             // Keep the new conversions for the next call, which stores those that the site still uses then.
             self.state.lock().unwrap_or_else(PoisonError::into_inner).new.extend(new);
-            return results.map(drop);
+            return results.map(|_| false);
         }
         let used: HashSet<String> = used.iter().map(|inputs| inputs.to_hex().to_string()).collect();
-        remove_files(&self.folder, |name| begins_with_hash(name) && !used.contains(name))
+        remove_files(&self.folder, |name| begins_with_hash(name) && !used.contains(name))?;
+        Ok(!new.is_empty())
     }
 }
 

@@ -210,6 +210,8 @@ fn a_site_is_loaded_without_a_writable_cache() {
     assert_eq!(responses(&bench.site()), expected);
     assert!(cache.store(&GO).is_err());
     assert!(cache.store(&GO).is_ok(), "the same failure is reported once");
+    assert!(cache.store(&AtomicBool::new(true)).is_ok(), "it ends early and stores nothing");
+    assert!(cache.store(&GO).is_ok(), "the failure was reported already");
     // The data folder may not be mounted, so it is not created.
     let missing = data.path().join("missing");
     let cache = restart(&mut bench, &missing);
@@ -221,6 +223,11 @@ fn a_site_is_loaded_without_a_writable_cache() {
     fs::create_dir(&missing).expect("the parent exists");
     cache.store(&GO).expect("the cache is writable");
     assert_eq!(cached(&missing).len(), 12);
+    // After a success, another failure is reported.
+    fs::remove_dir_all(&missing).expect("it exists");
+    bench.write("a.html", &page("a – Site", &format!("<p>changed</p><p>{PROSE}</p>{MENU}")));
+    bench.site();
+    assert!(cache.store(&GO).is_err());
 }
 
 #[test]
