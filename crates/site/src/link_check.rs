@@ -11,7 +11,7 @@ use super::path;
 use super::path_registry::PathRegistry;
 use super::redirects::CompiledRedirects;
 use super::structure::Structure;
-use crate::fault::{Fault, closest, closest_path};
+use crate::fault::{Fault, Placed, closest, closest_path};
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::memo::ByPointer;
 use frontdesk_process::parallel::in_parallel;
@@ -196,19 +196,16 @@ fn check_link<'a>(
     (!anchors.contains(fragment)).then_some(BrokenLink::MissingAnchor(fragment, anchors))
 }
 
-/// The targets of redirects, as links in the configuration.
+/// The targets of redirects, as links in the files that define them.
 pub(super) fn redirect_links(redirects: &CompiledRedirects) -> Vec<LinkUse<'_>> {
-    let links = redirects.targets.iter().map(|(target, line)| LinkUse {
-        place: "frontdesk.toml",
-        line: *line,
-        target,
-    });
-    links.collect()
+    let links = redirects.targets.iter();
+    links.map(|Placed { value: target, place, line }| LinkUse { place, line: *line, target }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::link::{LinkCatalog, LinkOrigin};
+    use super::super::redirects::{RedirectOption, compile};
     use super::*;
 
     #[test]
@@ -254,5 +251,21 @@ mod tests {
             let hint = hint.as_deref().map(|hint| format!(", {hint}")).unwrap_or_default();
             assert_eq!(format!("{message}{hint}"), expected);
         }
+    }
+
+    #[test]
+    fn a_broken_target_is_reported_where_its_redirect_is_defined() {
+        let redirect = RedirectOption {
+            from: "/a".into(),
+            to: "/gone/".into(),
+            status: 308,
+            place: "other.toml".into(),
+            line: Some(3),
+        };
+        let mut names = PathRegistry::default();
+        let compiled = compile(&[redirect], &mut names, &mut Vec::new());
+        let faults = check_links(&redirect_links(&compiled), &names, &HashMap::default());
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(faults, ["other.toml:3: the link to `/gone/` is broken"]);
     }
 }

@@ -4,7 +4,7 @@ use super::link::LinkTarget;
 use super::path;
 use super::path_registry::PathRegistry;
 use super::rules::{RedirectRule, RuleList};
-use crate::fault::Fault;
+use crate::fault::{Fault, Placed};
 
 /// A redirect from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub struct RedirectOption {
 /// Maximum number of consecutive redirects. A longer chain counts as circular.
 pub(super) const MAX_HOPS: usize = 10;
 
-/// The rules for redirects, and the targets whose existence the caller must check, with their lines in the
-/// configuration.
+/// The rules for redirects, and the targets whose existence the caller must check, with the places of their
+/// redirects.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRedirects {
     pub rules: Vec<RedirectRule>,
-    pub targets: Vec<(LinkTarget, Option<usize>)>,
+    pub targets: Vec<Placed<LinkTarget>>,
 }
 
 /// Compiles redirects: those without placeholders come first, and longer paths before shorter ones. Claims
@@ -95,8 +95,8 @@ pub(super) fn compile(
                 names.mark_as_gone(path);
             }
         }
-        if let Some(target) = local_target(to).filter(|_| !rule.has_variable_target()) {
-            compiled.targets.push((target, *line));
+        if let Some(value) = local_target(to).filter(|_| !rule.has_variable_target()) {
+            compiled.targets.push(Placed { value, place: place.clone(), line: *line });
         }
         compiled.rules.push(rule);
     }
@@ -104,7 +104,7 @@ pub(super) fn compile(
     let rules = RuleList::new(compiled.rules.clone());
     let has_rule =
         |target: &LinkTarget| rules.candidates(&target.path).any(|rule| leads_on(rule, &target.path));
-    compiled.targets.retain(|(target, _)| !has_rule(target));
+    compiled.targets.retain(|target| !has_rule(&target.value));
     compiled
 }
 
@@ -236,7 +236,7 @@ mod tests {
             assert!(find(path).is_gone(), "{path}");
         }
         assert!(!find("/a").is_gone());
-        let targets: Vec<&str> = compiled.targets.iter().map(|(target, _)| &*target.path).collect();
+        let targets: Vec<&str> = compiled.targets.iter().map(|target| &*target.value.path).collect();
         assert_eq!(targets, ["/gone", "/gone-below/x/"], "redirects to removed pages are checked like links");
         let (_, faults) = compile_lines(&[("/new/", "")]);
         assert!(
@@ -260,7 +260,7 @@ mod tests {
         let (compiled, faults) = compile_lines(&lines);
         assert_eq!(faults, [""; 0]);
         let mut paths: Vec<_> =
-            compiled.targets.iter().map(|(target, line)| (&*target.path, *line)).collect();
+            compiled.targets.iter().map(|target| (&*target.value.path, target.line)).collect();
         paths.sort_unstable();
         let expected = [("/gone/", 3), ("/new%2F", 7), ("/new/", 2), ("/new/y", 6), ("/new\\", 8)]
             .map(|(path, line)| (path, Some(line)));
