@@ -1,8 +1,8 @@
-//! Finds attributes in HTML, replaces the links in them, and writes JSON for HTML.
+//! Finds attributes and the ends of tags in HTML, replaces links in attributes, and writes JSON for HTML.
 
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memchr3};
 use serde::Serialize;
 
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
@@ -135,6 +135,23 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
             return Some((name, range));
         }
     })
+}
+
+/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag. If a `>`
+/// or a quotation mark is missing, the length of the whole text.
+pub(super) fn tag_length(tag: &str) -> usize {
+    let bytes = tag.as_bytes();
+    let mut at = 0;
+    while let Some(length) = memchr3(b'>', b'"', b'\'', &bytes[at..]) {
+        at += length + 1;
+        let quote = bytes[at - 1];
+        if quote == b'>' {
+            return at;
+        }
+        let Some(length) = memchr(quote, &bytes[at..]) else { break };
+        at += length + 1;
+    }
+    tag.len()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use comrak::options::Options;
 use serde_json::{Map, Value};
 
 use super::front_matter::{line_of_key, split};
+use super::html::tag_length;
 use super::language::is_right_to_left;
 use super::placeholder::{fill, placeholders};
 use crate::fault::{Fault, Severity, did_you_mean};
@@ -156,7 +157,7 @@ fn parser_options() -> Options<'static> {
 }
 
 /// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
-/// Makes a link of each placeholder `{…_link}` that is not in a link.
+/// Makes a link of each placeholder `{…_link}` in the text that is not in a link.
 fn html_document(
     root: Node<'_>,
     options: &Options<'_>,
@@ -169,23 +170,8 @@ fn html_document(
     let _ = comrak::format_html(root, options, &mut body);
     for (name, _) in known {
         body = body.replace(&format!("%7B{name}%7D"), &format!("{{{name}}}"));
-        if name.ends_with("_link") {
-            let link = format!("{{{name}}}");
-            let parts: Vec<&str> = body.split(&link).collect();
-            let mut linked = parts[0].to_owned();
-            for part in &parts[1..] {
-                let since_link = linked.rsplit("</a>").next().unwrap_or_default();
-                let is_in_link = ["<a ", "<a\n"].iter().any(|start| since_link.contains(start));
-                linked.push_str(&if is_in_link {
-                    link.clone()
-                } else {
-                    format!("<a href=\"{link}\">{link}</a>")
-                });
-                linked.push_str(part);
-            }
-            body = linked;
-        }
     }
+    let mut body = with_links(&body, known);
     let mut direction = "";
     if is_right_to_left(language) {
         // Mail programs drop the attributes of `<html>`, so repeat the direction within the body.
@@ -196,6 +182,49 @@ fn html_document(
         escape_html(language),
         escape_html(subject)
     )
+}
+
+/// Makes a link of each placeholder `{…_link}` in the text of `html`. Keeps those in links, in comments and
+/// in tags, such as in the attributes of images.
+fn with_links(html: &str, known: &[Placeholder<'_>]) -> String {
+    let names = || known.iter().map(|(name, _)| name).filter(|name| name.ends_with("_link"));
+    let mut linked = String::with_capacity(html.len());
+    let mut is_in_link = false;
+    let mut rest = html;
+    while let Some(at) = rest.find(['<', '{']) {
+        linked.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let link = names().map(|name| format!("{{{name}}}")).find(|link| rest.starts_with(link));
+        let length = link.as_ref().map_or_else(|| markup_length(rest), String::len);
+        let (part, after) = rest.split_at(length);
+        match link {
+            Some(link) if !is_in_link => {
+                let _ = write!(linked, "<a href=\"{link}\">{link}</a>");
+            }
+            _ => linked.push_str(part),
+        }
+        let name = part.trim_start_matches(['<', '/']);
+        let name = name.split(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>')).next();
+        if name.is_some_and(|name| name.eq_ignore_ascii_case("a")) {
+            is_in_link = !part.starts_with("</");
+        }
+        rest = after;
+    }
+    linked + rest
+}
+
+/// The length of the tag or comment at the beginning of `html`, or 1 if it begins with neither. The content
+/// of a conditional comment, which Outlook reads as HTML, is not part of its length.
+fn markup_length(html: &str) -> usize {
+    let is_comment = html.starts_with("<!--") && !html.starts_with("<!--[");
+    let end = match html.as_bytes() {
+        // A comment may be as short as `<!-->`.
+        [b'<', ..] if is_comment => html[2..].find("-->").map(|at| at + 5),
+        [b'<', b'!' | b'?', ..] => html.find('>').map(|at| at + 1),
+        [b'<', b'/', c, ..] | [b'<', c, ..] if c.is_ascii_alphabetic() => Some(tag_length(html)),
+        _ => Some(1),
+    };
+    end.unwrap_or(html.len())
 }
 
 /// Appends the text of a node without Markdown's syntax, except list markers, the `>` of quotations and the
@@ -311,11 +340,36 @@ mod tests {
                 "<a class=\"x\" href='{my_link}'>{my_link}</a>",
             ),
             ("[{my_link}]({my_link}) {my_link}", &*format!("{link} {link}")),
+            ("<A HREF=\"{my_link}\"><b>{my_link}</b></A>", "<A HREF=\"{my_link}\"><b>{my_link}</b></A>"),
+            ("<a\thref={my_link}>{my_link}</a>", "<a\thref={my_link}>{my_link}</a>"),
+            ("<abbr title='a'>{my_link}</abbr>", &*format!("<abbr title='a'>{link}</abbr>")),
+            ("a < b {my_link}", &*format!("a &lt; b {link}")),
+            ("**{my_link}** {my_} {", &*format!("<strong>{link}</strong> {{my_}} {{")),
         ] {
             let text = format!("---\nsubject: a\n---\n{markdown}\n");
             let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
             assert!(mail.html.contains(&format!("<p>{expected}</p>")), "{markdown}: {}", mail.html);
         }
+    }
+
+    #[test]
+    fn a_placeholder_in_a_tag_or_comment_is_no_link() {
+        for html in [
+            "<div><img alt='a > b' src=\"{my_link}\"></div>",
+            "<form action={my_link}><button>Confirm</button></form>",
+            "<!--[if mso]><v:roundrect href=\"{my_link}\"><center>Confirm</center></v:roundrect><![endif]-->",
+            "<!--[if !mso]><!--><a href=\"{my_link}\">Confirm</a><!--<![endif]-->",
+            "<!-- It's <a href=x> <b>{my_link}</b> -->",
+        ] {
+            let text = format!("---\nsubject: a\n---\n{html}\n\n{{my_link}}\n");
+            let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
+            let expected = format!("<body>\n{html}\n<p><a href=\"{{my_link}}\">{{my_link}}</a></p>\n</body>");
+            assert!(mail.html.contains(&expected), "{html}: {}", mail.html);
+        }
+        let text = "---\nsubject: a\n---\n![{my_link}]({my_link} \"{my_link}\")\n";
+        let mail = parse_mail("a.md", text, "en", &[("my_link", None)]).expect("it is valid");
+        let image = "<p><img src=\"{my_link}\" alt=\"{my_link}\" title=\"{my_link}\" /></p>";
+        assert!(mail.html.contains(image), "{}", mail.html);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr3};
+use memchr::memchr;
 
 use super::words::{WordHash, for_each_word};
-use crate::html::fragment_names;
+use crate::html::{fragment_names, tag_length};
 use frontdesk_process::maps::HashSet;
 
 /// The text of a page, divided at its headings.
@@ -189,23 +189,6 @@ impl Element {
             _ => Self::Block,
         }
     }
-}
-
-/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag. If a `>`
-/// or a quotation mark is missing, the length of the whole text.
-fn tag_length(tag: &str) -> usize {
-    let bytes = tag.as_bytes();
-    let mut at = 0;
-    while let Some(length) = memchr3(b'>', b'"', b'\'', &bytes[at..]) {
-        at += length + 1;
-        let quote = bytes[at - 1];
-        if quote == b'>' {
-            return at;
-        }
-        let Some(length) = memchr(quote, &bytes[at..]) else { break };
-        at += length + 1;
-    }
-    tag.len()
 }
 
 /// Skips the content of a hidden element. Returns the HTML from its end tag; empty if there is none.
