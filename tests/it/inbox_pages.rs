@@ -344,13 +344,19 @@ fn other_sites_can_neither_post_nor_load() {
         ["open", "log-in", "open", "log-in"].map(str::to_owned).into_iter().rev().collect::<Vec<_>>()
     );
     // Scripts, images and frames of other sites.
-    for mode in ["no-cors", "cors"] {
+    for (mode, destination, status) in [
+        ("no-cors", "image", 403),
+        ("cors", "empty", 403),
+        ("navigate", "iframe", 403),
+        ("navigate", "document", 200),
+    ] {
         let headers = [
             ("Cookie", operator.cookie.as_str()),
             ("Sec-Fetch-Site", "cross-site"),
             ("Sec-Fetch-Mode", mode),
+            ("Sec-Fetch-Dest", destination),
         ];
-        assert_eq!(desk.get("/", &headers).status, 403, "{mode}");
+        assert_eq!(desk.get("/", &headers).status, status, "{mode} {destination}");
     }
     let answer = operator.get("/");
     let policy = answer.header("content-security-policy").expect("a policy");
