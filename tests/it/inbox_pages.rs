@@ -875,6 +875,52 @@ fn opened_submissions_are_read_and_leads_come_before_sign_ups() {
 }
 
 #[test]
+fn lists_of_two_kinds_have_headings_on_each_page() {
+    let desk = Desk::start();
+    let operator = desk.log_in();
+    let lead = |n: usize| {
+        let body = json!({ "name": "Ada", "email": "ada@example.com", "message": format!("Hello {n}") });
+        assert!(desk.contact(&body));
+    };
+    for n in 0..41 {
+        let body = json!({ "email": format!("bob{n}@example.com") });
+        assert_eq!(desk.server.post("/api/waitlist", &body).status, 200);
+    }
+    (0..40).for_each(lead);
+    desk.server.catch_up();
+    // The headings and the number of rows of each page of a list.
+    let check = |path: &str, expected: &[(&str, usize)]| {
+        let (mut pages, mut path) = (Vec::new(), Some(path.to_owned()));
+        while let Some(at) = path {
+            let page = operator.page(&at);
+            let headings = page.split("<h2 class=\"part\">").skip(1);
+            let headings: Vec<&str> = headings.filter_map(|part| part.split("</h2>").next()).collect();
+            pages.push((headings.join(" and "), page.matches("data-row").count()));
+            let next = page.split_once("<p class=\"more\"><a class=\"button\" href=\"");
+            let next = next.and_then(|(_, link)| link.split('"').next());
+            path = next.map(|link| link.replace("&amp;", "&"));
+        }
+        let pages: Vec<_> = pages.iter().map(|(headings, rows)| (headings.as_str(), *rows)).collect();
+        assert_eq!(pages, expected);
+    };
+    check("/", &[("Leads", 40), ("Sign-ups", 40), ("Sign-ups", 1)]);
+    let finish_leads = || {
+        let listed = desk.server.inbox();
+        let leads = listed.iter().filter(|submission| submission["form"] == "contact");
+        let ids: String = leads.map(|lead| format!("&id={}", lead["id"].as_str().expect("an id"))).collect();
+        operator.post("/selected", &format!("action=done&view=%2F{ids}"));
+    };
+    finish_leads();
+    check("/?state=done", &[("", 40)]);
+    check("/?state=open", &[("", 40), ("", 1)]);
+    lead(40);
+    finish_leads();
+    check("/?state=done", &[("", 40), ("", 1)]);
+    check("/", &[("Leads", 40), ("Leads and Sign-ups", 40), ("Sign-ups", 2)]);
+    desk.server.expect(82);
+}
+
+#[test]
 fn a_list_is_saved_as_a_view_for_all_users() {
     let desk = Desk::start();
     let operator = desk.log_in();

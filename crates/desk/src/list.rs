@@ -22,7 +22,8 @@ use frontdesk_inbox::submission::{Status, Submission};
 const SEARCH_TIME: Duration = Duration::from_millis(25);
 const PAGE_SIZE: usize = 40;
 
-/// One page of a list. If it has two parts, such as leads and sign-ups, each has a heading.
+/// One page of a list. If the list has submissions of two kinds, such as leads and sign-ups, each part has a
+/// heading.
 #[derive(Default)]
 struct ListPage {
     parts: Vec<(Option<&'static str>, Vec<Submission>)>,
@@ -147,27 +148,26 @@ fn read_list(
         list.add(None, page, &ListQuery { is_in_signups: false, ..query.clone() });
         return Ok(list);
     };
-    let mut before = query.before;
-    let mut size = PAGE_SIZE;
-    if !query.is_in_signups {
-        let page = read(Some(leads), before, PAGE_SIZE)?;
-        size -= page.submissions.len();
+    let signup_query = ListQuery { is_in_signups: true, before: None, ..query.clone() };
+    let has_any = |forms| read(Some(forms), None, 1).map(|page| may_have_any(&page));
+    let has_both = if query.is_in_signups {
+        list.add(Some("Sign-ups"), read(Some(signups), query.before, PAGE_SIZE)?, &signup_query);
+        has_any(leads)?
+    } else {
+        let page = read(Some(leads), query.before, PAGE_SIZE)?;
+        let left = PAGE_SIZE - page.submissions.len();
         list.add(Some("Leads"), page, query);
-        if list.next.is_some() {
-            return Ok(list);
+        if left == 0 || list.next.is_some() {
+            // The page has no room for sign-ups, so only find out whether they follow on a later page.
+            let has_signups = has_any(signups)?;
+            list.next = list.next.or_else(|| has_signups.then_some(signup_query));
+            has_signups
+        } else {
+            list.add(Some("Sign-ups"), read(Some(signups), None, left)?, &signup_query);
+            list.parts.len() == 2
         }
-        before = None;
-    }
-    let signup_query = ListQuery { is_in_signups: true, ..query.clone() };
-    // The leads fill the page exactly, so only find out whether sign-ups follow on the next page.
-    if size == 0 {
-        let has_more = may_have_any(&read(Some(signups), None, 1)?);
-        list.next = has_more.then_some(ListQuery { before: None, ..signup_query });
-        return Ok(list);
-    }
-    let page = read(Some(signups), before, size)?;
-    list.add(Some("Sign-ups"), page, &signup_query);
-    if list.parts.iter().filter(|(_, rows)| !rows.is_empty()).count() == 1 && !query.is_in_signups {
+    };
+    if !has_both {
         // A list with submissions of only one kind needs no heading.
         list.parts.iter_mut().for_each(|(heading, _)| *heading = None);
     }
