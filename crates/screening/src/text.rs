@@ -523,7 +523,10 @@ fn fold_char(c: char) -> Folded {
         }
         0x1d400..=0x1d6a3 => Folded::Decorative(latin_letter((code - 0x1d400) % 26)),
         0x24b6..=0x24e9 => Folded::Decorative(latin_letter((code - 0x24b6) % 26)),
-        0x1f130..=0x1f189 => Folded::Decorative(latin_letter((code - 0x1f130) % 32 % 26)),
+        // Letters in squares and dark circles. The symbols between these alphabets are not letters.
+        0x1f130..=0x1f149 | 0x1f150..=0x1f169 | 0x1f170..=0x1f189 => {
+            Folded::Decorative(latin_letter((code - 0x1f130) % 32))
+        }
         // Checked after the most common scripts, but before other letters, because Unicode classifies the
         // Hangul fillers as letters.
         _ if is_invisible(c) => Folded::Unseen,

@@ -267,6 +267,10 @@ fn decorative_alphabets_begin_and_end_where_unicode_has_them() {
             "{decorative}"
         );
     }
+    // The symbols after the alphabets in squares and circles are no letters: they end a word.
+    for symbol in ["🅊", "🅏", "🅪", "🅯"] {
+        assert_eq!(one_word(&format!("az{symbol}")).hash, one_word("az").hash, "{symbol}");
+    }
     let full_width = one_word("ＡＺａｚ");
     assert_eq!((full_width.hash, full_width.decorative), (one_word("azaz").hash, 0));
 }
