@@ -6,12 +6,13 @@ use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
 use super::inline_reader::{Kind, Parts};
+use super::list_numbers::{ItemNumbers, number_attribute};
 use super::main_content::leads_around;
 use super::markdown_block::{Block, Item, List};
 use super::math::{self, Formula};
 use super::media;
 use super::omission_rule::Rule;
-use super::phrasing::{Converter, component_title, is_without_text, number_attribute};
+use super::phrasing::{Converter, component_title, is_without_text};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
 
@@ -224,19 +225,21 @@ impl Converter<'_> {
         let mut lists: Vec<List> = Vec::new();
         let children = self.children_through_wrappers(id, &[Tag::Li]);
         let mut linked = None;
-        // A reversed list counts down from its `start` attribute, or else from the number of its items.
-        let mut reversed = dom.has_attribute(id, "reversed").then(|| {
-            let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
-            own_start.unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX))
-        });
+        let is_reversed = dom.has_attribute(id, "reversed");
+        let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
+        let mut numbers = ItemNumbers::new(dom, id, count);
         for child in children.into_iter().filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) != Tag::Li {
                 self.append_nodes([child], list.items.last_mut().map_or(&mut *out, |item| &mut item.blocks));
                 continue;
             }
             let next = list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
-            let value = number_attribute(dom, child, "value").or(reversed);
-            reversed = reversed.and_then(|_| value?.checked_sub(1));
+            // An item of a list that counts up has the next number unless it states another one.
+            let value = if is_reversed {
+                u32::try_from(numbers.number(child)).ok()
+            } else {
+                number_attribute(dom, child, "value")
+            };
             let mut blocks = self.blocks_in_item(child, value.or(next));
             self.link_item(id, child, &mut linked, &mut blocks);
             if let Some((link, address)) = self.card_link(child) {

@@ -1064,6 +1064,8 @@ mod tests {
         }
         let both = "<p>a<sup>1</sup> b<sup>2</sup></p><aside><p>1. one<p>2. two</aside>";
         assert_eq!(markdown(both), "a[^1] b[^2]\n\n[^1]: one\n\n[^2]: two\n");
+        let reversed = "<p>a<sup>1</sup> b<sup>2</sup></p><aside><ol reversed><li>two<li>one</ol></aside>";
+        assert_eq!(markdown(reversed), "a[^1] b[^2]\n\n[^2]: two\n\n[^1]: one\n");
         let below = "<p>a<sup>1</sup></p><aside>1. b</aside><hr><p>1. c";
         assert_eq!(markdown(below), "a[^1]\n\n1\\. b\n\n[^1]: c\n");
         let steps = "<p>a<sup>1</sup><p>b<aside>1. c</aside>";
@@ -1081,6 +1083,8 @@ mod tests {
             "<div role=note class='admonition warning'><p>1. c<p>d</div>",
             "<aside><b>1</b> c</aside>",
             "<p>c<div role=note><ol><li>d<li>e</ol></div>",
+            "<aside><ol start=-1><li>c<li>d</ol></aside>",
+            "<aside><ol reversed start=0><li>c<li>d</ol></aside>",
             "<aside><p>1. c<p>2. d<p>3. e</aside>",
         ] {
             assert!(page(aside).starts_with("a<sup>1</sup> b<sup>2</sup>\n\n"), "{}", page(aside));

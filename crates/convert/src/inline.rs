@@ -342,7 +342,7 @@ impl Inline {
     }
 
     /// Adds the number of a list item. The first block of the item begins on the same line.
-    pub(super) fn add_number(&mut self, number: u32) {
+    pub(super) fn add_number(&mut self, number: i64) {
         self.add_text(&format!("{number}."));
         self.write_raw(After::End);
         self.item_start = self.text.len();

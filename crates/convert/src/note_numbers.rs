@@ -4,6 +4,7 @@
 use super::documentation_markup::find_notice;
 use super::dom::{Dom, NodeId, Tag};
 use super::footnote_references::{is_alone_in_parent, with_ascii_digits};
+use super::list_numbers::ItemNumbers;
 use std::collections::{HashMap, HashSet};
 
 /// A raised number, and the paragraph, list item, `<div>` or `<aside>` that begins with it, if there is one.
@@ -180,15 +181,8 @@ pub(super) fn notes_in_asides(
 
 /// The items of an ordered list with the numbers that browsers show.
 fn numbered_items(dom: &Dom, list: NodeId) -> Vec<(NodeId, String)> {
-    let number = |id, name| dom.attribute(id, name)?.trim().parse::<usize>().ok();
-    let mut next = number(list, "start").unwrap_or(1);
-    let mut items = Vec::new();
-    for item in dom.child_elements(list) {
-        let number = number(item, "value").unwrap_or(next);
-        items.push((item, number.to_string()));
-        next = number.saturating_add(1);
-    }
-    items
+    let mut numbers = ItemNumbers::new(dom, list, dom.child_elements(list).count());
+    dom.child_elements(list).map(|item| (item, numbers.number(item).to_string())).collect()
 }
 
 /// The first text node below `root` that is not only white space.

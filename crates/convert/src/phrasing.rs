@@ -6,6 +6,7 @@ use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse, remove_invisible};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
+use super::list_numbers::ItemNumbers;
 use super::main_content::leads_around;
 use super::math;
 use super::media;
@@ -366,16 +367,15 @@ impl<'a> Converter<'a> {
 
     /// Writes a numbered list in a table cell as lines that begin with their numbers.
     fn write_numbered_lines(&self, list: NodeId, out: &mut Inline) {
-        let mut next = number_attribute(self.dom, list, "start").unwrap_or(1);
+        let count = self.dom.child_elements(list).filter(|&child| self.dom.tag(child) == Tag::Li).count();
+        let mut numbers = ItemNumbers::new(self.dom, list, count);
         for child in self.dom.children(list) {
             out.add_block_boundary();
             if self.dom.tag(child) != Tag::Li {
                 self.write_inline(child, out);
                 continue;
             }
-            let number = number_attribute(self.dom, child, "value").unwrap_or(next);
-            next = number.saturating_add(1);
-            out.add_number(number);
+            out.add_number(numbers.number(child));
             self.write_inline_children(child, out);
         }
         out.add_block_boundary();
@@ -660,8 +660,4 @@ pub(super) fn is_without_text(tag: Tag) -> bool {
         Template, Textarea};
     matches!(tag, Canvas | Head | Ignored | Input | Noframes | Noscript | Optgroup | Option | Script | Select
         | Style | Svg | Template | Textarea)
-}
-
-pub(super) fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
-    dom.attribute(id, name)?.trim().parse().ok()
 }

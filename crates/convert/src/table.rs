@@ -541,6 +541,8 @@ mod tests {
         assert_eq!(markdown(html), "| a | b |\n| --- | --- |\n| x<br>y | 1<br>2 |\n");
         let html = "<table><tr><th>a<tr><td>x<ol start=2><li>y<li><p>z<p>z<li value=7>*</ol>w</table>";
         assert_eq!(markdown(html), "| a |\n| --- |\n| x<br>2. y<br>3. z<br>z<br>7. *<br>w |\n");
+        let html = "<table><tr><th>a<tr><td><ol reversed><li>x<li value=0>y<li>z</ol></table>";
+        assert_eq!(markdown(html), "| a |\n| --- |\n| 3. x<br>0. y<br>-1. z |\n");
     }
 
     #[test]

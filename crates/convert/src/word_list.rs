@@ -2,9 +2,10 @@
 //! items of the editor Quill, and exports that write each item or level as a list of its own.
 
 use super::dom::{Dom, NodeId, Tag};
+use super::list_numbers::number_attribute;
 use super::markdown_block::{Block, Item, List};
 use super::omission_rule::Rule;
-use super::phrasing::{Converter, number_attribute};
+use super::phrasing::Converter;
 use std::iter::Peekable;
 
 /// The deepest level of a list in Word.
@@ -147,7 +148,7 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
 fn is_continued(dom: &Dom, list: NodeId, next: NodeId) -> bool {
     let is_single = |list| dom.child_elements(list).nth(1).is_none() && dom.find(list, Tag::Li).is_some();
     let class = dom.attribute(list, "class").filter(|class| !class.is_empty());
-    let start = |list| number_attribute(dom, list, "start").unwrap_or(1);
+    let start = |list| number_attribute::<u32>(dom, list, "start").unwrap_or(1);
     dom.tag(list) == dom.tag(next)
         && class.is_some()
         && class == dom.attribute(next, "class")
