@@ -54,11 +54,13 @@ impl Visibility {
             "unlisted" => unlisted(Some(flag?)),
             "hidden" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),
-            "robots" => noindex(forbids_index(value.as_str()?)),
+            "robots" => noindex(robots_forbid_index(value)?),
             // The tables for keys that a theme reads: `params` in Hugo, and `extra` in Zola.
             "params" | "extra" => noindex(Self::read(value.as_object()?).noindex),
-            // In VitePress, `head` is a list of elements such as `[meta, {name: robots, content: noindex}]`.
-            "head" if value.as_array()?.iter().any(is_robots_meta) => noindex(true),
+            // In Grav, `metadata` is a table of `<meta>` elements.
+            "metadata" if robots_forbid_index(value.get("robots")?) == Some(true) => noindex(true),
+            // In VitePress, Starlight and VuePress, these are lists of elements for the head of the page.
+            "head" | "meta" if has_robots_meta(value) => noindex(true),
             "sitemap" => match value.as_object() {
                 Some(table) => {
                     unlisted(withheld(["disable", "exclude"].iter().any(|key| is_true(table.get(*key)))))
@@ -114,10 +116,34 @@ pub(super) fn as_flag(value: &Value) -> Option<bool> {
     }
 }
 
-/// Whether an element of VitePress's `head` is a `robots` tag that forbids search engines to index the page.
-fn is_robots_meta(element: &Value) -> bool {
-    let attribute = |name| element.get(1)?.get(name)?.as_str();
-    attribute("name") == Some("robots") && attribute("content").is_some_and(forbids_index)
+/// Whether a value of `robots` forbids search engines to index the page: directives in a text, a list of
+/// these, a table such as `{index: false}`, or `false`. `None` for values of other types.
+fn robots_forbid_index(value: &Value) -> Option<bool> {
+    let is_directive = |(name, flag): (&String, &Value)| match as_flag(flag) {
+        Some(true) => forbids_index(name),
+        Some(false) => name.eq_ignore_ascii_case("index"),
+        None => false,
+    };
+    Some(match value {
+        Value::Array(list) => list.iter().any(|value| robots_forbid_index(value) == Some(true)),
+        Value::Object(directives) => directives.iter().any(is_directive),
+        Value::String(directives) => forbids_index(directives) || as_flag(value) == Some(false),
+        Value::Bool(is_indexed) => !is_indexed,
+        Value::Null | Value::Number(_) => return None,
+    })
+}
+
+/// Whether the attributes `{name: robots, content: noindex}` of a `<meta>` are anywhere in a value.
+fn has_robots_meta(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(has_robots_meta),
+        Value::Object(table) => {
+            let attribute = |name: &str| table.get(name)?.as_str();
+            attribute("name") == Some("robots") && attribute("content").is_some_and(forbids_index)
+                || table.values().any(has_robots_meta)
+        }
+        _ => false,
+    }
 }
 
 fn is_true(value: Option<&Value>) -> bool {
@@ -176,11 +202,28 @@ mod tests {
             (json!({"robots": "NOINDEX, nofollow"}), None, None, Some(true)),
             (json!({"robots": "index, follow", "hidden": true}), None, None, Some(true)),
             (json!({"robots": "noindex;nofollow"}), None, None, Some(true)),
+            (json!({"robots": ["noindex", "nofollow"]}), None, None, Some(true)),
+            (json!({"robots": ["nofollow", "max-image-preview: none"]}), None, None, None),
+            (json!({"robots": {"index": false, "follow": true}}), None, None, Some(true)),
+            (json!({"robots": {"NoIndex": "yes"}}), None, None, Some(true)),
+            (json!({"robots": {"index": true, "follow": false, "noindex": false}}), None, None, None),
+            (json!({"robots": false}), None, None, Some(true)),
+            (json!({"robots": "no"}), None, None, Some(true)),
+            (json!({"robots": true}), None, None, None),
+            (json!({"metadata": {"robots": ["noindex"], "draft": true}}), None, None, Some(true)),
             (json!({"params": {"NoIndex": true, "draft": true}}), None, None, Some(true)),
             (json!({"extra": {"robots": "none"}}), None, None, Some(true)),
             (json!({"params": {"noindex": false, "draft": true}, "extra": null}), None, None, None),
             (json!({"head": [["meta", {"name": "robots", "content": "noindex"}]]}), None, None, Some(true)),
             (json!({"head": [["meta", {"name": "author", "content": "noindex"}], "x"]}), None, None, None),
+            (
+                json!({"head": [{"tag": "meta", "attrs": {"name": "robots", "content": "none"}}]}),
+                None,
+                None,
+                Some(true),
+            ),
+            (json!({"meta": [{"name": "robots", "content": "noindex"}]}), None, None, Some(true)),
+            (json!({"meta": [{"name": "robots", "content": "index"}]}), None, None, None),
         ] {
             let read = Visibility::read(matter.as_object().expect("a table"));
             assert_eq!(
