@@ -177,7 +177,7 @@ fn append_css(css: &str, assets: &mut [Asset], urls: &mut BTreeMap<String, Strin
         return;
     };
     let text = [&sheet.blob.bytes, css.as_bytes()].concat();
-    *sheet = Asset::new(STYLESHEET.to_owned(), &Blob::new(text));
+    *sheet = Asset::new(sheet.file.clone(), &Blob::new(text));
     urls.insert("style.css".to_owned(), sheet.fingerprinted.clone());
 }
 
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn asset(name: &str, bytes: &str) -> Asset {
-        Asset::new(format!("/assets/{name}"), &Blob::new(bytes.as_bytes().to_vec()))
+        Asset::new(format!("assets/{name}"), &Blob::new(bytes.as_bytes().to_vec()))
     }
 
     /// Applies `options` to a stylesheet and a picture. Returns the stylesheet, the brand and the faults.

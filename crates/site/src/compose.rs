@@ -85,7 +85,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
         }
         site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
     }
-    for Asset { path, fingerprinted, blob } in assets {
+    for Asset { path, fingerprinted, blob, .. } in assets {
         let name = path::decode(fingerprinted).unwrap_or_default();
         let named = file(path, Cache::Immutable, blob);
         site.entries.insert(name.into(), SiteEntry::File(named, Role::Asset));

@@ -3,7 +3,6 @@
 use frontdesk_media::{ImageSize, is_sized_format, read_size};
 
 use super::file::Blob;
-use super::path::asset_file;
 use super::site_files::Asset;
 use crate::fault::Fault;
 use frontdesk_process::maps::HashMap;
@@ -48,7 +47,7 @@ pub(super) fn catalog_images(
         }
     }
     for asset in assets {
-        if let Some(size) = size(asset_file(&asset.path), &asset.blob) {
+        if let Some(size) = size(asset.file.clone(), &asset.blob) {
             images.insert(asset.path.clone(), ImageFacts { size, variants: variants_of(asset, size) });
         }
     }
@@ -71,18 +70,11 @@ pub struct Variant {
 /// An image that has scaled-down variants.
 #[derive(Debug, Clone)]
 pub(super) struct LargeImage {
-    /// The decoded path of the original: `/assets/photo.jpg`.
-    pub path: String,
+    /// The file name of the original, relative to the site's folder: `assets/photo.jpg`.
+    pub file: String,
     pub original: Blob,
     /// The decoded path of each variant, in the order of [`WIDTHS`].
     pub variants: [String; WIDTHS.len()],
-}
-
-impl LargeImage {
-    /// The file name of the original image, relative to the site's folder.
-    pub fn file_name(&self) -> String {
-        asset_file(&self.path)
-    }
 }
 
 /// The variants of an image: none, unless it is a PNG or JPEG wider than the largest variant.

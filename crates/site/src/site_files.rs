@@ -16,7 +16,7 @@ use super::file::{Blob, is_served_from_disk};
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
@@ -186,7 +186,7 @@ impl Purpose {
 pub(super) struct SiteFiles {
     pub has_pages_folder: bool,
     pub sources: Vec<SourceFile>,
-    /// The assets, each with its public path.
+    /// The assets, by their names relative to the site's folder.
     pub assets: Vec<(String, Blob)>,
     /// The files in `static/`, by their names relative to that folder.
     pub verbatim: Vec<(String, Blob)>,
@@ -249,7 +249,7 @@ impl SiteFiles {
                         tree.theme.push((file.name, blob));
                     }
                     (_, FileContent::Blob(blob, _)) => {
-                        tree.assets.push((path::public_path(&file.place), blob));
+                        tree.assets.push((file.place, blob));
                     }
                     (_, FileContent::Excluded(_)) => {}
                 }
@@ -506,6 +506,8 @@ fn modification_date(file: &Metadata) -> Date {
 /// A file with a path that contains its fingerprint, so that caches can keep it forever.
 #[derive(Debug)]
 pub(super) struct Asset {
+    /// The name of the file relative to the site's folder: `assets/diagram.svg`.
+    pub file: String,
     /// The decoded path: `/assets/diagram.svg`.
     pub path: String,
     /// The percent-encoded path with the fingerprint: `/assets/diagram.0a1b2c3d4e.svg`.
@@ -514,8 +516,9 @@ pub(super) struct Asset {
 }
 
 impl Asset {
-    /// Derives the fingerprinted path from `path`, which is decoded, and from the hash of `blob`.
-    pub fn new(path: String, blob: &Blob) -> Self {
+    /// Derives the path from the name of the file, and the fingerprinted path also from the hash of `blob`.
+    pub fn new(file: String, blob: &Blob) -> Self {
+        let path = path::public_path(&file);
         // 40 bits of the hash make it very unlikely that two versions of a file get the same name.
         let print = blob.fingerprint(10);
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
@@ -524,22 +527,23 @@ impl Asset {
             None => format!("{folder}/{name}.{print}"),
         };
         let fingerprinted = encode(&fingerprinted).into_owned();
-        Self { path, fingerprinted, blob: blob.clone() }
+        Self { file, path, fingerprinted, blob: blob.clone() }
     }
 }
 
 /// Gives every asset of the site and of the theme a fingerprinted name. A file of the site replaces the
-/// theme's file with the same path. Also returns the assets' URLs, keyed by the names that templates use. Of
-/// two assets with the same name, such as `/a.svg` and `/assets/a.svg`, the one in `/assets/` gets it.
+/// theme's file with the same path; two files of the site with one path are both in the result. Also returns
+/// the assets' URLs, keyed by the names that templates use. Of two assets with the same name, such as
+/// `/a.svg` and `/assets/a.svg`, the one in `/assets/` gets it.
 pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
-    let themed = theme.asset_files().map(|(name, blob)| (path::public_path(&format!("assets/{name}")), blob));
-    let own = files.map(|(path, blob)| (path.clone(), blob));
-    // The operator's assets come last, so that they replace the theme's.
-    let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
-    let assets: Vec<Asset> = all.into_iter().map(|(path, blob)| Asset::new(path, blob)).collect();
+    let mut assets: Vec<Asset> = files.map(|(file, blob)| Asset::new(file.clone(), blob)).collect();
+    let own: HashSet<String> = assets.iter().map(|asset| asset.path.clone()).collect();
+    let themed = theme.asset_files().map(|(name, blob)| Asset::new(format!("assets/{name}"), blob));
+    assets.extend(themed.filter(|asset| !own.contains(&asset.path)));
+    assets.sort_by(|a, b| a.path.cmp(&b.path));
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
     let (own, others): (Vec<&Asset>, Vec<&Asset>) =
         assets.iter().partition(|asset| asset.path.starts_with("/assets/"));

@@ -123,7 +123,7 @@ impl Structure {
         let left_out: HashSet<String> =
             sources.left_out_folders.iter().map(|folder| path::public_path(folder)).collect();
         let is_left_out = |path: &str| folders_above(path).any(|folder| left_out.contains(folder));
-        let published = files.assets.iter().filter(|(path, _)| !is_left_out(path));
+        let published = files.assets.iter().filter(|(file, _)| !is_left_out(&path::public_path(file)));
         let (mut assets, mut asset_urls) = name_assets(published, theme);
         let brand = apply_brand(&options.brand, &mut assets, &mut asset_urls, fonts, &mut faults);
         for (index, language) in languages.iter().enumerate() {
@@ -384,7 +384,7 @@ fn register_paths(
         }
     }
     for asset in assets {
-        names.claim(&asset.path, asset.path.trim_start_matches('/'), None, faults);
+        names.claim(&asset.path, &asset.file, None, faults);
     }
     for document in documents {
         claim_document(names, document, faults);

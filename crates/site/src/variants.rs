@@ -36,7 +36,7 @@ const PREFIX: &str = "image-";
 
 /// The file at a variant's path while the variant is missing: the original. Caches must revalidate it.
 fn placeholder(image: &LargeImage) -> File {
-    File::from_blob(media_type(&image.path), Cache::Revalidate, image.original.clone())
+    File::from_blob(media_type(&image.file), Cache::Revalidate, image.original.clone())
 }
 
 /// Inserts an entry for each variant, unless its path is in use. The entry serves the original at first. Adds
@@ -46,7 +46,7 @@ pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = 
         let decoded = |variant: &Variant| path::decode(&variant.href).map(std::borrow::Cow::into_owned).ok();
         let names: Vec<String> = variants.iter().filter_map(decoded).collect();
         let Ok(variants) = <[String; WIDTHS.len()]>::try_from(names) else { continue };
-        let image = LargeImage { path: asset.path.clone(), original: asset.blob.clone(), variants };
+        let image = LargeImage { file: asset.file.clone(), original: asset.blob.clone(), variants };
         let file = Arc::new(placeholder(&image));
         for name in &image.variants {
             let entry = SiteEntry::File(file.clone(), Role::Asset);
@@ -85,7 +85,7 @@ impl Site {
             let message =
                 format!("no smaller variants can be created, so all screens load the original: {error}");
             let hint = format!("save the image again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
-            Some(Fault::warning(image.file_name(), None, message).hint(hint))
+            Some(Fault::warning(&*image.file, None, message).hint(hint))
         };
         progress::begin("images", self.large_images.len() as u64);
         in_parallel(&self.large_images, check).into_iter().flatten().collect()
@@ -103,7 +103,7 @@ impl Site {
             for (name, variant) in image.variants.iter().zip(variants) {
                 // An empty variant means that the original is served instead.
                 let Some(bytes) = variant.filter(|bytes| !bytes.is_empty()) else { continue };
-                let file = File::new(media_type(&image.path), Cache::Immutable, bytes);
+                let file = File::new(media_type(&image.file), Cache::Immutable, bytes);
                 if let Some(entry) = self.entries.get_mut(name.as_str()) {
                     *entry = SiteEntry::File(Arc::new(file), Role::Asset);
                 }
@@ -164,8 +164,7 @@ fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
             })
         }
         Err(error) => {
-            let file = image.file_name();
-            tracing::warn!(%error, "cannot scale {file}; serving the original to all screens");
+            tracing::warn!(%error, "cannot scale {}; serving the original to all screens", image.file);
             WIDTHS.map(|_| Bytes::new())
         }
     }

@@ -132,16 +132,6 @@ pub fn public_path(file: &str) -> String {
     }
 }
 
-/// The file (`posts/a/x.png`) with a public path (`/blog/a/x.png`): the inverse of [`public_path`]. Files in
-/// `pages/blog/` share the paths of those in `posts/`, and get the latter names.
-pub fn asset_file(path: &str) -> String {
-    match path.trim_start_matches('/').split_once('/') {
-        Some(("assets", rest)) => format!("assets/{rest}"),
-        Some(("blog", rest)) => format!("posts/{rest}"),
-        _ => format!("pages{path}"),
-    }
-}
-
 /// The path of a page's Markdown twin: `/developers.md` for `/developers/`, `/index.md` for `/`.
 pub fn twin_path(page: &str) -> String {
     match page.trim_end_matches('/') {
@@ -305,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_path_gives_the_name_of_its_file() {
+    fn files_have_public_paths() {
         for (file, path) in [
             ("assets/a/x.png", "/assets/a/x.png"),
             ("posts/a/x.png", "/blog/a/x.png"),
@@ -314,7 +304,6 @@ mod tests {
             ("pages/x.png", "/x.png"),
         ] {
             assert_eq!(public_path(file), path);
-            assert_eq!(asset_file(path), file);
         }
     }
 

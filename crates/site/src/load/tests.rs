@@ -959,6 +959,28 @@ fn only_a_file_named_index_html_is_served_at_its_folder() {
 }
 
 #[test]
+fn assets_with_one_path_are_a_fault() {
+    let bench = Bench::new();
+    for file in
+        ["pages/assets/b.svg", "assets/b.svg", "pages/blog/c.svg", "posts/c.svg", "pages/assets/style.css"]
+    {
+        bench.write(file, file);
+    }
+    bench.write("static/d.svg", "d");
+    bench.write("pages/d.svg", "d");
+    let loaded = load(bench.folder.path(), &bench.options, &[]);
+    let errors = loaded.faults.iter().filter(|fault| fault.severity == Severity::Error);
+    assert_eq!(
+        errors.map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "assets/b.svg: the path `/assets/b.svg` is taken by pages/assets/b.svg",
+            "pages/d.svg: the path `/d.svg` is taken by static/d.svg",
+            "posts/c.svg: the path `/blog/c.svg` is taken by pages/blog/c.svg",
+        ]
+    );
+}
+
+#[test]
 fn the_name_of_an_asset_means_the_file_in_assets_or_the_theme() {
     let mut bench = Bench::new();
     for file in ["assets/logo.svg", "pages/logo.svg", "pages/favicon.svg", "pages/docs/only.svg"] {
