@@ -118,7 +118,7 @@ impl Transaction<'_> {
             if capacity > 0 {
                 let ranks = if high_volume > 0 || is_retry { i64::MAX } else { HIGH_VOLUME_RANK };
                 let most = want.capacity.any + under_way.len();
-                due.extend(candidates(self.sql, &want.target.name, is_retry, ranks, now, most)?);
+                due.extend(candidates(self.sql, &want.target.name, is_retry, ranks, now, most, under_way)?);
             }
         }
         due.retain(|found: &DueDelivery| !found.is_leased(under_way));
@@ -151,6 +151,8 @@ fn next_rank(tx: &dyn Sql, channel: &str, is_retry: bool, rank: i64) -> Result<O
 /// newest first: of the ranks below the last of those that are chosen by rank, all deliveries are candidates.
 /// So an attacker cannot hide a visitor's delivery behind others, except as the order of deliveries permits.
 /// The number of ranks is small (see `intake::flood::rank`), and each is found by an index.
+///
+/// Parks those whose row is damaged, unless their attempts are in `under_way`.
 fn candidates(
     tx: &dyn Sql,
     channel: &str,
@@ -158,6 +160,7 @@ fn candidates(
     ranks: i64,
     now: Timestamp,
     most: usize,
+    under_way: &[Lease],
 ) -> Result<Vec<DueDelivery>, StoreError> {
     // With PostgreSQL, skip rows that another replica is claiming.
     let due = |order: &str| {
@@ -175,11 +178,10 @@ fn candidates(
     while let Some(rank) = next_rank(tx, channel, is_retry, last)?.filter(|rank| *rank < ranks) {
         let values = values![channel, rank, now, most];
         let is_last_by_rank = found.len() < most;
-        let of_rank: Vec<DueDelivery> = tx.query_as(&oldest, values)?;
-        let is_cut = of_rank.len() == most;
-        found.extend(of_rank);
-        if is_cut && is_last_by_rank {
-            for newest in tx.query_as::<DueDelivery>(&newest, values)? {
+        let of_rank = tx.query(&oldest, values)?;
+        found.extend(deliver::read_or_park(tx, &of_rank, under_way, now)?);
+        if of_rank.len() == most && is_last_by_rank {
+            for newest in deliver::read_or_park(tx, &tx.query(&newest, values)?, under_way, now)? {
                 if !found.iter().any(|other| other.submission == newest.submission) {
                     found.push(newest);
                 }
@@ -190,10 +192,11 @@ fn candidates(
     Ok(found)
 }
 
-/// The earliest time at which a first attempt (or a retry, with `is_retry`) is due or a lease ends.
+/// The earliest time at which a first attempt (or a retry, with `is_retry`) is due or a lease ends. Ignores
+/// times before 1970, which only damaged rows have: the next claim parks them.
 fn next_due(tx: &dyn Sql, channel: &str, is_retry: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
-        "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
+        "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at >= 0 AND {} ORDER BY due_at LIMIT 1",
         failures_condition(is_retry)
     );
     tx.value(&next, values![channel])
@@ -202,7 +205,7 @@ fn next_due(tx: &dyn Sql, channel: &str, is_retry: bool) -> Result<Option<Timest
 /// When the next first attempt of a submission from a low-volume network is due.
 fn next_of_low_volume(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
-        "SELECT due_at FROM {} WHERE channel = ?1 AND rank = ?2 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
+        "SELECT due_at FROM {} WHERE channel = ?1 AND rank = ?2 AND due_at >= 0 AND {} ORDER BY due_at LIMIT 1",
         table_by_rank(tx, false),
         failures_condition(false)
     );
@@ -233,23 +236,9 @@ fn begin_attempt(
     )?;
     let is_retry = found.is_retry();
     let lease = Lease { submission: found.submission, channel: found.channel, number };
-    let row =
-        tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
-    let outcome = match read_submission(tx, &row) {
-        Ok(submission) if submission.sealed.is_none() => {
-            let (uncertain, recipients) = deliver::earlier_attempts(tx, &lease)?;
-            return Ok(Some(Claimed {
-                dated_at: if number > 1 { deliver::message_date(tx, &lease, now)? } else { now },
-                lease,
-                submission,
-                failures: found.failures,
-                uncertain,
-                reached: recipients.reached,
-                is_retry,
-                link: None,
-            }));
-        }
-        Ok(_) => {
+    let outcome = match read_claimed(tx, lease.clone(), found.failures, is_retry, now) {
+        Ok(Some(claimed)) => return Ok(Some(claimed)),
+        Ok(None) => {
             Outcome::failed(Cause::Refused, "the submission is encrypted, so only its recipient can read it")
         }
         // An unreadable row must not block other deliveries. Other errors, such as those of a query for the
@@ -259,6 +248,33 @@ fn begin_attempt(
     };
     deliver::record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)
+}
+
+/// Reads what an attempt needs that begins at `now`. `None` if the submission is encrypted.
+fn read_claimed(
+    tx: &dyn Sql,
+    lease: Lease,
+    failures: u32,
+    is_retry: bool,
+    now: Timestamp,
+) -> Result<Option<Claimed>, StoreError> {
+    let row =
+        tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
+    let submission = read_submission(tx, &row)?;
+    if submission.sealed.is_some() {
+        return Ok(None);
+    }
+    let (uncertain, recipients) = deliver::earlier_attempts(tx, &lease)?;
+    Ok(Some(Claimed {
+        dated_at: if lease.number > 1 { deliver::message_date(tx, &lease, now)? } else { now },
+        lease,
+        submission,
+        failures,
+        uncertain,
+        reached: recipients.reached,
+        is_retry,
+        link: None,
+    }))
 }
 
 /// Limits how fast first attempts for high-volume networks use up an account's daily quota: 100 recipients at

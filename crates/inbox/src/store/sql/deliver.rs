@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::rows::{self, NEEDS_TEXT, TO_TEAM};
 use super::transaction::Transaction;
-use super::{Dialect, Row, Sql, from_row, values};
+use super::{Bind, Dialect, FromRow, Row, Sql, Value, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::{DueDelivery, HIGH_VOLUME_RANK, Lease};
 use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
@@ -37,22 +37,21 @@ impl Transaction<'_> {
     }
 
     /// Requeues attempts that are recorded as begun but are not in `under_way`, and returns their number.
-    /// Such attempts exist if the commit that recorded them was reported as failed. Only the process that
-    /// sends deliveries may call this. With PostgreSQL, nothing is requeued, because other replicas may be
-    /// sending the attempts.
+    /// Such attempts exist if the commit that recorded them was reported as failed. Parks those whose row is
+    /// damaged. Only the process that sends deliveries may call this. With PostgreSQL, nothing is requeued,
+    /// because other replicas may be sending the attempts.
     pub fn requeue_orphans(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             return Ok(0);
         }
         let begun = format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'");
-        let mut count = 0;
-        for found in self.sql.query_as::<DueDelivery>(&begun, &[])? {
-            if !found.is_leased(under_way) {
-                requeue(self.sql, &found, self.to_database_time(now))?;
-                count += 1;
-            }
+        let now = self.to_database_time(now);
+        let mut found = read_or_park(self.sql, &self.sql.query(&begun, &[])?, under_way, now)?;
+        found.retain(|found| !found.is_leased(under_way));
+        for found in &found {
+            requeue(self.sql, found, now)?;
         }
-        Ok(count)
+        Ok(found.len())
     }
 
     /// Makes deliveries due now if they are scheduled for later than the retry schedule allows, which happens
@@ -79,8 +78,10 @@ impl Transaction<'_> {
             while let Some(found) = tx.value(&next, values![channel])? {
                 channel = found;
                 for row in tx.query(&waiting, values![channel, now])? {
-                    let latest = schedule::add_delay(now, schedule::longest_wait(row.get("failures")?));
-                    if row.get::<Timestamp>("due_at")? > latest {
+                    let failures = row.get("failures").unwrap_or(u32::MAX);
+                    let latest = schedule::add_delay(now, schedule::longest_wait(failures));
+                    // A time that cannot be read is after `now`, so it is later than any valid one.
+                    if !row.get::<Timestamp>("due_at").is_ok_and(|at| at <= latest) {
                         far.push((row.get::<Uuid>("submission")?, channel.clone()));
                     }
                 }
@@ -168,8 +169,8 @@ impl Transaction<'_> {
         let rows = tx.query(&later, values![channel, from, now])?;
         let count = make_due(tx, channel, &rows, now)?;
         let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
-        let from = last.map(|row| row.get("due_at")).transpose()?;
-        Ok((count, from))
+        // No valid time is later than one that cannot be read.
+        Ok((count, last.and_then(|row| row.get("due_at").ok())))
     }
 
     /// Makes up to `NEXT_DEFERRED` of a channel's retries due now, lowest ranks first: only those whose last
@@ -298,6 +299,61 @@ fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Res
         values![lease.submission, lease.channel, json!(stored).to_string()],
     )
     .map(drop)
+}
+
+/// Reads the deliveries in `rows`, which have the columns [`DELIVERY`]. Parks each one that cannot be read,
+/// so that it does not block the others: see [`park_damaged`].
+pub(super) fn read_or_park(
+    tx: &dyn Sql,
+    rows: &[Row],
+    under_way: &[Lease],
+    now: Timestamp,
+) -> Result<Vec<DueDelivery>, StoreError> {
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        match DueDelivery::from_row(row) {
+            Ok(delivery) => found.push(delivery),
+            Err(error) => park_damaged(tx, row, under_way, &error, now)?,
+        }
+    }
+    Ok(found)
+}
+
+/// Parks a delivery whose row cannot be read, unless its attempt is in `under_way`: an earlier attempt may
+/// have sent it, and without its counts, nothing limits how often it is sent again. If the submission was
+/// held in the meantime, the delivery is held instead. Ends an attempt that has no outcome as uncertain, and
+/// repairs the counts, so that the operator can retry the delivery.
+fn park_damaged(
+    tx: &dyn Sql,
+    row: &Row,
+    under_way: &[Lease],
+    error: &StoreError,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (submission, channel) = (row.value("submission")?, row.value("channel")?);
+    let id = row.get::<Uuid>("submission").unwrap_or_default();
+    let name = row.text("channel").unwrap_or_default();
+    if under_way.iter().any(|lease| lease.submission == id && lease.channel == name) {
+        return Ok(());
+    }
+    lock_against_hold_or_release(tx, id)?;
+    let latest = "(SELECT coalesce(max(number), 0) FROM attempt WHERE submission = ?1 AND channel = ?2)";
+    tx.execute(
+        &format!(
+            "UPDATE attempt SET ended_at = ?3, answer = ?4
+             WHERE submission = ?1 AND channel = ?2 AND ended_at IS NULL AND number = {latest}"
+        ),
+        &[submission, channel, now.bind(), error.to_string().bind()],
+    )?;
+    tx.execute(
+        &format!(
+            "UPDATE delivery SET {REQUEUED}, attempts = {latest}, failures = ?3, interrupted = ?3
+             WHERE submission = ?1 AND channel = ?2"
+        ),
+        &[submission, channel, 0_u32.bind(), Value::Null],
+    )?;
+    tracing::error!(%id, channel = name, %error, "cannot read a stored delivery, so it is parked; an attempt that had begun may have sent it: check whether the receiver has the submission, and send it with `frontdesk inbox retry ID` if not");
+    Ok(())
 }
 
 /// Records an interrupted attempt, and requeues its delivery. Returns the new due time; `None` if the

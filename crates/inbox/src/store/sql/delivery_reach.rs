@@ -27,7 +27,7 @@ pub(super) struct Reach {
 const SOON: Duration = Duration::from_mins(5);
 /// A repeat cannot rely on a delivery that has failed more often than this, because the delivery would wait
 /// for longer than [`SOON`] after one more failure.
-const MAX_RELIABLE_FAILURES: u32 = 1;
+const MAX_RELIABLE_FAILURES: i64 = 1;
 
 impl Reach {
     /// Reads the deliveries of `submissions`, rows with a column `id`. Ignores mails to visitors, and
@@ -53,7 +53,7 @@ impl Reach {
             if is_visitor_channel(name) {
                 continue;
             }
-            let is_far = row.get::<u32>("failures")? > MAX_RELIABLE_FAILURES
+            let is_far = row.get::<i64>("failures")? > MAX_RELIABLE_FAILURES
                 || state == "waiting"
                     && row
                         .get::<Option<i64>>("due_at")?

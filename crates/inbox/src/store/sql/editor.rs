@@ -529,8 +529,9 @@ pub(crate) struct Selected {
     channel: Option<String>,
 }
 
-/// A delivery to be retried: the submission's id, and the number of attempts when it was selected.
-type Untried = ([u8; 16], u32);
+/// A delivery to be retried: the submission's id, and the number of attempts when it was selected. The number
+/// of a damaged row may be negative.
+type Untried = ([u8; 16], i64);
 
 impl Selected {
     /// Selects everything that a retry affects, including the channel that `retry` names. Skips held

@@ -1,6 +1,7 @@
 //! The life of a delivery in the store.
 
 use super::*;
+use crate::store::sql::values;
 use crate::submission::delivery::{Capacity, Claimed, NextDue};
 use crate::submission::outcome::{Cause, Recipients};
 use frontdesk_age::Recipient;
@@ -268,6 +269,98 @@ fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
     let claimed = fixture.claim("box", at(0));
     assert_eq!(claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>(), [whole]);
     assert_eq!(fixture.deliveries(damaged)[0].state, DeliveryState::Parked);
+}
+
+#[test]
+fn a_damaged_delivery_is_parked_until_a_retry_and_holds_up_no_other() {
+    let ids =
+        |claimed: &[Claimed]| claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>();
+    for damage in ["attempts = -1", "interrupted = -1", "due_at = -999999999999999999"] {
+        for attempts in [0, 1] {
+            let fixture = Fixture::with_channels(&["box", "crm"], &[]);
+            let damaged = fixture.keep_new(&contact("one"));
+            assert_eq!(
+                fixture.claims("box", at(0), Capacity { any: attempts, retries: 0 }).claimed.len(),
+                attempts
+            );
+            fixture.sql(&format!("UPDATE delivery SET {damage} WHERE channel = 'box'"));
+            let whole = fixture.keep_new(&contact("two"));
+            // A channel without capacity does not read its due deliveries.
+            assert_eq!(fixture.claims("box", at(1), Capacity::default()).claimed, [], "{damage}");
+            assert_eq!(ids(&fixture.claim("box", at(200))), [whole], "{damage}");
+            let delivery = &fixture.deliveries(damaged)[0];
+            assert_eq!(
+                (delivery.state, delivery.attempts.len()),
+                (DeliveryState::Parked, attempts),
+                "{damage}"
+            );
+            for end in delivery.attempts.iter().map(|attempt| attempt.end.as_ref().unwrap()) {
+                assert_eq!((end.outcome(), end.answer.contains("damaged")), ("uncertain", true), "{damage}");
+            }
+            assert_eq!(fixture.claim("box", at(201)), [], "{damage}");
+            let retry = Retry { parked_only: true, ..Retry::default() };
+            assert_eq!(fixture.editor().retry(&retry, at(201)).unwrap(), 1, "{damage}");
+            let again = fixture.claim("box", at(201));
+            assert_eq!((ids(&again), again[0].uncertain as usize), (vec![damaged], attempts), "{damage}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_attempt_does_not_stop_the_recovery_of_others() {
+    for damage in
+        ["failures = -1", "attempts = -1", "interrupted = 4294967296", "due_at = 999999999999999999"]
+    {
+        let fixture = Fixture::in_file_with_channels(&["box", "crm"]);
+        let ids = ["one", "two", "three"].map(|message| fixture.keep_new(&contact(message)));
+        let (mine, _interrupted) = (fixture.claim("box", at(0)), fixture.claim("crm", at(0)));
+        assert!(fixture.editor().hold(ids[1], "wait", at(1)).unwrap());
+        let of = |channel: &str, id: Uuid| -> String {
+            let state = "SELECT state FROM delivery WHERE submission = ?1 AND channel = ?2";
+            fixture.fresh.sql().one_value(state, values![id, channel]).unwrap()
+        };
+        for id in &ids[..2] {
+            fixture.sql(&format!("UPDATE delivery SET {damage} WHERE hex(submission) = '{:X}'", id.simple()));
+        }
+        let mine: Vec<Lease> = mine.iter().map(|claimed| claimed.lease.clone()).collect();
+        let requeue =
+            || fixture.runtime.block_on(fixture.store.requeue_orphans(mine.clone(), at(1))).unwrap();
+        assert_eq!((requeue(), requeue()), (1, 0), "{damage}");
+        assert_eq!(ids.map(|id| of("crm", id)), ["parked", "held", "waiting"], "{damage}");
+        assert_eq!(ids.map(|id| of("box", id)), ["sending"; 3], "{damage}");
+        assert_eq!(fixture.claim("crm", at(1)).len(), 1, "{damage}");
+        // The damaged attempts that are under way report their outcomes.
+        let sent =
+            fixture.store.record(mine[0].clone(), Outcome::delivered("250"), NextStep::Delivered, at(2));
+        fixture.runtime.block_on(sent).unwrap();
+        assert_eq!(of("box", mine[0].submission), "delivered", "{damage}");
+    }
+}
+
+#[test]
+fn damaged_recipients_and_attempts_hold_up_no_other_delivery() {
+    for damage in ["delivery SET recipients = 'x'", "attempt SET began_at = 999999999999999999"] {
+        let fixture = Fixture::with_channels(&["box"], &[]);
+        let damaged = fixture.keep_new(&contact("one"));
+        for claimed in fixture.claim("box", at(0)) {
+            fixture.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
+        }
+        fixture.sql(&format!("UPDATE {damage}"));
+        fixture.keep_new(&contact("two"));
+        assert_eq!(fixture.claim("box", at(10)).len(), 1, "{damage}");
+        assert_eq!(fixture.status(damaged), Status::Parked, "{damage}");
+    }
+}
+
+#[test]
+fn damaged_due_times_do_not_stop_the_correction_of_others() {
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    fixture.keep_new(&contact("one"));
+    fixture.sql("UPDATE delivery SET due_at = 999999999999999999");
+    fixture.keep_new(&contact("two"));
+    fixture.sql("UPDATE delivery SET due_at = 9999999999 WHERE due_at < 999999999999999999");
+    fixture.runtime.block_on(fixture.store.change(|tx| tx.clamp_due_times(at(0)))).unwrap();
+    assert_eq!(fixture.claim("box", at(0)).len(), 2);
 }
 
 #[test]
