@@ -324,7 +324,7 @@ pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String
     }
     if let Some(first) = hidden.first() {
         let (count, are) = (hidden.len(), plural(hidden.len(), "file or folder is", "files or folders are"));
-        let example = visible(&first.name);
+        let example = visible(&first.path_in_site);
         lines.push(format!(
             "{count} hidden {are} not published, such as {example}; `publish` in [site] lists exceptions"
         ));

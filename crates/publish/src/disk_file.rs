@@ -17,7 +17,7 @@ use super::publication::{ContentMark, examine};
 pub const MAX_HELD_OPEN: u64 = 256;
 
 /// Files that are kept open use at most one in this many of the process's file descriptors.
-const DESCRIPTORS_PER_FILE: u64 = 16;
+const HELD_OPEN_DIVISOR: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.
 const WINDOW: usize = 1 << 20;
@@ -54,7 +54,7 @@ impl DiskFile {
         found: &FoundFile,
         is_excluded: impl Fn(ContentMark) -> bool,
     ) -> Result<io::Result<(DiskContent, Option<ContentMark>)>, FileChanged> {
-        let mut file = match open_unchanged(&found.at, &found.metadata)? {
+        let mut file = match open_unchanged(&found.canonical_path, &found.metadata)? {
             Ok(file) => file,
             Err(error) => return Ok(Err(error)),
         };
@@ -68,7 +68,7 @@ impl DiskFile {
             };
             hasher.update(&window[before..]);
             length += count as u64;
-            mark = mark.or_else(|| examine(&found.name, &window));
+            mark = mark.or_else(|| examine(&found.path_in_folder, &window));
             if let Some(mark) = mark.filter(|mark| is_excluded(*mark)) {
                 return Ok(Ok((DiskContent::Excluded(mark), None)));
             }
@@ -78,7 +78,7 @@ impl DiskFile {
             window.drain(..WINDOW - OVERLAP);
         }
         let read = Self {
-            at: found.at.clone(),
+            at: found.canonical_path.clone(),
             metadata: found.metadata.clone(),
             held: OnceLock::new(),
             is_change_reported: AtomicBool::new(false),
@@ -150,7 +150,7 @@ impl DiskFile {
 /// How many files the process may keep open: [`MAX_HELD_OPEN`], or fewer if its limit of descriptors is low.
 pub fn held_open_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.map_or(MAX_HELD_OPEN, |limit| MAX_HELD_OPEN.min(limit / DESCRIPTORS_PER_FILE))
+    limit.map_or(MAX_HELD_OPEN, |limit| MAX_HELD_OPEN.min(limit / HELD_OPEN_DIVISOR))
 }
 
 #[cfg(test)]
@@ -163,9 +163,9 @@ mod tests {
 
     fn found(at: &Path) -> FoundFile {
         FoundFile {
-            name: "film.mp4".into(),
-            place: "film.mp4".into(),
-            at: at.canonicalize().expect("it exists"),
+            path_in_folder: "film.mp4".into(),
+            path_in_site: "film.mp4".into(),
+            canonical_path: at.canonicalize().expect("it exists"),
             metadata: at.metadata().expect("it exists"),
             readers: 0o444,
             is_listed: false,

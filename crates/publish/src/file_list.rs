@@ -36,11 +36,11 @@ pub struct FileChanged;
 /// A file that may be published, unless its content excludes it.
 pub struct FoundFile {
     /// The path relative to the folder that was listed.
-    pub name: String,
+    pub path_in_folder: String,
     /// The path relative to the site's folder, or to the output folder of a site generator.
-    pub place: String,
+    pub path_in_site: String,
     /// The canonical path: absolute, with all symbolic links resolved.
-    pub at: PathBuf,
+    pub canonical_path: PathBuf,
     pub metadata: Metadata,
     /// The users who may read the file through the folders above it, as the read bits of a mode.
     pub readers: u32,
@@ -58,7 +58,7 @@ impl FoundFile {
     /// Like [`Self::read`], with `limit` in place of [`MAX_FILE_BYTES`].
     fn read_up_to(&self, limit: u64) -> Result<io::Result<Vec<u8>>, FileChanged> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
-        let opened = open_unchanged(&self.at, &self.metadata)?;
+        let opened = open_unchanged(&self.canonical_path, &self.metadata)?;
         let read = opened.and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
         if bytes.len() as u64 > limit { Err(FileChanged) } else { Ok(read.map(|_| bytes)) }
     }
@@ -191,7 +191,7 @@ impl<'a> ServedFolders<'a> {
             }
         }
         let mut files = listing.files;
-        files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        files.sort_unstable_by(|a, b| a.path_in_folder.cmp(&b.path_in_folder));
         files
     }
 
@@ -201,12 +201,12 @@ impl<'a> ServedFolders<'a> {
         if file.is_listed || audience.includes(file.readers) {
             return true;
         }
-        let folders = file.place.match_indices('/').map(|(at, _)| &file.place[..=at]);
+        let folders = file.path_in_site.match_indices('/').map(|(at, _)| &file.path_in_site[..=at]);
         let mode_of = |folder: &str| Some((folder.to_owned(), *self.modes.get(folder)?));
         let is_closed = |(_, mode): &(String, u32)| !audience.includes(restrict_readers(0o444, *mode));
         // Record the outermost folder that excludes the audience, instead of each file in that folder.
         let closed = folders.filter_map(mode_of).find(is_closed);
-        let (name, mode) = closed.unwrap_or_else(|| (file.place.clone(), file.metadata.mode()));
+        let (name, mode) = closed.unwrap_or_else(|| (file.path_in_site.clone(), file.metadata.mode()));
         let path = (self.served_path)(&name);
         publication.exclude(name, path, ExclusionReason::Mode(mode));
         false
@@ -217,14 +217,14 @@ impl<'a> ServedFolders<'a> {
     pub fn is_copy(&self, file: &FoundFile, content: &Hash, publication: &mut Publication<'_>) -> bool {
         let Some(why) = self.private.find_copied(content) else { return false };
         let reason = ExclusionReason::Private(format!("it is a copy of a private file: {why}"));
-        publication.exclude(file.place.clone(), (self.served_path)(&file.place), reason);
+        publication.exclude(file.path_in_site.clone(), (self.served_path)(&file.path_in_site), reason);
         true
     }
 
     /// Records that a file is excluded because its content has a mark of a private file.
     pub fn exclude_content(&self, file: &FoundFile, mark: ContentMark, publication: &mut Publication<'_>) {
-        let path = (self.served_path)(&file.place);
-        publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
+        let path = (self.served_path)(&file.path_in_site);
+        publication.exclude(file.path_in_site.clone(), path, ExclusionReason::Content(mark));
     }
 
     /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a hosting
@@ -371,7 +371,7 @@ impl FolderListing<'_, '_, '_> {
             }
             Err(why) => return Err(Fault::error(place, None, format!("its metadata cannot be read: {why}"))),
         };
-        let (at, readers) = if is_link {
+        let (canonical_path, readers) = if is_link {
             match self.follow_link(folder, &at, &place, &metadata, is_listed)? {
                 Some(found) => found,
                 None => return Ok(()),
@@ -383,7 +383,7 @@ impl FolderListing<'_, '_, '_> {
         if is_folder {
             self.served.modes.insert(place, mode);
             self.add_folder(Folder {
-                path: folder.path.iter().cloned().chain([at]).collect(),
+                path: folder.path.iter().cloned().chain([canonical_path]).collect(),
                 metadata,
                 name: [&folder.name, name, "/"].concat(),
                 readers: restrict_readers(readers, mode),
@@ -391,8 +391,11 @@ impl FolderListing<'_, '_, '_> {
                 is_linked: folder.is_linked || is_link,
             })?;
         } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
-            let name = [&folder.name, name].concat();
-            self.files.push(FoundFile { name, place, at, metadata, readers: readers & mode, is_listed });
+            let path_in_folder = [&folder.name, name].concat();
+            let (path_in_site, readers) = (place, readers & mode);
+            let file =
+                FoundFile { path_in_folder, path_in_site, canonical_path, metadata, readers, is_listed };
+            self.files.push(file);
         } else if metadata.is_file() {
             let message =
                 format!("is larger than {} MiB, the limit for a published file", MAX_FILE_BYTES >> 20);
@@ -593,7 +596,7 @@ mod tests {
         symlink(&target, root.join("static/link")).expect("a link");
         let mut faults = Vec::new();
         let listed = list(root, &mut faults);
-        let names: Vec<&str> = listed.iter().map(|file| &*file.name).collect();
+        let names: Vec<&str> = listed.iter().map(|file| &*file.path_in_folder).collect();
         assert_eq!(names, found, "{target}");
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(said.len(), usize::from(fault.is_some()), "{target}: {said:?}");
@@ -694,7 +697,7 @@ mod tests {
             let excluded: Vec<String> = excluded
                 .iter()
                 .map(|exclusion| match exclusion.reason {
-                    ExclusionReason::Mode(mode) => format!("{} {:o}", exclusion.name, mode & 0o777),
+                    ExclusionReason::Mode(mode) => format!("{} {:o}", exclusion.path_in_site, mode & 0o777),
                     _ => exclusion.to_string(),
                 })
                 .collect();
@@ -734,7 +737,7 @@ mod tests {
         }
         let mut faults = Vec::new();
         let files = list(folder.path(), &mut faults);
-        let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+        let names: Vec<&str> = files.iter().map(|file| &*file.path_in_folder).collect();
         let expected = [
             "latest/deep/b",
             "latest/deep/before/a",

@@ -35,7 +35,7 @@ pub struct PublicationOptions {
 pub struct Exclusion {
     /// The path relative to the site's folder, or to the output folder of a site generator. Ends with a slash
     /// for a folder.
-    pub name: String,
+    pub path_in_site: String,
     /// The decoded path at which the file would be served. A folder's path ends with a slash.
     pub path: String,
     pub reason: ExclusionReason,
@@ -45,9 +45,9 @@ impl fmt::Display for Exclusion {
     /// Writes that and why the file is not published, and, unless the reason is final, the entry of
     /// `site.publish` that publishes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = visible(&self.name);
+        let name = visible(&self.path_in_site);
         write!(f, "{name} is not published: {}", self.reason)?;
-        let entry = if self.name.ends_with('/') { "**" } else { "" };
+        let entry = if self.path_in_site.ends_with('/') { "**" } else { "" };
         match &self.reason {
             reason if reason.is_final() => Ok(()),
             ExclusionReason::Mode(_) => write!(
@@ -301,11 +301,11 @@ impl<'a> Publication<'a> {
 
     /// Records that a file or folder is not published and, if that is final, that `site.publish` cannot
     /// publish it. `path` is where it would be served.
-    pub fn exclude(&mut self, name: String, path: String, reason: ExclusionReason) {
+    pub fn exclude(&mut self, path_in_site: String, path: String, reason: ExclusionReason) {
         if reason.is_final() {
-            self.refuse(&name, &reason);
+            self.refuse(&path_in_site, &reason);
         }
-        self.result.exclusions.push(Exclusion { name, path, reason });
+        self.result.exclusions.push(Exclusion { path_in_site, path, reason });
     }
 
     /// Records that the entries of `site.publish` which name this file, or files in this folder, cannot
@@ -332,8 +332,8 @@ impl<'a> Publication<'a> {
     /// Sorts the exclusions by name, keeps the first one for each name, and warns of entries of
     /// `site.publish` without effect.
     pub fn finish(mut self, faults: &mut Vec<Fault>) -> PublicationResult {
-        self.result.exclusions.sort_by(|a, b| a.name.cmp(&b.name));
-        self.result.exclusions.dedup_by(|a, b| a.name == b.name);
+        self.result.exclusions.sort_by(|a, b| a.path_in_site.cmp(&b.path_in_site));
+        self.result.exclusions.dedup_by(|a, b| a.path_in_site == b.path_in_site);
         let entries = self.options.publish.iter().flat_map(|publish| {
             let fault = |message| Fault::warning(&publish.place, publish.line, message);
             publish.value.iter().map(move |entry| (entry, fault))
@@ -357,12 +357,13 @@ impl Exclusion {
     /// the site's folder or the build). An excluded folder covers its files, and an excluded page its
     /// Markdown.
     pub fn covers(&self, path: &str, name: Option<&str>) -> bool {
-        if self.name.ends_with('/') {
-            return path.starts_with(&self.path) || name.is_some_and(|name| name.starts_with(&self.name));
+        if self.path_in_site.ends_with('/') {
+            return path.starts_with(&self.path)
+                || name.is_some_and(|name| name.starts_with(&self.path_in_site));
         }
         // The Markdown of `/a/` is at `/a.md`, and that of `/` at `/index.md`.
         let stem = path.strip_suffix(".md").map(|stem| if stem == "/index" { "" } else { stem });
-        path == self.path || stem == Some(self.path.trim_end_matches('/')) || name == Some(&self.name)
+        path == self.path || stem == Some(self.path.trim_end_matches('/')) || name == Some(&self.path_in_site)
     }
 }
 

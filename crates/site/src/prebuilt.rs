@@ -115,7 +115,7 @@ pub(super) struct BuildCache {
     /// and the panic of this or the first conversion.
     without_shared: MemoMap<Hash, (Conversion, Option<Panic>)>,
     /// The input hashes of the conversions that the cache on disk lacks.
-    new: HashSet<Hash>,
+    uncached: HashSet<Hash>,
     places: CachePlaces,
 }
 
@@ -314,7 +314,7 @@ impl BuildCache {
         }
         self.alone.keep_only(pages.iter().map(HtmlPage::name));
         self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
-        self.new.extend(converter.into_new());
+        self.uncached.extend(converter.into_uncached());
         if !build.main.is_empty() && !results.iter().any(|(page, _)| page.facts.is_selected) {
             let message =
                 format!("`convert.main`: the selector `{}` matches nothing on any page", build.main);
@@ -344,10 +344,10 @@ impl BuildCache {
             let both = self.alone.iter().chain(self.without_shared.iter());
             both.map(|(inputs, (conversion, _))| (inputs, conversion))
         };
-        let new = all().filter(|(inputs, _)| self.new.contains(inputs));
-        let new: HashMap<Hash, Conversion> = new.map(|(inputs, it)| (*inputs, it.clone())).collect();
-        cache.set_used(all().map(|(inputs, _)| *inputs).collect(), new);
-        self.new.clear();
+        let uncached = all().filter(|(inputs, _)| self.uncached.contains(inputs));
+        let uncached: HashMap<_, _> = uncached.map(|(inputs, it)| (*inputs, it.clone())).collect();
+        cache.set_used(all().map(|(inputs, _)| *inputs).collect(), uncached);
+        self.uncached.clear();
     }
 }
 

@@ -187,7 +187,7 @@ impl SearchCache {
                 continue;
             }
             tried.push(level);
-            if chunks.len() > MAX_UNSAMPLED {
+            if chunks.len() > MAX_UNSAMPLED_CHUNKS {
                 self.write_entries(level, detail, &samples, documents, texts);
                 let (length, size) = self.measure(level, &samples, &mut sizes);
                 let estimate = size * chunks.len() / samples.len();
@@ -327,7 +327,7 @@ const CONTEXT_BYTES: usize = 16 << 10;
 /// tries several levels of detail.
 const SAMPLE_DISTANCE: usize = 4;
 /// Maximum number of chunks of an index whose compressed size is not first estimated from a sample.
-const MAX_UNSAMPLED: usize = 64;
+const MAX_UNSAMPLED_CHUNKS: usize = 64;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.
 fn max_bytes(pages: usize) -> usize {

@@ -106,19 +106,19 @@ pub(super) struct FileCache(HashMap<String, CachedFile>);
 impl FileCache {
     /// Caches a file's content. `now` is a time before the file was read.
     fn insert(&mut self, name: String, file: &Metadata, now: SystemTime, content: FileContent) {
-        let (signature, settled) = (signature(file), is_settled(file, now));
-        self.0.insert(name, CachedFile { signature, settled, content });
+        let (signature, is_settled) = (signature(file), is_settled(file, now));
+        self.0.insert(name, CachedFile { signature, is_settled, content });
     }
 
     /// Makes the next load read every file.
     pub fn invalidate(&mut self) {
-        self.0.values_mut().for_each(|seen| seen.settled = false);
+        self.0.values_mut().for_each(|seen| seen.is_settled = false);
     }
 
     /// Makes the next load read only files whose metadata has changed.
     #[cfg(test)]
     pub fn trust(&mut self) {
-        self.0.values_mut().for_each(|seen| seen.settled = true);
+        self.0.values_mut().for_each(|seen| seen.is_settled = true);
     }
 }
 
@@ -126,7 +126,7 @@ impl FileCache {
 struct CachedFile {
     signature: FileSignature,
     /// Whether an unchanged signature means unchanged content.
-    settled: bool,
+    is_settled: bool,
     content: FileContent,
 }
 
@@ -169,7 +169,7 @@ enum Purpose {
 impl Purpose {
     /// The purpose of a file in the folder `part`, which is one of [`SITE_FOLDERS`]. A file in `pages` or
     /// `posts` that pages cannot show is not published unless `site.publish` lists it.
-    fn of_file(part: &str, FoundFile { name, is_listed, .. }: &FoundFile) -> Self {
+    fn of_file(part: &str, FoundFile { path_in_folder: name, is_listed, .. }: &FoundFile) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
             "pages" | "posts" if !is_listed && !is_media_file(name) => Self::None,
@@ -224,7 +224,8 @@ impl SiteFiles {
         let sources = found.iter().flat_map(|(part, files)| {
             files.iter().filter(|file| Purpose::of_file(part, file) == Purpose::Source)
         });
-        let audience = Audience::of_pages(sources.map(|file| (file.readers, file.place == "pages/index.md")));
+        let audience =
+            Audience::of_pages(sources.map(|file| (file.readers, file.path_in_site == "pages/index.md")));
         publication.note_audience(audience, &folder.display().to_string());
         for (part, mut found) in found {
             found.retain(|file| {
@@ -239,17 +240,19 @@ impl SiteFiles {
                 match (purpose, content) {
                     (_, FileContent::Source(hash)) => tree.sources.push(SourceFile {
                         changed: modification_date(&file.metadata),
-                        file: file.place,
+                        file: file.path_in_site,
                         hash,
-                        at: file.at,
+                        at: file.canonical_path,
                         text: Mutex::new(text),
                     }),
-                    (Purpose::Verbatim, FileContent::Blob(blob, _)) => tree.verbatim.push((file.name, blob)),
+                    (Purpose::Verbatim, FileContent::Blob(blob, _)) => {
+                        tree.verbatim.push((file.path_in_folder, blob));
+                    }
                     (Purpose::Template | Purpose::ThemeAsset, FileContent::Blob(blob, _)) => {
-                        tree.theme.push((file.name, blob));
+                        tree.theme.push((file.path_in_folder, blob));
                     }
                     (_, FileContent::Blob(blob, _)) => {
-                        tree.assets.push((file.place, blob));
+                        tree.assets.push((file.path_in_site, blob));
                     }
                     (_, FileContent::Excluded(_)) => {}
                 }
@@ -310,8 +313,8 @@ impl<'a> FileReader<'a> {
         progress::begin("files", found.len() as u64);
         let read = in_parallel(&found, |file| {
             progress::advance(1);
-            let spill = self.spill.filter(|_| is_html(&file.name));
-            read_file(file, purpose(file), self.before.get(&file.place), spill)
+            let spill = self.spill.filter(|_| is_html(&file.path_in_folder));
+            read_file(file, purpose(file), self.before.get(&file.path_in_site), spill)
         });
         let mut files = Vec::with_capacity(found.len());
         for (file, content) in found.into_iter().zip(read) {
@@ -324,7 +327,7 @@ impl<'a> FileReader<'a> {
             } else if let FileContent::Blob(blob, _) = &mut content {
                 *blob = self.shared.entry(blob.hash).or_insert_with(|| blob.clone()).clone();
             }
-            self.known.insert(file.place.clone(), &file.metadata, self.now, content.clone());
+            self.known.insert(file.path_in_site.clone(), &file.metadata, self.now, content.clone());
             let purpose = purpose(&file);
             let mut is_copy = |hash| served.is_copy(&file, hash, publication);
             if purpose != Purpose::Template && content.hash().is_some_and(&mut is_copy) {
@@ -375,18 +378,18 @@ pub(super) fn read_build(
     // Warnings, because the build is served without the files that cannot be published, such as symbolic
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
-    let pages = found.iter().filter(|file| media_type(&file.name).starts_with("text/html"));
-    let is_home = |file: &FoundFile| HOME_PAGES.contains(&&*file.name);
+    let pages = found.iter().filter(|file| media_type(&file.path_in_folder).starts_with("text/html"));
+    let is_home = |file: &FoundFile| HOME_PAGES.contains(&&*file.path_in_folder);
     let audience = Audience::of_pages(pages.map(|file| (file.readers, is_home(file))));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
-    let pages = found.iter().filter(|file| is_html(&file.name));
+    let pages = found.iter().filter(|file| is_html(&file.path_in_folder));
     spill.begin(pages.map(|file| file.metadata.len()).sum());
     reader.spill = Some(spill);
     let read = reader.read(found, |_| Purpose::Build, &served, publication, faults)?;
     let build_file = |ReadFile { file, content, .. }| match content {
         FileContent::Blob(blob, _) => {
-            Some(BuildFile { changed: modification_date(&file.metadata), name: file.name, blob })
+            Some(BuildFile { changed: modification_date(&file.metadata), name: file.path_in_folder, blob })
         }
         _ => None,
     };
@@ -405,19 +408,19 @@ fn read_file(
     before: Option<&CachedFile>,
     spill: Option<&PageSpill>,
 ) -> Result<Result<ReadContent, Fault>, FileChanged> {
-    let place = &file.place;
+    let place = &file.path_in_site;
     if purpose == Purpose::None {
         let fault = Fault::warning(place, None, "the file is not published");
         return Ok(Err(fault.hint(
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
         )));
     }
-    if purpose != Purpose::Source && purpose != Purpose::Template && !is_requestable(&file.name) {
+    if purpose != Purpose::Source && purpose != Purpose::Template && !is_requestable(&file.path_in_folder) {
         let fault = Fault::warning(place, None, "the file is not published: its path cannot be requested");
         return Ok(Err(fault.hint("rename it without backslashes and control characters")));
     }
     let is_excluded = |mark: ContentMark| mark.is_final() || !file.is_listed;
-    let is_same = |seen: &&CachedFile| seen.settled && seen.signature == signature(&file.metadata);
+    let is_same = |seen: &&CachedFile| seen.is_settled && seen.signature == signature(&file.metadata);
     match before.filter(is_same).map(|seen| &seen.content) {
         // `site.publish` lists the file now, so its content is needed.
         Some(FileContent::Excluded(mark)) if !is_excluded(*mark) => {}
@@ -428,7 +431,9 @@ fn read_file(
         None => {}
     }
     let is_kept_unread = matches!(purpose, Purpose::Asset | Purpose::Verbatim | Purpose::Build);
-    if is_kept_unread && is_served_from_disk(&file.name, file.metadata.len(), purpose != Purpose::Build) {
+    if is_kept_unread
+        && is_served_from_disk(&file.path_in_folder, file.metadata.len(), purpose != Purpose::Build)
+    {
         let read = match DiskFile::read(file, is_excluded)? {
             Ok((DiskContent::Published(on_disk, hash), mark)) => {
                 Ok((FileContent::Blob(Blob::on_disk(on_disk, hash), mark), None))
@@ -443,7 +448,7 @@ fn read_file(
         Err(error) => return Ok(Err(Fault::error(place, None, error.to_string()))),
     };
     if purpose != Purpose::Source {
-        let mark = if purpose == Purpose::Template { None } else { examine(&file.name, &bytes) };
+        let mark = if purpose == Purpose::Template { None } else { examine(&file.path_in_folder, &bytes) };
         if let Some(mark) = mark.filter(|mark| is_excluded(*mark)) {
             return Ok(Ok((FileContent::Excluded(mark), None)));
         }

@@ -112,7 +112,7 @@ fn modes_decide_if_they_differ_from_those_of_the_pages() {
 #[test]
 fn an_exclusion_says_why_and_how_to_publish_the_file() {
     let check = |name: &str, reason, expected: &str| {
-        let exclusion = Exclusion { name: name.into(), path: String::new(), reason };
+        let exclusion = Exclusion { path_in_site: name.into(), path: String::new(), reason };
         assert_eq!(exclusion.to_string(), expected);
     };
     check(

@@ -77,22 +77,22 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
     if starts.is_empty() {
         return kept;
     }
-    let layout = Layout::new(body, options);
+    let ranges = BodyRanges::new(body, options);
     let mut text = String::with_capacity(body.len());
     let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
     // Opening delimiters (`None` for a tag of Liquid) without an end in the rest of the body. Search the body
     // for such an end only once.
-    let mut endless: Vec<Option<&str>> = Vec::new();
+    let mut unclosed: Vec<Option<&str>> = Vec::new();
     for start in starts {
         let is_percent = body[start..].starts_with(PERCENT);
         let open = delimiter(&body[start..]).map(|(open, _)| open);
-        let is_endless = !is_percent && endless.contains(&open);
-        if start < done || is_endless || layout.is_code(start) || is_percent && is_in(&layout.html, start) {
+        let is_unclosed = !is_percent && unclosed.contains(&open);
+        if start < done || is_unclosed || ranges.is_code(start) || is_percent && is_in(&ranges.html, start) {
             continue;
         }
-        let Some((end, ending)) = end_of_comment(body, start, &layout) else {
+        let Some((end, ending)) = end_of_comment(body, start, &ranges) else {
             if !is_percent {
-                endless.push(open);
+                unclosed.push(open);
             }
             continue;
         };
@@ -214,10 +214,10 @@ fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
 
 /// The end of the comment that may begin at `start`, and how the text up to there is treated. `None` if it
 /// has no end and is shown without a warning.
-fn end_of_comment(body: &str, start: usize, layout: &Layout) -> Option<(usize, Ending)> {
+fn end_of_comment(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let rest = &body[start..];
     if rest.starts_with(PERCENT) {
-        return end_of_percent(body, start, layout);
+        return end_of_percent(body, start, ranges);
     }
     let inside = start + liquid_tag(rest, "comment").or_else(|| Some(delimiter(rest)?.0.len()))?;
     let next_end = |from: usize| match delimiter(rest) {
@@ -227,7 +227,7 @@ fn end_of_comment(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
             .find_map(|(at, _)| Some(from + at + liquid_tag(&body[from + at..], "endcomment")?)),
     };
     let begins_line = is_empty_line(line_around(body, start..start).0);
-    let is_code = |end: usize| layout.is_code(end - 1) && !(begins_line && is_in(&layout.loose, end - 1));
+    let is_code = |end: usize| ranges.is_code(end - 1) && !(begins_line && is_in(&ranges.loose, end - 1));
     let first = next_end(inside)?;
     let end = std::iter::successors(Some(first), |end| next_end(*end)).find(|end| !is_code(*end));
     Some(end.map_or((first, Ending::Doubtful), |end| (end, Ending::Found)))
@@ -236,7 +236,7 @@ fn end_of_comment(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
 /// The end of the comment between `%%` that begins at `start`. A comment that begins its line ends at the end
 /// of a line; if `%%` is alone on its line, anywhere. Others end in their paragraph or cell of a table.
 /// `None` if there is no second `%%`, and the first does not begin its line or is in an item of a list.
-fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, Ending)> {
+fn end_of_percent(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let inside = start + PERCENT.len();
     let (before, after) = line_around(body, start..inside);
     let is_alone = after.trim().is_empty();
@@ -247,7 +247,7 @@ fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
         let is_mark = after.is_none_or(|c| !c.is_alphanumeric() && c != '%');
         // If the comment contains HTML, the parser may take the end of the comment as a part of the HTML.
         let may_be_html = || is_alone && has_own_lines(body, *at..at + PERCENT.len());
-        is_mark && !layout.is_code(*at) && (!is_in(&layout.html, *at) || may_be_html())
+        is_mark && !ranges.is_code(*at) && (!is_in(&ranges.html, *at) || may_be_html())
     });
     let Some(end) = end else {
         let ending = if is_alone { (body.len(), Ending::Missing) } else { (inside, Ending::Doubtful) };
@@ -260,11 +260,11 @@ fn end_of_percent(body: &str, start: usize, layout: &Layout) -> Option<(usize, E
             // In an item of a list, the closing `%%` must be alone on an indented line.
             !is_item || end_after.trim().is_empty() && !end_before.is_empty() && end_before.trim().is_empty()
         } else {
-            let crosses_cell = is_in(&layout.cells, start) && inner.contains('|');
+            let crosses_cell = is_in(&ranges.cells, start) && inner.contains('|');
             end_after.trim().is_empty() && !crosses_cell && !(is_item && inner.contains('\n'))
         };
     let is_in_sentence = || {
-        let block = range_at(&layout.texts, start);
+        let block = range_at(&ranges.texts, start);
         let is_spaced = inner.starts_with(' ') && inner.ends_with(' ') && end_after.trim().is_empty();
         block.is_some_and(|block| end < block.end)
             && (is_spaced || is_tight(body[..start].chars().next_back(), inner))
@@ -319,7 +319,7 @@ fn has_empty_line(text: &str) -> bool {
 const CODE_ELEMENTS: [&str; 4] = ["code", "pre", "kbd", "samp"];
 
 /// The ranges of a body that matter for comments, each in ascending order.
-struct Layout {
+struct BodyRanges {
     /// Code and formulas.
     code: Vec<Range<usize>>,
     /// Indented code and elements of HTML, also in `code`. A comment that begins its line may end in these:
@@ -332,7 +332,7 @@ struct Layout {
     cells: Vec<Range<usize>>,
 }
 
-impl Layout {
+impl BodyRanges {
     /// Parses the body, and collects the ranges.
     fn new(body: &str, options: &Options<'_>) -> Self {
         let (arena, source) = (Arena::new(), SourceText::new(body));

@@ -21,7 +21,7 @@ pub(super) struct PageConverter<'a> {
     settings: Hash,
     places: &'a CachePlaces,
     /// The input hashes of the conversions that were not in the cache.
-    new: Mutex<HashSet<Hash>>,
+    uncached: Mutex<HashSet<Hash>>,
 }
 
 impl<'a> PageConverter<'a> {
@@ -36,7 +36,7 @@ impl<'a> PageConverter<'a> {
             forms: forms.clone(),
             ..Options::default()
         };
-        Self { options, settings: hash_settings(build, forms), places, new: Mutex::default() }
+        Self { options, settings: hash_settings(build, forms), places, uncached: Mutex::default() }
     }
 
     /// A hash of everything that the conversion of a page depends on.
@@ -46,8 +46,8 @@ impl<'a> PageConverter<'a> {
 
     /// The conversion of a page without the parts in `shared`. `inputs` is the result of [`Self::inputs`].
     /// With `needs_text`, the conversion has its Markdown. Returns the panic if the conversion panics. Reads
-    /// the conversion from the cache on disk if that has it; otherwise, converts the page and records the
-    /// conversion as new.
+    /// the conversion from the cache on disk if that has it; otherwise, converts the page and records
+    /// that the cache lacks it.
     pub fn convert(
         &self,
         page: &HtmlPage<'_>,
@@ -68,7 +68,7 @@ impl<'a> PageConverter<'a> {
             Conversion::new(&html, with_all_forms(convert(&html, &options), &options.forms))
         })?;
         self.places.spill.note_read(page.file.blob.bytes.len());
-        self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(*inputs);
+        self.uncached.lock().unwrap_or_else(PoisonError::into_inner).insert(*inputs);
         Ok(conversion)
     }
 
@@ -94,7 +94,7 @@ impl<'a> PageConverter<'a> {
     }
 
     /// The input hashes of the conversions that were not in the cache.
-    pub fn into_new(self) -> HashSet<Hash> {
-        self.new.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub fn into_uncached(self) -> HashSet<Hash> {
+        self.uncached.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

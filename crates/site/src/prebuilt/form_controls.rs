@@ -15,7 +15,7 @@ use crate::options::PageForm;
 const MAX_FAULTS: usize = 10;
 
 /// The types of `<input>` and `<button>` whose `value` browsers never send.
-const BUTTON_TYPES: [&str; 3] = ["button", "reset", "image"];
+const UNSENT_TYPES: [&str; 3] = ["button", "reset", "image"];
 
 /// A form on a page, `<form data-frontdesk="NAME">`, with its named controls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ fn read_control(control: HtmlElement<'_>, options: &Selector) -> Option<Control>
         _ => Vec::new(),
     };
     values.retain(|value| !value.is_empty());
-    let is_sent = name != "_charset_" && !BUTTON_TYPES.contains(&&*kind);
+    let is_sent = name != "_charset_" && !UNSENT_TYPES.contains(&&*kind);
     is_sent.then(|| Control { name: name.to_owned(), kind, values })
 }
 
