@@ -62,7 +62,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> any
         }
         return watch::run(&config.with_base_url(None));
     }
-    let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
+    let mut report = DoctorReport { out: anstream::stdout().lock(), problem_count: 0 };
     for error in &errors {
         report.print_fault(error)?;
     }
@@ -78,7 +78,7 @@ fn check(
     options: &DoctorOptions,
     report: &mut DoctorReport<impl Write>,
 ) -> anyhow::Result<ExitCode> {
-    let wrong_keys = report.bad;
+    let wrong_keys = report.problem_count;
     let channels = select_channels(config, errors, options)?;
     test_channels(&channels, errors, report)?;
     if errors.iter().any(|fault| needs::ROUTING.is_prevented_by(fault)) {
@@ -87,9 +87,9 @@ fn check(
         let rows = routing_table(&config.store.channels, &config.channels, &config.pages.form_set);
         print_table(&rows, &mut report.out)?;
     }
-    let failed = report.bad - wrong_keys;
+    let failed = report.problem_count - wrong_keys;
     let domains = check_domains(&channels, options, report)?;
-    let records = report.bad - wrong_keys - failed;
+    let records = report.problem_count - wrong_keys - failed;
     check_shared_limits(config, report)?;
     check_rspamd(config, report)?;
     // Also report unusable certificates, and files with secrets that every user of this machine can read.
@@ -112,10 +112,10 @@ fn check(
             report.print_result(&subject, finding)?;
         }
     }
-    let others = report.bad - failed - records;
+    let others = report.problem_count - failed - records;
     writeln!(report.out, "{}", summarize(channels.len(), failed, records, others))?;
     report.out.flush()?;
-    Ok(exit_code(report.bad == 0))
+    Ok(exit_code(report.problem_count == 0))
 }
 
 /// The channel that `--channel` names, or all channels. If there is no such channel: none if an error of the
@@ -251,7 +251,7 @@ fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> S
 struct DoctorReport<W> {
     out: W,
     /// Number of problems printed.
-    bad: usize,
+    problem_count: usize,
 }
 
 impl<W: Write> DoctorReport<W> {
@@ -268,13 +268,13 @@ impl<W: Write> DoctorReport<W> {
         self.print_result(&format!("{}{line}", fault.place), CheckResult::Bad(text))
     }
 
-    /// Prints the result of a check of `what` on one line. Counts problems in `bad`.
+    /// Prints the result of a check of `what` on one line. Counts problems in `problem_count`.
     fn print_result(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
         let style = match finding {
             CheckResult::Good(_) => GOOD,
             CheckResult::Unknown(_) => DIM,
             CheckResult::Bad(_) => {
-                self.bad += 1;
+                self.problem_count += 1;
                 ERROR
             }
         };

@@ -131,13 +131,13 @@ impl ExportLayout {
     }
 
     /// The content of all URLs, and the responses for missing pages.
-    pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
-        self.urls.iter().chain(&self.missing_in).map(|(_, place)| place).chain([&self.missing])
+    pub fn contents(&self) -> impl Iterator<Item = &UrlContent> {
+        self.urls.iter().chain(&self.missing_in).map(|(_, content)| content).chain([&self.missing])
     }
 
     /// The bodies of all stored representations, by path in the export.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
-        let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
+        let coded = self.contents().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         coded.map(|coded| (public_path(&coded.name), coded.reply.body.clone())).collect()
     }
 
@@ -152,13 +152,13 @@ impl ExportLayout {
 
     /// The headers that have the same value in every response and every encoding of it.
     fn common_headers(&self) -> Vec<(String, String)> {
-        let spoken = self.places().filter_map(|place| match place {
+        let spoken = self.contents().filter_map(|content| match content {
             UrlContent::Page { neither: reply, .. }
             | UrlContent::Moved(reply)
             | UrlContent::RemovedEndpoint(reply) => Some(reply),
             UrlContent::File(_) => None,
         });
-        let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
+        let coded = self.contents().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         let fixed = [&self.unknown_endpoint, &self.read_only, &self.ambiguous];
         let mut common = self.read_only.headers.clone();
         for reply in spoken.chain(coded.map(|coded| &coded.reply)).chain(fixed) {

@@ -70,7 +70,7 @@ struct FileTable {
     numbers: HashMap<String, usize>,
     name: NginxMap,
     etag: NginxMap,
-    has: NginxMap,
+    encodings: NginxMap,
     headers: Vec<FileHeader>,
 }
 
@@ -91,7 +91,7 @@ impl FileTable {
             numbers: HashMap::new(),
             name: of_body("$frontdesk_name"),
             etag: of_body("$frontdesk_etag"),
-            has: NginxMap::new("$frontdesk_file", "$frontdesk_has", ""),
+            encodings: NginxMap::new("$frontdesk_file", "$frontdesk_has", ""),
             headers: file_headers(layout).into_iter().map(|name| FileHeader::new(layout, name)).collect(),
         }
     }
@@ -124,11 +124,11 @@ impl FileTable {
                 self.etag.add_text(&body, &escape_variables(etag));
             }
         }
-        let has = nginx_negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
+        let letters = nginx_negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
         // The value `-` makes nginx add `Vary: Accept-Encoding` to a file that has no encoded copies.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
-            self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
+            self.encodings.add_text(&id, if letters.is_empty() { "-" } else { &letters });
         }
         for (header, value) in self.headers.iter_mut().zip(values) {
             if value != header.common {
@@ -143,7 +143,7 @@ impl FileHeader {
     /// Creates a map without files. Its default is the most frequent value in the site.
     fn new(layout: &ExportLayout, name: String) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for stored in layout.places().flat_map(UrlContent::stored) {
+        for stored in layout.contents().flat_map(UrlContent::stored) {
             *counts.entry(stored.identity().reply.header(&name).unwrap_or_default()).or_default() += 1;
         }
         let common = counts.into_iter().max_by_key(|(_, count)| *count).map_or("", |(value, _)| value);
@@ -159,7 +159,7 @@ const COMPUTED_HEADERS: [&str; 6] =
 
 /// The names of the headers whose values depend on the file, without [`COMPUTED_HEADERS`].
 fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
-    let files = layout.places().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
+    let files = layout.contents().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
     let names = files.chain([&layout.read_only]).flat_map(|reply| &reply.headers);
     names
         .filter(|header| !layout.common.contains(header) && !COMPUTED_HEADERS.contains(&&*header.0))
@@ -261,8 +261,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
             lookup.add_expression(&format!("^{}\\z", escape_expression(path)), &value);
         }
     }
-    let FileTable { name, etag, has, headers, .. } = files;
-    let mut maps = vec![lookup, html, markdown, link, text, target, location, has, name, etag];
+    let FileTable { name, etag, encodings, headers, .. } = files;
+    let mut maps = vec![lookup, html, markdown, link, text, target, location, encodings, name, etag];
     maps.extend(headers.into_iter().map(|header| header.map));
     maps
 }
@@ -313,8 +313,8 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     }
     // All responses of one kind have the same headers, except for `Link` (see below), so the first one is
     // enough.
-    let places = || layout.urls.iter().map(|(_, content)| content);
-    let moved = places().find_map(|content| match content {
+    let contents = || layout.urls.iter().map(|(_, content)| content);
+    let moved = contents().find_map(|content| match content {
         UrlContent::Moved(reply) => Some(reply),
         _ => None,
     });
@@ -323,7 +323,7 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         ("moved", moved),
-        ("not_acceptable", places().filter(|content| !content.is_gone()).find_map(not_acceptable)),
+        ("not_acceptable", contents().filter(|content| !content.is_gone()).find_map(not_acceptable)),
         ("nothing", not_acceptable(&layout.missing)),
         ("gone_nothing", not_acceptable(&layout.missing)),
         ("removed_endpoint", removed_endpoint(layout)),
@@ -358,7 +358,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     // A redirect returns an internal status. `error_page` replaces it with the redirect's own status and the
     // body from `/.frontdesk/moved`.
     let moved = |template: &str| -> String {
-        let statuses: BTreeSet<u16> = layout.places().filter_map(redirect_status).collect();
+        let statuses: BTreeSet<u16> = layout.contents().filter_map(redirect_status).collect();
         let values = |status: u16| [("status", status.to_string()), ("internal", (status + 170).to_string())];
         let lines = statuses.into_iter().map(|status| fill_template(template, &values(status)));
         lines.collect::<Vec<_>>().join("\n")

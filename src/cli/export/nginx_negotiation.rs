@@ -52,8 +52,8 @@ const LETTERS: [(Encoding, char); 3] =
 
 /// Abbreviates the encodings of a file to one letter each, in order of preference. Leaves out identity.
 pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> String {
-    let has: Vec<Encoding> = encodings.collect();
-    LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
+    let available: Vec<Encoding> = encodings.collect();
+    LETTERS.iter().filter(|(encoding, _)| available.contains(encoding)).map(|(_, letter)| letter).collect()
 }
 
 /// A quoted string (RFC 9110 §5.6.4).

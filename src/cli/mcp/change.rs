@@ -226,7 +226,7 @@ fn preview_removal(
         items.push(item);
     }
     let code = random_digits(CODE_BYTES)?;
-    session.remember(RemovalPreview { code: code.clone(), ids });
+    session.set_preview(RemovalPreview { code: code.clone(), ids });
     Ok(json!({
         "removed": false,
         "would_remove": items,

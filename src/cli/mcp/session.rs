@@ -86,8 +86,8 @@ impl McpSession {
             .ok_or_else(|| ToolError::new("nothing has been received yet: the inbox does not exist"))
     }
 
-    /// Replaces the remembered preview.
-    pub(super) fn remember(&self, preview: RemovalPreview) {
+    /// Replaces the preview that [`Self::take_preview`] returns.
+    pub(super) fn set_preview(&self, preview: RemovalPreview) {
         *self.preview.lock().unwrap_or_else(PoisonError::into_inner) = Some(preview);
     }
 
