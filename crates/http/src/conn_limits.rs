@@ -31,7 +31,7 @@ struct OpenConns {
 
 /// The reserve is a sixteenth of `max_connections`. Once only the reserve is left, idle connections are
 /// evicted, up to a sixteenth of `max_connections` at a time.
-const RESERVE: usize = 16;
+const RESERVE_DIVISOR: usize = 16;
 /// Networks with this many connections cannot open further ones while only the reserve is free.
 const MAX_IN_RESERVE: usize = 4;
 /// The minimum time between two evictions. Evicted connections take a moment to close.
@@ -40,7 +40,7 @@ const EVICT_EVERY: Duration = Duration::from_millis(50);
 impl OpenConns {
     /// Whether only the reserve of a sixteenth of `max_connections`, or less, is free.
     fn is_nearly_full(&self, options: &Options) -> bool {
-        self.all + options.max_connections / RESERVE >= options.max_connections
+        self.all + options.max_connections / RESERVE_DIVISOR >= options.max_connections
     }
 
     /// Evicts connections from the sources that have the most: idle ones now, busy ones after their response.
@@ -56,7 +56,7 @@ impl OpenConns {
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
         // Evict at least one connection per call: connections that are already closing may take long.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
-        let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
+        let most = (options.max_connections / RESERVE_DIVISOR).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());
         slots.take(most).for_each(|slot| slot.close(Closing::WhenIdle));
     }

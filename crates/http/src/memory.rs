@@ -31,14 +31,14 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An eighth of the limit is kept free: memory grows between measurements, and closing takes a moment.
-const RESERVE: u64 = 8;
+const RESERVE_DIVISOR: u64 = 8;
 
 /// At least this many bytes or a quarter of the limit, whichever is less, are kept free: memory grows just as
 /// fast under a low limit.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
-const ALLOWANCE: u64 = 8;
+const ALLOWANCE_DIVISOR: u64 = 8;
 
 /// How long new connections from a source are refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let expected = resident.saturating_sub(closing);
     // Aim below the threshold, because the memory of open connections continues to grow.
     let excess = if expected > threshold { expected + reserve(limit) - threshold } else { 0 };
-    let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
+    let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE_DIVISOR);
     match excess.min(surplus) {
         0 if resident > limit && closing == 0 => Action::Warn,
         0 => Action::Nothing,
@@ -77,7 +77,7 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
 
 /// How many bytes of the memory limit are kept free.
 fn reserve(limit: u64) -> u64 {
-    (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
+    (limit / RESERVE_DIVISOR).max(LEAST_RESERVE.min(limit / 4))
 }
 
 /// The resident memory above which connections are closed, in bytes.

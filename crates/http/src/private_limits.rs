@@ -13,7 +13,7 @@ use super::trusted_proxies::{Network, is_trusted};
 use frontdesk_limits::Source;
 
 /// A source may have at most the maximum number of connections divided by this, but always at least one.
-const SHARE: usize = 2;
+const SOURCE_SHARE_DIVISOR: usize = 2;
 
 pub(super) struct PrivateConns {
     /// The maximum number of open connections.
@@ -65,7 +65,7 @@ impl PrivateConns {
         let source = (!is_trusted(proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();
         let is_same = |conn: &&PrivateConnEntry| source.is_some() && conn.source == source;
-        let most_of_source = (self.most / SHARE).max(1);
+        let most_of_source = (self.most / SOURCE_SHARE_DIVISOR).max(1);
         if open.by_age.values().filter(is_same).count() >= most_of_source && !open.close_oldest(source) {
             return None;
         }

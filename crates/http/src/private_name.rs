@@ -26,7 +26,7 @@ pub struct PrivateName {
     /// Passes connections to the private listener; `None` if the name has a socket of its own.
     conns: Option<mpsc::Sender<SharedConn>>,
     /// The receiving end of `conns`; `None` once the private listener has taken it.
-    received: Mutex<Option<mpsc::Receiver<SharedConn>>>,
+    receiver: Mutex<Option<mpsc::Receiver<SharedConn>>>,
 }
 
 /// A connection for the private name that a public socket has accepted.
@@ -52,14 +52,14 @@ impl PrivateName {
     /// A name on a socket of its own. `authority` is the domain, with a port unless that is 443. On the
     /// public sockets, only its ACME validations are answered.
     pub fn on_own_socket(domain: String, authority: String, tls: Arc<Tls>) -> Self {
-        Self { domain, authority, tls, conns: None, received: Mutex::default() }
+        Self { domain, authority, tls, conns: None, receiver: Mutex::default() }
     }
 
     /// A name whose connections the public TLS sockets accept. [`serve_private`](super::serve_private) serves
     /// them.
     pub fn on_public_sockets(domain: String, authority: String, tls: Arc<Tls>) -> Self {
-        let (conns, received) = mpsc::channel(MAX_WAITING);
-        Self { domain, authority, tls, conns: Some(conns), received: Mutex::new(Some(received)) }
+        let (conns, receiver) = mpsc::channel(MAX_WAITING);
+        Self { domain, authority, tls, conns: Some(conns), receiver: Mutex::new(Some(receiver)) }
     }
 
     /// The domain and the expiry time of its certificate; `None` without a certificate.
@@ -69,7 +69,7 @@ impl PrivateName {
 
     /// Takes the receiver of the public sockets' connections. `None` if none exists or it was already taken.
     pub(super) fn take_conns(&self) -> Option<mpsc::Receiver<SharedConn>> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Where the public sockets route a TLS connection; `None` unless the client requested this name.

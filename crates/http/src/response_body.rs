@@ -97,9 +97,9 @@ impl FileBody {
 pub struct JoinedBody {
     parts: Arc<[Bytes]>,
     /// The index in `parts` of the part with the next byte to send.
-    first: usize,
+    part_index: usize,
     /// The position of the next byte to send, within its part.
-    offset: usize,
+    offset_in_part: usize,
     length: u64,
 }
 
@@ -107,7 +107,7 @@ impl JoinedBody {
     /// The `length` bytes of the joined `parts` from `offset` on; fewer if the parts end before.
     pub fn new(parts: Arc<[Bytes]>, offset: u64, length: u64) -> Self {
         let all = parts.iter().map(|part| part.len() as u64).sum();
-        let mut body = Self { parts, first: 0, offset: 0, length: all };
+        let mut body = Self { parts, part_index: 0, offset_in_part: 0, length: all };
         body.advance(offset);
         body.length = body.length.min(length);
         body
@@ -118,23 +118,23 @@ impl JoinedBody {
         let count = count.min(self.length);
         self.length -= count;
         let mut rest = usize::try_from(count).unwrap_or(usize::MAX);
-        while let Some(part) = self.parts.get(self.first) {
-            let left = part.len() - self.offset;
+        while let Some(part) = self.parts.get(self.part_index) {
+            let left = part.len() - self.offset_in_part;
             if rest < left {
-                self.offset += rest;
+                self.offset_in_part += rest;
                 return;
             }
             rest -= left;
-            self.offset = 0;
-            self.first += 1;
+            self.offset_in_part = 0;
+            self.part_index += 1;
         }
     }
 
     /// The bytes, in slices that are not empty.
     pub(super) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = usize::try_from(self.length).unwrap_or(usize::MAX);
-        let first = self.parts.get(self.first).map(|part| &part[self.offset..]);
-        let others = self.parts.iter().skip(self.first + 1).map(|part| &part[..]);
+        let first = self.parts.get(self.part_index).map(|part| &part[self.offset_in_part..]);
+        let others = self.parts.iter().skip(self.part_index + 1).map(|part| &part[..]);
         let slices = first.into_iter().chain(others).map_while(move |part| {
             let slice = (rest > 0).then(|| &part[..part.len().min(rest)])?;
             rest -= slice.len();
