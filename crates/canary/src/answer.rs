@@ -26,7 +26,7 @@ fn failed(step: Step, text: impl Into<String>) -> Judgment {
 
 /// Facts about a test submission that the response to it does not contain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct SubmissionFacts<'a> {
     /// The path of the form's endpoint.
     pub path: &'a str,
     /// The value of the response header that only this inbox's servers can compute.
@@ -38,10 +38,10 @@ pub(crate) struct Context<'a> {
 /// Judges the response to a test submission. Without the proof in its header, the response is that of a
 /// cache, a proxy or another server. It is then a success only if it has the body `{"ok": true}`, no sign
 /// of a cache, and the inbox has accepted the token.
-pub(crate) fn judge(response: &FetchResponse, context: Context<'_>) -> Judgment {
+pub(crate) fn judge(response: &FetchResponse, facts: SubmissionFacts<'_>) -> Judgment {
     let header = response.headers.get(CanaryKey::HEADER).map(http::HeaderValue::as_bytes);
-    if header == Some(context.proof.as_bytes()) {
-        return judge_ours(response, context);
+    if header == Some(facts.proof.as_bytes()) {
+        return judge_ours(response, facts);
     }
     if let Some(evidence) = evidence_of_cache(&response.headers, header.is_some()) {
         let text = format!(
@@ -51,18 +51,18 @@ pub(crate) fn judge(response: &FetchResponse, context: Context<'_>) -> Judgment 
     }
     let text = match response.status {
         status if status.is_redirection() => describe_redirect(response),
-        status if status.is_success() => return judge_foreign_success(response, context),
-        status => describe_foreign_error(status, response, context),
+        status if status.is_success() => return judge_foreign_success(response, facts),
+        status => describe_foreign_error(status, response, facts),
     };
     failed(Step::Form, text)
 }
 
 /// Judges a response that carries the proof, so that this inbox's server has sent it. Only 200 with an
 /// accepted token is a success.
-fn judge_ours(response: &FetchResponse, context: Context<'_>) -> Judgment {
+fn judge_ours(response: &FetchResponse, facts: SubmissionFacts<'_>) -> Judgment {
     let said = error_member(&response.body).map_or_else(|| ".".to_owned(), |error| format!(": {error}"));
     let text = match response.status {
-        StatusCode::OK if context.is_accepted => return accepted(),
+        StatusCode::OK if facts.is_accepted => return accepted(),
         StatusCode::OK => {
             "the server answered 200, but the inbox of this process has no record of it: all servers must use the same database"
                 .to_owned()
@@ -88,18 +88,18 @@ fn accepted() -> Judgment {
 
 /// Judges a 2xx response that does not carry the proof. A success only if the body is `{"ok": true}` and
 /// the inbox has accepted the token.
-fn judge_foreign_success(response: &FetchResponse, context: Context<'_>) -> Judgment {
+fn judge_foreign_success(response: &FetchResponse, facts: SubmissionFacts<'_>) -> Judgment {
     let status = response.status;
     let is_our_body = serde_json::from_slice::<serde_json::Value>(&response.body)
         .is_ok_and(|value| value == serde_json::json!({ "ok": true }));
-    let text = if is_our_body && context.is_accepted {
+    let text = if is_our_body && facts.is_accepted {
         // A proxy removed the header with the proof, but this inbox has accepted the submission.
         return accepted();
     } else if is_our_body {
         "the answer was 200 with `{\"ok\": true}`, but the submission never reached this inbox: the public address leads to another \
          instance of frontdesk, or to one with another database"
             .to_owned()
-    } else if context.is_accepted {
+    } else if facts.is_accepted {
         format!(
             "the submission was stored, but visitors get another answer than this server's ({}): a proxy replaces the response",
             describe_body(status, response)
@@ -109,7 +109,7 @@ fn judge_foreign_success(response: &FetchResponse, context: Context<'_>) -> Judg
             "another server answered instead of this one ({}), such as a login, maintenance or parking page of a proxy: forward \
              POST requests for `{}` to this server",
             describe_body(status, response),
-            context.path
+            facts.path
         )
     };
     failed(Step::Form, text)
@@ -127,8 +127,12 @@ fn describe_redirect(response: &FetchResponse) -> String {
 }
 
 /// Describes an error response from another server, or from this server if a proxy removed the proof.
-fn describe_foreign_error(status: StatusCode, response: &FetchResponse, context: Context<'_>) -> String {
-    let (shown, path) = (status_text(status), context.path);
+fn describe_foreign_error(
+    status: StatusCode,
+    response: &FetchResponse,
+    facts: SubmissionFacts<'_>,
+) -> String {
+    let (shown, path) = (status_text(status), facts.path);
     let is_ours = response.headers.contains_key("ratelimit-policy") || error_member(&response.body).is_some();
     let server = response.headers.get(SERVER).and_then(|value| value.to_str().ok());
     let server = server.map_or_else(String::new, |server| format!(" (`Server: {}`)", quoted(server)));

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::report::Outcome;
-use crate::shown_form::{FormAction, PageContent, ShownForm};
+use crate::shown_form::{PageAddress, PageContent, ShownForm};
 use frontdesk_forms::Form;
-use frontdesk_forms::parse::HONEYPOT;
+use frontdesk_forms::parse::HONEYPOT_MEMBER;
 use frontdesk_forms::text::{cut, visible};
 
 /// Maximum length of a quoted address, title or name.
@@ -30,7 +30,7 @@ impl FormSenders {
     }
 
     /// Whether a page includes one of the scripts that send forms.
-    fn are_on(&self, page: &PageContent) -> bool {
+    fn has_script_on(&self, page: &PageContent) -> bool {
         self.scripts.iter().any(|script| page.scripts.contains(script))
             || self.is_sender(&page.inline_scripts)
     }
@@ -64,10 +64,10 @@ pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders)
             form.name
         )));
     }
-    let is_scripted = senders.are_on(page);
+    let is_scripted = senders.has_script_on(page);
     found.extend(judge_address(own, shown, is_scripted, senders));
     found.extend(judge_fields(own, shown));
-    if senders.are_on(own.page) && !is_scripted {
+    if senders.has_script_on(own.page) && !is_scripted {
         let outcome = if senders.accepts_posts && shown.is_post && shown.sends_to(form) {
             Outcome::Warning
         } else {
@@ -106,11 +106,11 @@ fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
     };
     let difference = match (&own.shown.attribute, &other.attribute, &other.action) {
         (_, Some(name), _) => format!("`data-frontdesk` says \"{}\"", quoted(name)),
-        (_, None, FormAction::Path(address) | FormAction::Elsewhere(address)) => {
+        (_, None, PageAddress::Path(address) | PageAddress::Elsewhere(address)) => {
             format!("it is sent to {}, and must be sent to `{}`", quoted(address), form.path)
         }
-        (Some(_), None, FormAction::Missing) => "it has lost `data-frontdesk`".to_owned(),
-        (None, None, FormAction::Missing) => {
+        (Some(_), None, PageAddress::Missing) => "it has lost `data-frontdesk`".to_owned(),
+        (None, None, PageAddress::Missing) => {
             format!("it is sent to its own page, and must be sent to `{}`", form.path)
         }
     };
@@ -136,8 +136,8 @@ fn judge_address(
     };
     let required = format!("it must be `{}`", form.path);
     match &shown.action {
-        FormAction::Path(path) if path == form.path => {}
-        FormAction::Path(address) | FormAction::Elsewhere(address) => {
+        PageAddress::Path(path) if path == form.path => {}
+        PageAddress::Path(address) | PageAddress::Elsewhere(address) => {
             let outcome = by_author(shown.action == own.shown.action);
             let consequence = if outcome == Outcome::Warning { " without JavaScript" } else { "" };
             return Some((
@@ -145,10 +145,10 @@ fn judge_address(
                 format!("the form is sent to {}{consequence}: {required}", quoted(address)),
             ));
         }
-        FormAction::Missing if own.shown.action != FormAction::Missing => {
+        PageAddress::Missing if own.shown.action != PageAddress::Missing => {
             return Some(failed(format!("visitors get the form without an address (`action`): {required}")));
         }
-        FormAction::Missing if !is_scripted && !senders.are_on(own.page) => {
+        PageAddress::Missing if !is_scripted && !senders.has_script_on(own.page) => {
             let outcome = if own.page.has_foreign_scripts || !own.page.scripts.is_empty() {
                 // Only warn, because another script may send the form in a way that is not detected.
                 Outcome::Warning
@@ -162,7 +162,7 @@ fn judge_address(
                     .to_owned(),
             ));
         }
-        FormAction::Missing => return None,
+        PageAddress::Missing => return None,
     }
     (!shown.is_post).then(|| {
         let outcome = by_author(!own.shown.is_post);
@@ -189,7 +189,8 @@ fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)
     let lost = own.shown.controls.keys().filter(|name| !shown.controls.contains_key(*name));
     let lost: Vec<&str> = lost.map(String::as_str).collect();
     if !lost.is_empty() {
-        let purpose = if lost.contains(&HONEYPOT) { ", which programs that send spam fill in" } else { "" };
+        let purpose =
+            if lost.contains(&HONEYPOT_MEMBER) { ", which programs that send spam fill in" } else { "" };
         let text = format!(
             "visitors get the form without {}{purpose}: a proxy or a cache changes the page",
             names(&lost)
@@ -219,7 +220,7 @@ pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, St
             form.name,
             quoted(name)
         ))),
-        (None, FormAction::Elsewhere(address)) => {
+        (None, PageAddress::Elsewhere(address)) => {
             let text = format!("the form was sent to this inbox, and is now sent to {}", quoted(address));
             Some((Outcome::Warning, text))
         }
@@ -238,7 +239,7 @@ pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, St
 pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let is_unmarked = |shown: &&ShownForm| {
         shown.attribute.is_none()
-            && shown.action == FormAction::Missing
+            && shown.action == PageAddress::Missing
             && shown.has_required_fields_of(form)
             && shown.has_only_fields_of(form)
     };

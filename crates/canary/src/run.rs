@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::answer::{self, Context, Judgment};
+use crate::answer::{self, Judgment, SubmissionFacts};
 use crate::clock_check::ClockReading;
 use crate::options::{CanaryOptions, TimeLimits};
 use crate::page_check::{self, PageCheck};
@@ -267,7 +267,7 @@ impl Run<'_> {
                 Some(Ok(response)) => {
                     let (path, proof) = (submission.form.path, key.proof(&submission.nonce));
                     let is_accepted = self.progress(submission).await?.is_accepted;
-                    answer::judge(response, Context { path, proof: &proof, is_accepted })
+                    answer::judge(response, SubmissionFacts { path, proof: &proof, is_accepted })
                 }
                 Some(Err(error)) => answer::judge_error(error, host),
                 None => continue,

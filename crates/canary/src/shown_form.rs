@@ -26,7 +26,7 @@ pub(crate) struct PageContent {
 /// A form on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShownForm {
-    pub action: FormAction,
+    pub action: PageAddress,
     pub is_post: bool,
     /// The form's name in its attribute `data-frontdesk`.
     pub attribute: Option<String>,
@@ -34,10 +34,10 @@ pub(crate) struct ShownForm {
     pub controls: BTreeMap<String, bool>,
 }
 
-/// The address that a form is sent to.
+/// An address on a page: that which a form is sent to, or that of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum FormAction {
-    /// The form has no address, so browsers send it to the page itself.
+pub(crate) enum PageAddress {
+    /// There is no address. Browsers send such a form to the page itself.
     #[default]
     Missing,
     /// A path on this site, without its query.
@@ -70,9 +70,9 @@ impl PageContent {
             match script.attribute("src").map(|source| addresses.resolve(source)) {
                 None => content.inline_scripts.extend([&*script.text(), "\n"]),
                 // Browsers run neither the text nor a file of a script with an empty `src`.
-                Some(FormAction::Missing) => {}
-                Some(FormAction::Path(path)) => drop(content.scripts.insert(path)),
-                Some(FormAction::Elsewhere(_)) => content.has_foreign_scripts = true,
+                Some(PageAddress::Missing) => {}
+                Some(PageAddress::Path(path)) => drop(content.scripts.insert(path)),
+                Some(PageAddress::Elsewhere(_)) => content.has_foreign_scripts = true,
             }
         }
         content
@@ -94,7 +94,7 @@ fn read_form(form: HtmlElement<'_>, controls: &[HtmlElement<'_>], addresses: &Ad
         Some((name.to_owned(), control.attribute("required").is_some()))
     });
     ShownForm {
-        action: form.attribute("action").map_or(FormAction::Missing, |action| addresses.resolve(action)),
+        action: form.attribute("action").map_or(PageAddress::Missing, |action| addresses.resolve(action)),
         is_post: form.attribute("method").is_some_and(|method| method.trim().eq_ignore_ascii_case("post")),
         attribute: form.attribute("data-frontdesk").map(str::to_owned),
         controls: named.collect(),
@@ -121,20 +121,20 @@ impl Addresses {
         Addresses { site, base }
     }
 
-    /// Resolves an address and drops its query. An empty one is [`FormAction::Missing`]; an invalid one is
-    /// [`FormAction::Elsewhere`], as written.
-    fn resolve(&self, address: &str) -> FormAction {
+    /// Resolves an address and drops its query. An empty one is [`PageAddress::Missing`]; an invalid one is
+    /// [`PageAddress::Elsewhere`], as written.
+    fn resolve(&self, address: &str) -> PageAddress {
         let address = address.trim();
         if address.is_empty() {
-            return FormAction::Missing;
+            return PageAddress::Missing;
         }
         let (Some(site), Some(base)) = (&self.site, &self.base) else {
-            return FormAction::Elsewhere(address.to_owned());
+            return PageAddress::Elsewhere(address.to_owned());
         };
         match base.join(address) {
-            Ok(url) if url.origin() == site.origin() => FormAction::Path(url.path().to_owned()),
-            Ok(url) => FormAction::Elsewhere(url.to_string()),
-            Err(_) => FormAction::Elsewhere(address.to_owned()),
+            Ok(url) if url.origin() == site.origin() => PageAddress::Path(url.path().to_owned()),
+            Ok(url) => PageAddress::Elsewhere(url.to_string()),
+            Err(_) => PageAddress::Elsewhere(address.to_owned()),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Addresses {
 impl ShownForm {
     /// Whether this form on a page is sent to the endpoint of `form`.
     pub(crate) fn sends_to(&self, form: &Form) -> bool {
-        matches!(&self.action, FormAction::Path(path) if path == form.path)
+        matches!(&self.action, PageAddress::Path(path) if path == form.path)
     }
 
     /// Whether the page marks this form as `form`: by `data-frontdesk` or, without it, by the address.
@@ -179,16 +179,16 @@ mod tests {
         PageContent::read(html, "https://www.example.com", "/about/contact/")
     }
 
-    fn action(attributes: &str) -> FormAction {
+    fn action(attributes: &str) -> PageAddress {
         read(&format!("<form {attributes}></form>")).forms[0].action.clone()
     }
 
     #[test]
     fn actions_are_resolved_as_browsers_do() {
-        let path = |text: &str| FormAction::Path(text.to_owned());
+        let path = |text: &str| PageAddress::Path(text.to_owned());
         for (attributes, expected) in [
-            ("", FormAction::Missing),
-            ("action=' '", FormAction::Missing),
+            ("", PageAddress::Missing),
+            ("action=' '", PageAddress::Missing),
             ("action=/api/contact", path("/api/contact")),
             ("action=/api/contact?page=/x/", path("/api/contact")),
             ("action=../../api/contact", path("/api/contact")),
@@ -207,7 +207,7 @@ mod tests {
             "mailto:team@example.com",
         ] {
             let found = action(&format!("action={elsewhere}"));
-            assert!(matches!(found, FormAction::Elsewhere(_)), "{elsewhere}: {found:?}");
+            assert!(matches!(found, PageAddress::Elsewhere(_)), "{elsewhere}: {found:?}");
         }
         let with_base = read("<base href=/sub/><form action=x></form>");
         assert_eq!(with_base.forms[0].action, path("/sub/x"));

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
 use super::parse::{
-    Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, adds_to_list, has_visible_text, parse_texts,
+    Extras, HONEYPOT_MEMBER, InvalidField, ParsedForm, Rejection, adds_to_list, has_visible_text, parse_texts,
 };
 use super::{Field, FieldKind, Form, LeadSource};
 use crate::lead::lead_member;
@@ -107,7 +107,7 @@ impl PostedForm {
                     Some(known) => known.1 = value,
                     None => posted.values.push((field, value)),
                 }
-            } else if name == HONEYPOT {
+            } else if name == HONEYPOT_MEMBER {
                 posted.extras.honeypot = has_visible_text(&decode(value));
             } else if let Some(member) = lead_member(&name) {
                 posted.lead.set(member, str::from_utf8(value).unwrap_or_default());

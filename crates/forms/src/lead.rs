@@ -35,7 +35,7 @@ const PREFIX: &str = "desk_";
 const PAGE: usize = 0;
 const REFERRER: usize = 1;
 /// The index in [`LEAD_MEMBERS`] of `utm_source`, the first member that is a parameter of the page's URL.
-const PARAMETERS: usize = 2;
+const FIRST_PARAMETER: usize = 2;
 
 /// Where a submission comes from. Each member is present only if it is known and obeys the rules: at most
 /// [`MAX_LEAD_CHARS`] characters on one line, without control and invisible characters. Contains no
@@ -114,12 +114,12 @@ impl LeadSource {
         if self.0[PAGE].is_none() {
             self.set("page", path_and_query);
         }
-        if self.0[PARAMETERS..].iter().all(Option::is_none) {
+        if self.0[FIRST_PARAMETER..].iter().all(Option::is_none) {
             let (before, _) = path_and_query.split_once('#').unwrap_or((path_and_query, ""));
             let query = before.split_once('?').map_or("", |(_, query)| query);
             for (name, value) in pairs(query.as_bytes()) {
                 let name = name.decode().unwrap_or_default();
-                let parameter = index_of(&name).filter(|at| *at >= PARAMETERS);
+                let parameter = index_of(&name).filter(|at| *at >= FIRST_PARAMETER);
                 if let (Some(index), Ok(value)) = (parameter, value.decode()) {
                     self.0[index] = normal_form(index, &value).map(Box::from);
                 }

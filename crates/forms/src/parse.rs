@@ -80,13 +80,13 @@ impl fmt::Debug for Entry {
 }
 
 /// The hidden field in the theme's forms. Visitors do not see it, so only bots fill it in.
-pub const HONEYPOT: &str = "desk_note";
+pub const HONEYPOT_MEMBER: &str = "desk_note";
 /// The member with the time taken to fill in the form, in milliseconds. The theme's script adds it.
-pub const TIME_TO_FILL: &str = "desk_ms";
+pub const TIME_TO_FILL_MEMBER: &str = "desk_ms";
 
 /// Whether the values are those of controls on a page, as the forms' script sends them. They are then checked
 /// like those of a form post, because a page may have other controls than the definition suggests.
-const FROM_CONTROLS: &str = "desk_controls";
+const FROM_CONTROLS_MEMBER: &str = "desk_controls";
 
 /// Undocumented, optional members of a request body, for screening. Values of the wrong type are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -328,17 +328,17 @@ impl<'de> Visitor<'de> for MembersVisitor {
                     Some(member) => member.1 = given,
                     None => members.push((name, given)),
                 }
-            } else if name == HONEYPOT {
+            } else if name == HONEYPOT_MEMBER {
                 let given = MemberValue::from_json(map.next_value()?);
                 extras.honeypot = matches!(given, MemberValue::Text(text) if has_visible_text(&text));
-            } else if name == TIME_TO_FILL {
+            } else if name == TIME_TO_FILL_MEMBER {
                 extras.time_to_fill = match MemberValue::from_json(map.next_value()?) {
                     MemberValue::Number(number) => {
                         number.and_then(|number| number.as_u64()).map(Duration::from_millis)
                     }
                     _ => None,
                 };
-            } else if name == FROM_CONTROLS {
+            } else if name == FROM_CONTROLS_MEMBER {
                 let given = MemberValue::from_json(map.next_value()?);
                 are_from_controls = matches!(given, MemberValue::Flag(true));
             } else if let Some(member) = lead_member(&name) {

@@ -212,7 +212,7 @@ pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut is_right_to_left = None;
     text.char_indices().map(move |(at, c)| {
         let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
-        let is_shown = in_flag == 0
+        let is_marked = in_flag == 0
             && match c {
                 '\u{200e}' | '\u{200f}' | '\u{61c}' => {
                     invisible_at_end(before) >= MAX_INVISIBLE
@@ -222,7 +222,7 @@ pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
                 c => is_unsafe(c),
             };
         in_flag = if c == BLACK_FLAG { flag_length(after) } else { in_flag.max(1) - 1 };
-        (c, is_shown)
+        (c, is_marked)
     })
 }
 

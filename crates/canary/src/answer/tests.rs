@@ -20,7 +20,7 @@ fn response(status: u16, headers: &[(&'static str, &str)], body: &str) -> FetchR
 }
 
 fn judged(response: &FetchResponse, is_accepted: bool) -> Judgment {
-    judge(response, Context { path: "/api/contact", proof: PROOF, is_accepted })
+    judge(response, SubmissionFacts { path: "/api/contact", proof: PROOF, is_accepted })
 }
 
 /// Checks that a response without the proof is a failure of the form whose text contains `expected`.

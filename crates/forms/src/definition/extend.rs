@@ -10,7 +10,8 @@ use super::{Field, FieldKind, Form};
 /// The key that a file of a built-in form must not have: it decides which submissions are repeats.
 const FIXED_KEY: &str = "unique";
 /// The keys of a built-in form's field that the operator's file may change.
-const WORDS: [&str; 6] = ["label", "description", "example", "placeholder", "autocomplete", "default"];
+const CHANGEABLE_KEYS: [&str; 6] =
+    ["label", "description", "example", "placeholder", "autocomplete", "default"];
 
 impl FormFile {
     /// Reads the operator's file for the built-in form `base`. Keys of the file replace its texts, and a
@@ -100,19 +101,21 @@ impl Reader<'_> {
             "name" => true,
             "type" => same_kind,
             "required" => table.get(key).and_then(|it| it.get_ref().as_bool()) == Some(field.required),
-            key => WORDS.contains(&key),
+            key => CHANGEABLE_KEYS.contains(&key),
         };
         for (key, value) in table {
             let key = key.get_ref();
             if !is_same(key) {
                 let message =
                     format!("`{key}` of the field `{}` of the form `{}` is fixed", field.name, form.name);
-                let hint = format!("only {} can be changed", WORDS.join(", "));
+                let hint = format!("only {} can be changed", CHANGEABLE_KEYS.join(", "));
                 self.fault(value.span(), message, &hint);
             }
         }
-        let words = WORDS.map(|key| self.text(table, key));
-        for (key, value) in WORDS.iter().zip(words).filter(|(key, _)| ["example", "default"].contains(key)) {
+        let words = CHANGEABLE_KEYS.map(|key| self.text(table, key));
+        for (key, value) in
+            CHANGEABLE_KEYS.iter().zip(words).filter(|(key, _)| ["example", "default"].contains(key))
+        {
             self.check_stated(table, field, key, value.unwrap_or_default());
         }
         let shapes = form.fields.iter_mut().chain(form.alternative.iter_mut().flatten());
