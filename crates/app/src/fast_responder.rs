@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::access_log::{self, ServedRequest};
 use super::confirm::is_link;
-use super::get_page::{self, Choice, RequestPreferences, matches_etag};
+use super::get_page::{self, ChosenResponse, RequestPreferences, matches_etag};
 use super::header_lines::serialize;
 use super::page_views::PageView;
 use super::preferences::PreferenceCache;
@@ -38,7 +38,7 @@ impl PublicSite {
         }
         let preferences = PlainPreferences { request, cache: &self.preferences };
         let method = if request.is_head { &Method::HEAD } else { &Method::GET };
-        let (Choice::Send(selection), labels) =
+        let (ChosenResponse::Send(selection), labels) =
             get_page::choose(&snapshot.site, &path, request.query, method, &preferences)
         else {
             return None;

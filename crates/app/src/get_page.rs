@@ -29,7 +29,7 @@ use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry, path};
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for any path other than a form endpoint.
-pub(super) enum Choice<'a> {
+pub(super) enum ChosenResponse<'a> {
     /// A representation, a 304 response for it, or the site's page for 404 or 410.
     Send(Selection<'a>),
     /// 404 for clients that accept neither HTML nor Markdown.
@@ -86,14 +86,14 @@ pub(super) fn choose<'a>(
     query: Option<&str>,
     method: &Method,
     preferences: &impl RequestPreferences,
-) -> (Choice<'a>, RequestLabels) {
+) -> (ChosenResponse<'a>, RequestLabels) {
     let mut representation = Representation::Other;
     let ruled = query.and_then(|query| site.find_query_rule(path, query));
     let entry = ruled.or_else(|| site.get(path).map(Cow::Borrowed)).or_else(|| site.find_rule(path));
     let entry = match entry {
         Some(Cow::Owned(SiteEntry::Redirect(to))) => {
             let labels = RequestLabels { class: Class::Redirect, representation };
-            return (Choice::Redirect(Cow::Owned(to)), labels);
+            return (ChosenResponse::Redirect(Cow::Owned(to)), labels);
         }
         Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
         Some(Cow::Borrowed(entry)) => Some(entry),
@@ -103,20 +103,20 @@ pub(super) fn choose<'a>(
         let media = preferences.media();
         representation = media.into();
         representation_of(site.not_found_at(path), media).map_or(otherwise, |file| {
-            Choice::Send(Selection::new(file, kind, true, || preferences.codings()))
+            ChosenResponse::Send(Selection::new(file, kind, true, || preferences.codings()))
         })
     };
     let choice = match entry {
-        None if path.starts_with(API) => Choice::UnknownEndpoint,
-        None => error_page(ResponseKind::NotFound, Choice::NotFound),
-        Some(SiteEntry::Gone) if path.starts_with(API) => Choice::RemovedEndpoint,
-        Some(SiteEntry::Gone) => error_page(ResponseKind::Gone, Choice::Gone),
-        Some(_) if !matches!(*method, Method::GET | Method::HEAD) => Choice::ReadOnly,
+        None if path.starts_with(API) => ChosenResponse::UnknownEndpoint,
+        None => error_page(ResponseKind::NotFound, ChosenResponse::NotFound),
+        Some(SiteEntry::Gone) if path.starts_with(API) => ChosenResponse::RemovedEndpoint,
+        Some(SiteEntry::Gone) => error_page(ResponseKind::Gone, ChosenResponse::Gone),
+        Some(_) if !matches!(*method, Method::GET | Method::HEAD) => ChosenResponse::ReadOnly,
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
             representation = media.into();
-            representation_of(page, media).map_or(Choice::NotAcceptable(page), |file| {
-                Choice::conditional(file, true, Some(&page.path), None, preferences)
+            representation_of(page, media).map_or(ChosenResponse::NotAcceptable(page), |file| {
+                ChosenResponse::conditional(file, true, Some(&page.path), None, preferences)
             })
         }
         Some(SiteEntry::File(file, role)) => {
@@ -124,9 +124,9 @@ pub(super) fn choose<'a>(
             let page = if let Role::Twin(page) = role { Some(page) } else { None };
             // Ranges are defined for GET only (RFC 9110 §14.2).
             let range = if *method == Method::GET { preferences.range() } else { None };
-            Choice::conditional(file, false, page, range, preferences)
+            ChosenResponse::conditional(file, false, page, range, preferences)
         }
-        Some(SiteEntry::Redirect(to)) => Choice::Redirect(Cow::Borrowed(to)),
+        Some(SiteEntry::Redirect(to)) => ChosenResponse::Redirect(Cow::Borrowed(to)),
     };
     (choice, RequestLabels { class: class_label(entry), representation })
 }
@@ -207,9 +207,9 @@ pub(super) fn choose_and_count<'a>(
     head: &Parts,
     preferences: &impl RequestPreferences,
     views: Option<&PageViews>,
-) -> (Choice<'a>, RequestLabels) {
+) -> (ChosenResponse<'a>, RequestLabels) {
     let (choice, labels) = choose(site, path, head.uri.query(), &head.method, preferences);
-    if let (Choice::Send(selection), Some(views)) = (&choice, views)
+    if let (ChosenResponse::Send(selection), Some(views)) = (&choice, views)
         && let Some(page) = selection.viewed_page(head.method == Method::GET)
     {
         record_view(views, page, labels.representation, site, head);
@@ -245,7 +245,7 @@ fn record_view(
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 
-impl<'a> Choice<'a> {
+impl<'a> ChosenResponse<'a> {
     /// Evaluates the request's preconditions in the order of RFC 9110 §13.2.2, then its range.
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification

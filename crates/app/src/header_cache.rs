@@ -32,9 +32,9 @@ struct Head {
 #[derive(Debug, PartialEq, Eq)]
 struct HeadKey {
     /// The memory address of the body's ETag. It identifies the body, because each body has its own ETag.
-    address: usize,
+    etag_address: usize,
     /// [`Selection::cache_slot`], which differs between responses with the same body, such as 200 and 304.
-    kind: usize,
+    selection_slot: usize,
     scheme: Scheme,
     /// The generation of the snapshot, because a reload can change the options.
     generation: u64,
@@ -42,7 +42,7 @@ struct HeadKey {
 
 impl HeadKey {
     fn slot(&self) -> usize {
-        let mixed = (self.address as u64 ^ (self.kind << 2 | self.scheme as usize) as u64)
+        let mixed = (self.etag_address as u64 ^ (self.selection_slot << 2 | self.scheme as usize) as u64)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as usize & (SLOTS - 1)
     }
@@ -63,8 +63,8 @@ impl HeadCache {
         now: Instant,
     ) -> HttpResponse {
         let etag = selection.body.shared_etag();
-        let (kind, generation) = (selection.cache_slot(), snapshot.generation);
-        let key = HeadKey { address: etag.as_ptr().addr(), kind, scheme, generation };
+        let (selection_slot, generation) = (selection.cache_slot(), snapshot.generation);
+        let key = HeadKey { etag_address: etag.as_ptr().addr(), selection_slot, scheme, generation };
         let slot = &mut self.slots[key.slot()];
         let head = match slot {
             Some(head) if head.key == key => head,

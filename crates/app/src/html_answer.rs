@@ -18,7 +18,7 @@ use frontdesk_negotiate::members_with_quality;
 use frontdesk_site::{FormMessage, Site, path};
 
 /// Whether `Accept` names HTML with at least the quality of JSON, as browsers do when they request a page.
-pub(super) fn is_wanted(head: &Parts) -> bool {
+pub(super) fn is_preferred(head: &Parts) -> bool {
     prefers_html(&head.headers)
 }
 

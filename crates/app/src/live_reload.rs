@@ -39,7 +39,7 @@ struct ReloadState {
     /// The version number of this state, which grows with each reload and from one process to the next.
     version: u64,
     /// The value of `version` when the served site was loaded.
-    site: u64,
+    site_version: u64,
     loaded: Instant,
     /// The errors that prevented the last reload; empty if there were none.
     errors: Value,
@@ -52,7 +52,7 @@ impl LiveReload {
     pub fn new(version: u64, warnings: &[impl Serialize], phase: watch::Receiver<ShutdownPhase>) -> Self {
         let state = ReloadState {
             version,
-            site: version,
+            site_version: version,
             loaded: Instant::now(),
             errors: Value::Array(Vec::new()),
             warnings: summarize(warnings),
@@ -66,7 +66,7 @@ impl LiveReload {
             let version = state.version + 1;
             *state = ReloadState {
                 version,
-                site: version,
+                site_version: version,
                 loaded: Instant::now(),
                 errors: Value::Array(Vec::new()),
                 warnings: summarize(warnings),
@@ -101,10 +101,11 @@ impl LiveReload {
         if has_stopped {
             return text(StatusCode::SERVICE_UNAVAILABLE, "The server is stopping.\n");
         }
-        let ReloadState { version, site, loaded, errors, warnings } = self.state.borrow().clone();
+        let ReloadState { version, site_version, loaded, errors, warnings } = self.state.borrow().clone();
         let age = u64::try_from(loaded.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let body =
-            json!({ "version": version, "site": site, "age": age, "errors": errors, "warnings": warnings });
+        let body = json!({
+            "version": version, "site": site_version, "age": age, "errors": errors, "warnings": warnings,
+        });
         json_response(StatusCode::OK, body.to_string())
     }
 }

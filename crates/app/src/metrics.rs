@@ -81,7 +81,7 @@ label! {
         /// The connection broke before the body was complete.
         Broken = "broken",
         /// The submission could not be stored: 500.
-        NotKept = "not_kept",
+        NotStored = "not_kept",
         /// The submission is large, and disk space is low: 500.
         LowDisk = "low_disk",
         /// The submission is stored, but no channel confirmed it in time: 500.
@@ -108,13 +108,13 @@ const STATUSES: [u16; 19] =
 
 /// The index of each status in [`STATUSES`]; 255 for others.
 const STATUS_INDEXES: [u8; 600] = {
-    let mut places = [u8::MAX; 600];
-    let mut place = 0_u8;
-    while (place as usize) < STATUSES.len() {
-        places[STATUSES[place as usize] as usize] = place;
-        place += 1;
+    let mut indexes = [u8::MAX; 600];
+    let mut index = 0_u8;
+    while (index as usize) < STATUSES.len() {
+        indexes[STATUSES[index as usize] as usize] = index;
+        index += 1;
     }
-    places
+    indexes
 };
 
 /// The upper bounds of the histogram buckets in microseconds. Serving a page takes less than the first bound.
@@ -132,7 +132,7 @@ struct Shard {
     durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
     took: [AtomicU64; Class::ALL.len()],
-    /// The counts of submissions, by the form's place in [`FormNames`]. The last place counts all forms that
+    /// The counts of submissions, by the form's index in [`FormNames`]. The last one counts all forms that
     /// have none.
     submissions: SubmissionCounts,
 }
@@ -162,13 +162,13 @@ impl Default for FormNames {
 
 impl FormNames {
     /// The index of a form's counters. A new form gets the next free index; [`MAX_NAMES`] if none is left.
-    fn place(&self, name: Interned) -> usize {
-        self.0.iter().position(|place| *place.get_or_init(|| name) == name).unwrap_or(MAX_NAMES)
+    fn index_for(&self, name: Interned) -> usize {
+        self.0.iter().position(|slot| *slot.get_or_init(|| name) == name).unwrap_or(MAX_NAMES)
     }
 
     /// The form names with the indexes of their counters, in the order of first use.
     fn iter(&self) -> impl Iterator<Item = (usize, Interned)> + '_ {
-        self.0.iter().map_while(|place| place.get().copied()).enumerate()
+        self.0.iter().map_while(|slot| slot.get().copied()).enumerate()
     }
 }
 
@@ -209,18 +209,18 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Counts a reload. `is_done` is true if the reload succeeded.
-    pub fn record_reload(&self, is_done: bool, at: Timestamp) {
-        self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
+    /// Counts a reload.
+    pub fn record_reload(&self, has_succeeded: bool, at: Timestamp) {
+        self.shared.reloads[usize::from(!has_succeeded)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);
     }
 
     /// Counts a response and the time until it was ready. Statuses without a counter of their own share one.
     pub(super) fn record_request(&self, labels: RequestLabels, status: StatusCode, took: Duration) {
         let (class, representation) = (labels.class as usize, labels.representation as usize);
-        let place = STATUS_INDEXES.get(usize::from(status.as_u16())).copied().unwrap_or(u8::MAX);
-        let place = usize::from(place).min(STATUSES.len());
-        self.own.requests[class][representation][place].fetch_add(1, Relaxed);
+        let index = STATUS_INDEXES.get(usize::from(status.as_u16())).copied().unwrap_or(u8::MAX);
+        let index = usize::from(index).min(STATUSES.len());
+        self.own.requests[class][representation][index].fetch_add(1, Relaxed);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS.iter().position(|bound| nanoseconds <= bound * 1000).unwrap_or(BOUNDS.len());
         self.own.durations[class][bucket].fetch_add(1, Relaxed);
@@ -228,8 +228,8 @@ impl Metrics {
     }
 
     pub(super) fn record_submission(&self, form: &Form, result: SubmissionResult) {
-        let place = self.shared.form_names.place(form.name);
-        self.own.submissions.0[place][result as usize].fetch_add(1, Relaxed);
+        let index = self.shared.form_names.index_for(form.name);
+        self.own.submissions.0[index][result as usize].fetch_add(1, Relaxed);
     }
 
     fn total(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
@@ -238,7 +238,7 @@ impl Metrics {
     }
 
     fn totals<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
-        array::from_fn(|place| self.total(|shard| &of(shard)[place]))
+        array::from_fn(|index| self.total(|shard| &of(shard)[index]))
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!((requests[0], requests.iter().sum::<u64>()), (4000, 4000));
         assert_eq!(metrics.totals(|shard| &shard.durations[Class::Page as usize])[0], 4000);
         assert_eq!(metrics.total(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
-        let waitlist = metrics.shared.form_names.place(WAITLIST.name);
+        let waitlist = metrics.shared.form_names.index_for(WAITLIST.name);
         assert_eq!(
             metrics.total(|shard| &shard.submissions.0[waitlist][SubmissionResult::Accepted as usize]),
             4
@@ -277,14 +277,14 @@ mod tests {
     #[test]
     fn each_status_and_duration_has_its_counter() {
         let metrics = Metrics::new(Arc::default());
-        let check = |status: u16, took: Duration, place: usize, bucket: usize| {
+        let check = |status: u16, took: Duration, index: usize, bucket: usize| {
             let fresh = metrics.for_worker();
             let status = StatusCode::from_u16(status).unwrap();
             fresh.record_request(RequestLabels::other(Class::None), status, took);
             let none = Class::None as usize;
             let at =
-                |place: usize| fresh.own.requests[none][Representation::Other as usize][place].load(Relaxed);
-            assert_eq!(at(place), 1, "{status}");
+                |index: usize| fresh.own.requests[none][Representation::Other as usize][index].load(Relaxed);
+            assert_eq!(at(index), 1, "{status}");
             assert_eq!(fresh.own.durations[none][bucket].load(Relaxed), 1, "{took:?}");
         };
         check(200, Duration::ZERO, 0, 0);

@@ -60,7 +60,7 @@ impl FormRequest<'_> {
         if let Some(response) = cors::preflight(&options.allowed_origins, head) {
             return response;
         }
-        let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_wanted(head);
+        let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_preferred(head);
         let early = match self.read_announced_canary(body).await {
             Ok(posted) => posted,
             Err(response) => return response,

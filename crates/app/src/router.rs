@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::access_log::{self, ServedRequest};
 use super::confirm::{self, ConfirmRequest};
-use super::get_page::{self, API, Choice};
+use super::get_page::{self, API, ChosenResponse};
 use super::live_reload;
 use super::metrics::{Class, RequestLabels};
 use super::post_form::FormRequest;
@@ -62,7 +62,7 @@ impl PublicSite {
         let views = options.count_views.then_some(&app.page_views);
         let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
         // Leave files on the disk to the code below, which responds with 503 if a file has changed.
-        if let Choice::Send(selection) = choice
+        if let ChosenResponse::Send(selection) = choice
             && selection.body.disk_file().is_none()
         {
             let response =
@@ -154,7 +154,7 @@ fn refuse_path(site: &Site, head: &Parts, error: PathError) -> (HttpResponse, Re
     let merged = path::merge_slashes(head.uri.path()).filter(|to| !to.starts_with(API));
     match merged.filter(|_| matches!(head.method, Method::GET | Method::HEAD)) {
         Some(to) => {
-            let redirect = Choice::Redirect(Cow::Owned(Redirect::permanent(to)));
+            let redirect = ChosenResponse::Redirect(Cow::Owned(Redirect::permanent(to)));
             (redirect.into_response(site, head.uri.query()), RequestLabels::other(Class::Redirect))
         }
         None => (bad_request(&error.to_string()), RequestLabels::other(Class::None)),

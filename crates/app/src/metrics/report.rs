@@ -88,12 +88,12 @@ fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     let names = &metrics.shared.form_names;
     // Give each form its counters, so that it is reported with zeros before its first submission.
     for form in forms.iter() {
-        names.place(form.name);
+        names.index_for(form.name);
     }
     let mut family = out.family("frontdesk_submissions_total");
-    for (place, name) in names.iter().chain([(MAX_NAMES, "other")]) {
-        let counts = metrics.totals(|shard| &shard.submissions.0[place]);
-        if place == MAX_NAMES && counts.iter().all(|count| *count == 0) {
+    for (index, name) in names.iter().chain([(MAX_NAMES, "other")]) {
+        let counts = metrics.totals(|shard| &shard.submissions.0[index]);
+        if index == MAX_NAMES && counts.iter().all(|count| *count == 0) {
             continue;
         }
         for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
@@ -207,7 +207,7 @@ fn write_site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.family("frontdesk_build_info").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let pages = snapshot.site.page_count.to_string();
     out.family("frontdesk_site_info").sample(&[("hash", snapshot.site.hash()), ("pages", &pages)], 1);
-    let [done, failed] = [0, 1].map(|place| app.metrics.shared.reloads[place].load(Relaxed));
+    let [done, failed] = [0, 1].map(|index| app.metrics.shared.reloads[index].load(Relaxed));
     out.single("frontdesk_site_generation", snapshot.generation);
     out.family("frontdesk_reloads_total")
         .sample(&[("result", "done")], done)

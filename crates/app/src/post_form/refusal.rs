@@ -53,7 +53,7 @@ impl FormRefusal {
             Self::Slow => (Result::Slow, StatusCode::REQUEST_TIMEOUT),
             Self::Broken => (Result::Broken, StatusCode::BAD_REQUEST),
             Self::TooLong => (Result::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
-            Self::NotStored(_) => (Result::NotKept, StatusCode::INTERNAL_SERVER_ERROR),
+            Self::NotStored(_) => (Result::NotStored, StatusCode::INTERNAL_SERVER_ERROR),
             Self::LowDisk(_) => (Result::LowDisk, StatusCode::INTERNAL_SERVER_ERROR),
             Self::NotConfirmed(_) => (Result::NotConfirmed, StatusCode::INTERNAL_SERVER_ERROR),
         }
