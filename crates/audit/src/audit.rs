@@ -16,7 +16,7 @@ use crate::survey::Survey;
 use crate::survey::basics::BasicsSurvey;
 use crate::survey::caches::CachesSurvey;
 use crate::survey::files::FilesSurvey;
-use crate::survey::first_requests::Basis;
+use crate::survey::first_requests::FirstRequests;
 use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
@@ -28,23 +28,22 @@ const MAX_JUDGING: Duration = Duration::from_mins(1);
 /// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices. Needs a Tokio
 /// runtime with timers. Requests have limits of time and size, and so have all of them together. For a site
 /// that gives browsers only Markdown, returns a report with one finding and not an error.
-#[expect(clippy::similar_names, reason = "the names of the parts of a survey")]
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
-    let mut basis = match Basis::survey(&client, target).await {
-        Ok(basis) => basis,
+    let mut first_requests = match FirstRequests::survey(&client, target).await {
+        Ok(first_requests) => first_requests,
         Err(error) => return only_markdown(&client).ok_or(error),
     };
     // If the request budget runs out, the later surveys are incomplete, so their order matters.
-    let caches = CachesSurvey::survey(&client, &mut basis).await;
-    let negotiation = NegotiationSurvey::survey(&client, &basis, &caches).await;
-    let files = FilesSurvey::survey(&client, &basis).await;
-    let basics = BasicsSurvey::survey(&client, &basis).await;
+    let caches = CachesSurvey::survey(&client, &mut first_requests).await;
+    let negotiation = NegotiationSurvey::survey(&client, &first_requests, &caches).await;
+    let files = FilesSurvey::survey(&client, &first_requests).await;
+    let basics = BasicsSurvey::survey(&client, &first_requests).await;
     let forms = FormsSurvey::survey(&client, &files).await;
     // Survey the links last: this survey spends all remaining requests on further links.
-    let links = LinksSurvey::survey(&client, &basis, &caches).await;
+    let links = LinksSurvey::survey(&client, &first_requests, &caches).await;
     let exchanges = client.exchanges();
-    let survey = Survey { basis, caches, negotiation, links, files, forms, basics, exchanges };
+    let survey = Survey { first_requests, caches, negotiation, links, files, forms, basics, exchanges };
     Ok(judge(&survey, &client))
 }
 
@@ -91,11 +90,11 @@ fn judge(survey: &Survey, client: &Client) -> Report {
         not_judged.extend(reasons.map(|reason| NotJudged { group: rule.group, rule: Some(rule), reason }));
     }
     Report {
-        url: survey.basis.url.to_string(),
+        url: survey.first_requests.url.to_string(),
         findings: found,
         not_judged,
         submissions: survey.forms.operations.iter().filter_map(|tested| tested.submission.clone()).collect(),
         requests: client.sent(),
-        pages: survey.basis.pages.iter().map(|page| page.url.to_string()).collect(),
+        pages: survey.first_requests.pages.iter().map(|page| page.url.to_string()).collect(),
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use self::basics::BasicsSurvey;
 use self::caches::CachesSurvey;
 use self::files::FilesSurvey;
-use self::first_requests::Basis;
+use self::first_requests::FirstRequests;
 use self::forms::FormsSurvey;
 use self::links::LinksSurvey;
 use self::negotiation::NegotiationSurvey;
@@ -22,7 +22,7 @@ use crate::page::Page;
 
 /// All data that the audit collects about a site.
 pub struct Survey {
-    pub basis: Basis,
+    pub first_requests: FirstRequests,
     pub caches: CachesSurvey,
     pub negotiation: NegotiationSurvey,
     pub links: LinksSurvey,
@@ -37,6 +37,6 @@ impl Survey {
     /// The pages whose HTML is complete, decoded and in a known character encoding, so that rules can
     /// determine what is missing.
     pub fn readable_pages(&self) -> impl Iterator<Item = &Page> {
-        self.basis.pages.iter().filter(|page| page.response().unreadable().is_none())
+        self.first_requests.pages.iter().filter(|page| page.response().unreadable().is_none())
     }
 }

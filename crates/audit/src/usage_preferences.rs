@@ -9,7 +9,7 @@ use sfv::{Dictionary, ListEntry, Parser, TokenRef};
 
 use crate::exchange::{Exchange, Response};
 use crate::robots::is_match;
-use crate::survey::first_requests::Basis;
+use crate::survey::first_requests::FirstRequests;
 
 /// A purpose for which content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,13 +177,13 @@ impl Statement {
 
 /// The statements in the groups of `robots.txt`, in the order of the file. Leaves out lines before the first
 /// group.
-pub(crate) fn robots_statements(basis: &Basis) -> Vec<Statement> {
+pub(crate) fn robots_statements(first_requests: &FirstRequests) -> Vec<Statement> {
     let mut statements = Vec::new();
-    for group in basis.rules.groups() {
+    for group in first_requests.rules.groups() {
         let agents: Rc<[String]> = group.agents.clone().into();
         for (name, value) in &group.fields {
             let syntax = Syntax::ALL.into_iter().find(|syntax| name.eq_ignore_ascii_case(syntax.field()));
-            let read = |syntax| Statement::read(syntax, value, agents.clone(), &basis.robots);
+            let read = |syntax| Statement::read(syntax, value, agents.clone(), &first_requests.robots);
             statements.extend(syntax.map(read));
         }
     }
@@ -200,8 +200,8 @@ pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
 }
 
 /// The statements in the HTML responses of all pages, and in the responses to agents with status 200.
-pub(crate) fn page_statements(basis: &Basis) -> Vec<Statement> {
-    let exchanges = basis.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
+pub(crate) fn page_statements(first_requests: &FirstRequests) -> Vec<Statement> {
+    let exchanges = first_requests.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
     exchanges.flatten().flat_map(header_statements).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Maximum number of words of a phrase.
-const PHRASE: usize = 3;
+const MAX_PHRASE_WORDS: usize = 3;
 
 /// The words of a text: runs of letters and digits, in lower case. In scripts without spaces, such as
 /// Chinese, each character is a word. Soft hyphens and characters without width are ignored.
@@ -43,7 +43,7 @@ impl PhraseSet {
     /// Reads texts in order. A phrase may begin in one text and end in the next.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> PhraseSet {
         let words: Vec<String> = texts.into_iter().flat_map(words).collect();
-        let phrases = (1..=PHRASE).flat_map(|length| words.windows(length));
+        let phrases = (1..=MAX_PHRASE_WORDS).flat_map(|length| words.windows(length));
         PhraseSet(phrases.map(hash).collect())
     }
 
@@ -54,7 +54,7 @@ impl PhraseSet {
         if words.is_empty() {
             return 100;
         }
-        let phrases = words.windows(PHRASE.min(words.len()));
+        let phrases = words.windows(MAX_PHRASE_WORDS.min(words.len()));
         let count = phrases.len();
         phrases.filter(|phrase| self.0.contains(&hash(phrase))).count() * 100 / count
     }

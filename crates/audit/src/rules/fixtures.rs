@@ -16,7 +16,7 @@ use crate::survey::Survey;
 use crate::survey::basics::BasicsSurvey;
 use crate::survey::caches::CachesSurvey;
 use crate::survey::files::FilesSurvey;
-use crate::survey::first_requests::Basis;
+use crate::survey::first_requests::FirstRequests;
 use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
@@ -53,9 +53,9 @@ pub(crate) fn redirect(url: &str, target: &str) -> Arc<Exchange> {
 /// A survey with only this page, and the given results of the group basics. Its `robots.txt` is that page,
 /// too.
 pub(crate) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
-    let basis = Basis {
+    let first_requests = FirstRequests {
         url: page.url().clone(),
-        arrival: vec![page.clone()],
+        named_url_chain: vec![page.clone()],
         robots: page.clone(),
         rules: Rc::new(Robots::default()),
         llms: None,
@@ -67,7 +67,7 @@ pub(crate) fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
         tie: None,
     };
     Survey {
-        basis,
+        first_requests,
         caches: CachesSurvey::default(),
         negotiation: NegotiationSurvey::default(),
         links: LinksSurvey::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::Method;
 
-use super::first_requests::Basis;
+use super::first_requests::FirstRequests;
 use crate::client::{Client, redirect_target};
 use crate::client_profiles::{ANY, CHROME, PRODUCT_TOKEN};
 use crate::exchange::{Exchange, Representation, Request};
@@ -67,18 +67,18 @@ const RESERVED_REQUESTS: usize = 20;
 impl BasicsSurvey {
     /// Sends the requests of the group; only those for assets if the site has a private address. There are at
     /// most six, two of them for assets; each redirect and each asset whose HEAD fails adds one.
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> BasicsSurvey {
+    pub(crate) async fn survey(client: &Client, first_requests: &FirstRequests) -> BasicsSurvey {
         let is_public = client.is_public();
-        let assets = ask_for_assets(client, basis).await;
+        let assets = ask_for_assets(client, first_requests).await;
         let mut survey = BasicsSurvey { is_public, assets, ..BasicsSurvey::default() };
         if !is_public {
             return survey;
         }
-        if basis.url.scheme() == "https" {
-            survey.protocol = client.negotiate_protocol(Group::Basics, &basis.url).await.ok();
-            survey.without_tls = ask_without_tls(client, basis).await;
+        if first_requests.url.scheme() == "https" {
+            survey.protocol = client.negotiate_protocol(Group::Basics, &first_requests.url).await.ok();
+            survey.without_tls = ask_without_tls(client, first_requests).await;
         }
-        if let Some(url) = other_host(&basis.url) {
+        if let Some(url) = other_host(&first_requests.url) {
             let request = Request::get(&url).accept(CHROME.accept);
             survey.other_host = client.send(Group::Basics, request).await.ok();
         }
@@ -90,8 +90,8 @@ impl BasicsSurvey {
 /// of this site and that `robots.txt` permits. Skips `disabled` stylesheets, `nomodule` scripts, and elements
 /// in `<noscript>` and `<template>`. Uses HEAD, and GET if HEAD fails. Requests only one if the budget is
 /// low.
-async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
-    let page = &basis.pages[0];
+async fn ask_for_assets(client: &Client, first_requests: &FirstRequests) -> Vec<Asset> {
+    let page = &first_requests.pages[0];
     let known = [
         (AssetKind::Stylesheet, "link[rel=stylesheet i][href]:not([disabled])", "href"),
         (AssetKind::Script, "script[src]:not([nomodule])", "src"),
@@ -102,7 +102,8 @@ async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
             element.ancestors().all(|above| !matches!(above.name(), "noscript" | "template"))
         });
         let mut urls = visible.filter_map(|element| page.resolve(element.attribute(name)?));
-        let is_asked = |url: &Url| client.is_same_site(url) && basis.rules.permits(PRODUCT_TOKEN, url);
+        let is_asked =
+            |url: &Url| client.is_same_site(url) && first_requests.rules.permits(PRODUCT_TOKEN, url);
         Some((kind, urls.find(is_asked)?))
     });
     let mut assets = Vec::new();
@@ -130,8 +131,13 @@ async fn ask_for_assets(client: &Client, basis: &Basis) -> Vec<Asset> {
 /// Requests a page over `http` as a browser, and the target if that redirects to `http` again, once. Prefers
 /// a page below the home page: only its redirect shows whether the path is kept. Requests nothing if the URL
 /// has a port.
-async fn ask_without_tls(client: &Client, basis: &Basis) -> Vec<Arc<Exchange>> {
-    let page = basis.pages.iter().map(|page| &page.url).find(|url| url.path() != "/").unwrap_or(&basis.url);
+async fn ask_without_tls(client: &Client, first_requests: &FirstRequests) -> Vec<Arc<Exchange>> {
+    let page = first_requests
+        .pages
+        .iter()
+        .map(|page| &page.url)
+        .find(|url| url.path() != "/")
+        .unwrap_or(&first_requests.url);
     let mut url = page.clone();
     if url.port().is_some() || url.set_scheme("http").is_err() {
         return Vec::new();

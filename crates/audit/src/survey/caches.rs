@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frontdesk_convert::Url;
 use http::{Method, header};
 
-use super::first_requests::Basis;
+use super::first_requests::FirstRequests;
 use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
 use crate::client_profiles::{CHROME, WebClient};
@@ -21,21 +21,21 @@ pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 /// site does not negotiate, has no `ETag` or no redirect, or because the budget did not suffice.
 #[derive(Default)]
 pub struct CachesSurvey {
-    /// The index of the page in [`Basis::pages`] whose URL was requested: the first one, unless only a
-    /// later one has Markdown.
+    /// The index of the page in [`FirstRequests::pages`] whose URL was requested: the first one, unless only
+    /// a later one has Markdown.
     pub page: usize,
     /// Whether an agent may request addresses that others use: the responses at cache-busting URLs show that
     /// no cache keeps its Markdown for browsers.
     pub is_agent_harmless: bool,
     /// The responses to an agent, a browser and an agent at a cache-busting URL. Only the first, which is
-    /// that of the basis, if the site does not negotiate.
+    /// that of the first requests, if the site does not negotiate.
     pub agent_first: Vec<Arc<Exchange>>,
     /// The responses to a browser, an agent and a browser at one URL with a cache-busting query.
     pub browser_first: Vec<Arc<Exchange>>,
     /// The responses to a browser, an agent and a browser at the page's own address; the first is that of
-    /// the basis. Only the browser's unless the agent is harmless, and no second browser unless the agent
-    /// got Markdown.
-    pub in_turn: Vec<Arc<Exchange>>,
+    /// the first requests. Only the browser's unless the agent is harmless, and no second browser unless the
+    /// agent got Markdown.
+    pub at_page_url: Vec<Arc<Exchange>>,
     /// The responses to a browser that accepts gzip, and to one that accepts no coding, at one URL.
     pub encodings: Vec<Arc<Exchange>>,
     /// The response to a browser that sends the `ETag` of the HTML in `If-None-Match`.
@@ -43,12 +43,12 @@ pub struct CachesSurvey {
     /// The response to an agent that sends the `ETag` of the Markdown in `If-None-Match`.
     pub not_modified_markdown: Option<Arc<Exchange>>,
     /// The response to an agent that sends the `ETag` of the HTML, if the Markdown has a different one.
-    pub crossed: Option<Arc<Exchange>>,
-    /// The response to HEAD as a browser, at the address of the HTML in the basis; only if the site does
-    /// not negotiate.
+    pub html_etag_as_agent: Option<Arc<Exchange>>,
+    /// The response to HEAD as a browser, at the address of the HTML of the first requests; only if the site
+    /// does not negotiate.
     pub head_html: Option<Arc<Exchange>>,
-    /// The response to HEAD as an agent, at the address of the agent's response in the basis; only if the
-    /// site negotiates.
+    /// The response to HEAD as an agent, at the address of the agent's response of the first requests; only
+    /// if the site negotiates.
     pub head_markdown: Option<Arc<Exchange>>,
     /// The response to a browser, after redirects, at an unknown path with a cache-busting query.
     pub not_found_html: Option<Arc<Exchange>>,
@@ -69,40 +69,40 @@ pub struct CachesSurvey {
 impl CachesSurvey {
     /// Sends the requests of the group: at most 17 if the site negotiates, otherwise at most 7, and one more
     /// for each redirect of the unknown address. If a page has Markdown for agents only at its own address,
-    /// stores that response in `basis`.
-    pub(crate) async fn survey(client: &Client, basis: &mut Basis) -> CachesSurvey {
+    /// stores that response in `first_requests`.
+    pub(crate) async fn survey(client: &Client, first_requests: &mut FirstRequests) -> CachesSurvey {
         // Use the first page with Markdown: for an earlier page, a cache may have only the HTML.
-        let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
-        let agent = basis.agent;
-        let page = &mut basis.pages[index];
-        let browser = if index == 0 { basis.arrival.last() } else { Some(&page.html) };
+        let index = first_requests.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
+        let agent = first_requests.agent;
+        let page = &mut first_requests.pages[index];
+        let browser = if index == 0 { first_requests.named_url_chain.last() } else { Some(&page.html) };
         let mut survey = CachesSurvey {
             page: index,
             agent_first: page.agent.iter().cloned().collect(),
-            in_turn: browser.into_iter().cloned().collect(),
+            at_page_url: browser.into_iter().cloned().collect(),
             ..CachesSurvey::default()
         };
         survey.is_agent_harmless = page.agent.as_ref().is_some_and(|agent| is_html_of_origin(agent));
         if survey.is_agent_harmless {
-            survey.ask_in_turn(client, page, agent).await;
+            survey.ask_at_page_url(client, page, agent).await;
         }
         survey.survey_sequences(client, page, agent).await;
         if page.markdown.is_some() && !survey.is_agent_harmless {
             survey.is_agent_harmless = survey.separates(page);
             if survey.is_agent_harmless {
-                survey.ask_in_turn(client, page, agent).await;
+                survey.ask_at_page_url(client, page, agent).await;
             }
         }
         survey.survey_conditions(client, page, agent).await;
-        survey.survey_statuses(client, basis).await;
-        survey.survey_languages(client, basis).await;
+        survey.survey_statuses(client, first_requests).await;
+        survey.survey_languages(client, first_requests).await;
         survey
     }
 
-    /// Whether a response in `agent_first` or `in_turn` is Markdown: the site has Markdown for agents, at the
+    /// Whether a response in `agent_first` or `at_page_url` is Markdown: the site has Markdown for agents, at the
     /// URLs of pages or at least where no cache has a response yet. Also true if only a browser got it.
     pub fn negotiates(&self) -> bool {
-        self.agent_first.iter().chain(&self.in_turn).any(|exchange| is_markdown(exchange))
+        self.agent_first.iter().chain(&self.at_page_url).any(|exchange| is_markdown(exchange))
     }
 
     /// Why cache-busting URLs cannot be judged, as a clause, if the first response there is no 2xx, both for
@@ -121,11 +121,11 @@ impl CachesSurvey {
     /// Requests the page's own address as an agent, and then as a browser if the agent got Markdown: a cache
     /// whose key lacks `Accept` must not keep the Markdown for browsers if its entry has just expired. Stores
     /// the Markdown in `page` if that has none.
-    async fn ask_in_turn(&mut self, client: &Client, page: &mut Page, agent: WebClient) {
+    async fn ask_at_page_url(&mut self, client: &Client, page: &mut Page, agent: WebClient) {
         let Ok(agent) = client.send(Group::Caches, request(&page.url, agent)).await else { return };
-        self.in_turn.push(agent.clone());
+        self.at_page_url.push(agent.clone());
         if is_markdown(&agent) {
-            self.in_turn.extend(client.send(Group::Caches, request(&page.url, CHROME)).await);
+            self.at_page_url.extend(client.send(Group::Caches, request(&page.url, CHROME)).await);
             if page.markdown.is_none() {
                 page.set_agent(agent);
             }
@@ -171,8 +171,8 @@ impl CachesSurvey {
         self.browser_first = browser_first;
     }
 
-    /// Sets `not_modified_html`, `not_modified_markdown` and `crossed`. Leaves out the requests whose `ETag`
-    /// is missing, those of an agent if the page has no Markdown, and `crossed` if both tags are the same.
+    /// Sets `not_modified_html`, `not_modified_markdown` and `html_etag_as_agent`. Leaves out the requests whose `ETag`
+    /// is missing, those of an agent if the page has no Markdown, and `html_etag_as_agent` if both tags are the same.
     async fn survey_conditions(&mut self, client: &Client, page: &Page, as_agent: WebClient) {
         let etag =
             |exchange: &Arc<Exchange>| exchange.success().map(|response| response.header(header::ETAG));
@@ -189,14 +189,14 @@ impl CachesSurvey {
         self.not_modified_html = conditional(CHROME, &page.html, html.as_ref()).await;
         let Some(agent) = agent else { return };
         self.not_modified_markdown = conditional(as_agent, agent, markdown.as_ref()).await;
-        self.crossed = conditional(as_agent, agent, other).await;
+        self.html_etag_as_agent = conditional(as_agent, agent, other).await;
     }
 
     /// Sets `not_found_html`. Then sets `head_html` if the site does not negotiate; otherwise
     /// `head_markdown`, `not_found_markdown`, `not_acceptable` and, if the named URL redirected,
     /// `redirect_markdown`.
-    async fn survey_statuses(&mut self, client: &Client, basis: &Basis) {
-        let page = &basis.pages[self.page];
+    async fn survey_statuses(&mut self, client: &Client, first_requests: &FirstRequests) {
+        let page = &first_requests.pages[self.page];
         let head = async |as_client: WebClient, get: &Exchange| {
             let request = Request::new(Method::HEAD, get.url()).accept(as_client.accept);
             client.send(Group::Caches, request).await.ok()
@@ -210,27 +210,27 @@ impl CachesSurvey {
             return;
         }
         if let Some(agent) = &page.agent {
-            self.head_markdown = head(basis.agent, agent).await;
+            self.head_markdown = head(first_requests.agent, agent).await;
         }
         // Do not follow redirects, whose target may be a URL that real clients request.
-        let agent = request(&client.fresh(&unknown), basis.agent);
+        let agent = request(&client.fresh(&unknown), first_requests.agent);
         self.not_found_markdown = client.send(Group::Caches, agent).await.ok();
         let pdf = Request::get(&client.fresh(&page.url)).accept("application/pdf");
         self.not_acceptable = client.send(Group::Caches, pdf).await.ok();
-        if let [redirect, _, ..] = &*basis.arrival {
-            let agent = request(&client.fresh(redirect.url()), basis.agent);
+        if let [redirect, _, ..] = &*first_requests.named_url_chain {
+            let agent = request(&client.fresh(redirect.url()), first_requests.agent);
             self.redirect_markdown = client.send(Group::Caches, agent).await.ok();
         }
     }
 
     /// Sets `other_languages` if the named URL redirects or the page declares language versions.
-    async fn survey_languages(&mut self, client: &Client, basis: &Basis) {
-        let [first, others @ ..] = &*basis.arrival else { return };
+    async fn survey_languages(&mut self, client: &Client, first_requests: &FirstRequests) {
+        let [first, others @ ..] = &*first_requests.named_url_chain else { return };
         // A site that neither redirects nor declares language versions hardly ever selects a language.
-        if others.is_empty() && languages(&basis.pages[0]).is_empty() {
+        if others.is_empty() && languages(&first_requests.pages[0]).is_empty() {
             return;
         }
-        let languages = other_languages(&basis.pages[0]).join(", ");
+        let languages = other_languages(&first_requests.pages[0]).join(", ");
         let request = request(&client.fresh(first.url()), CHROME).header(header::ACCEPT_LANGUAGE, &languages);
         self.other_languages = client.send(Group::Caches, request).await.ok();
     }

@@ -6,7 +6,7 @@ use frontdesk_convert::Url;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::first_requests::Basis;
+use super::first_requests::FirstRequests;
 use crate::client::Client;
 use crate::exchange::{Exchange, Request};
 use crate::group::Group;
@@ -24,7 +24,7 @@ const MAX_TARGETS: usize = 100;
 const DOCUMENT_RELATIONS: [&str; 4] = ["service-desc", "service-doc", "service-meta", "status"];
 
 /// The responses to the requests of the group files. Each is the last of a chain of redirects, and missing if
-/// the request was not sent. `robots.txt` and `llms.txt` are in [`Basis`].
+/// the request was not sent. `robots.txt` and `llms.txt` are in [`FirstRequests`].
 #[derive(Default)]
 pub struct FilesSurvey {
     /// The time of the audit, to which expiry dates are compared.
@@ -70,20 +70,21 @@ pub struct SkillFile {
 impl FilesSurvey {
     /// Sends the requests of the group `files`: at most six, and one more for each redirect.
     #[expect(clippy::disallowed_methods, reason = "rules compare expiry dates to the time of the survey")]
-    pub(crate) async fn survey(client: &Client, basis: &Basis) -> FilesSurvey {
+    pub(crate) async fn survey(client: &Client, first_requests: &FirstRequests) -> FilesSurvey {
         let now = Timestamp::now();
-        let security_txt = fetch(client, &basis.url, "/.well-known/security.txt", "*/*").await;
+        let security_txt = fetch(client, &first_requests.url, "/.well-known/security.txt", "*/*").await;
         let accept = "application/linkset+json, application/json;q=0.9, */*;q=0.1";
-        let api_catalog = fetch(client, &basis.url, "/.well-known/api-catalog", accept).await;
-        let index = fetch(client, &basis.url, "/.well-known/agent-skills/index.json", "*/*").await;
+        let api_catalog = fetch(client, &first_requests.url, "/.well-known/api-catalog", accept).await;
+        let index = fetch(client, &first_requests.url, "/.well-known/agent-skills/index.json", "*/*").await;
         let skill = survey_skill(client, index.as_deref()).await;
 
         let links = api_catalog.as_deref().map_or_else(Vec::new, catalog_targets);
         let links: Vec<_> = links.into_iter().filter(|(_, url)| client.is_same_site(url)).collect();
-        let (openapi_source, url) = locate_openapi(client, basis, &links);
+        let (openapi_source, url) = locate_openapi(client, first_requests, &links);
         let accept = "application/json, application/yaml;q=0.9, */*;q=0.5";
         let openapi =
-            fetch(client, &basis.url, url.as_ref().map_or("/openapi.json", Url::as_str), accept).await;
+            fetch(client, &first_requests.url, url.as_ref().map_or("/openapi.json", Url::as_str), accept)
+                .await;
         let readable = openapi.as_deref().filter(|openapi| openapi.success().is_some_and(|r| !r.is_page()));
         let api = readable.and_then(|openapi| OpenApi::parse(openapi).ok());
         let api = api.filter(|api| !api.version().is_empty());
@@ -94,7 +95,7 @@ impl FilesSurvey {
             catalog_links.extend(openapi.clone());
         }
         for (_, link) in others {
-            catalog_links.extend(fetch(client, &basis.url, link.as_str(), "*/*").await);
+            catalog_links.extend(fetch(client, &first_requests.url, link.as_str(), "*/*").await);
         }
         FilesSurvey {
             now,
@@ -150,11 +151,15 @@ pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
 
 /// The first description on this site that the API catalog or else the first page (its HTML before its
 /// `Link`) names; `None` if neither does, for the usual URL. `links` are those of the catalog on this site.
-fn locate_openapi(client: &Client, basis: &Basis, links: &[(String, Url)]) -> (OpenApiSource, Option<Url>) {
+fn locate_openapi(
+    client: &Client,
+    first_requests: &FirstRequests,
+    links: &[(String, Url)],
+) -> (OpenApiSource, Option<Url>) {
     if let Some((_, url)) = links.iter().find(|(relation, _)| relation == "service-desc") {
         return (OpenApiSource::Catalog, Some(url.clone()));
     }
-    let page = &basis.pages[0];
+    let page = &first_requests.pages[0];
     let elements = page.select("link[rel~=service-desc][href]");
     let from_html = elements.iter().filter_map(|link| page.resolve(link.attribute("href")?));
     let fields = parse_link_header(&page.response().header(http::header::LINK));

@@ -18,11 +18,11 @@ use crate::robots::Robots;
 use crate::xml;
 
 /// The results of the first requests, which all other parts of the survey use.
-pub struct Basis {
+pub struct FirstRequests {
     /// The URL that the operator named, after redirects.
     pub url: Url,
     /// The exchanges from the named URL through its redirects to the page.
-    pub arrival: Vec<Arc<Exchange>>,
+    pub named_url_chain: Vec<Arc<Exchange>>,
     pub robots: Arc<Exchange>,
     /// The rules of `robots.txt`; empty unless it is text with status 200.
     pub rules: Rc<Robots>,
@@ -52,7 +52,7 @@ const MAX_CANDIDATES: usize = 1_000;
 /// Maximum number of URLs that are read from a sitemap.
 pub const MAX_SITEMAP_URLS: usize = 50_000;
 
-impl Basis {
+impl FirstRequests {
     /// Whether an agent got at least one of the pages as Markdown.
     pub fn negotiates(&self) -> bool {
         self.pages.iter().any(|page| page.markdown.is_some())
@@ -61,9 +61,9 @@ impl Basis {
     /// Sends the first requests. Fails if the named URL does not lead to an HTML page with status 200, or if
     /// the request for it or for `robots.txt` may not be sent. If a cache may have caused Markdown there,
     /// reads the page at a cache-busting URL.
-    pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
-        let arrival = arrive(client, target).await?;
-        let last = arrival[arrival.len() - 1].clone();
+    pub(crate) async fn survey(client: &Client, target: &Url) -> Result<FirstRequests, AuditError> {
+        let named_url_chain = fetch_named_url(client, target).await?;
+        let last = named_url_chain[named_url_chain.len() - 1].clone();
         let url = last.url().clone();
         let page = match Page::read(&last) {
             Some(page) => page,
@@ -80,9 +80,9 @@ impl Basis {
         let named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok()).chain(page.sitemap());
         let named = named.into_iter().find(|sitemap| client.is_same_site(sitemap));
         let (sitemaps, sitemap_urls) = survey_sitemaps(client, &url, named).await;
-        let mut basis = Basis {
+        let mut first_requests = FirstRequests {
             url,
-            arrival,
+            named_url_chain,
             robots,
             rules,
             llms,
@@ -93,8 +93,8 @@ impl Basis {
             agent: CLAUDE_CODE,
             tie: None,
         };
-        basis.survey_pages(client).await;
-        Ok(basis)
+        first_requests.survey_pages(client).await;
+        Ok(first_requests)
     }
 
     /// Fetches further pages, at most one redirect away, and each page as an agent at a cache-busting URL and
@@ -215,7 +215,7 @@ fn spread(urls: &[Url], wanted: usize) -> Vec<Url> {
 
 /// Fetches the URL that the operator named as a browser does, and follows its redirects. Returns all
 /// exchanges, at least one. Fails if the request may not be sent, or if the last exchange has no response.
-async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
+async fn fetch_named_url(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
     let request = Request::get(target).accept(CHROME.accept);
     let chain = client.follow(Group::Basics, request).await.map_err(|denial| unsent("the page", &denial))?;
     let last = &chain[chain.len() - 1];
@@ -298,8 +298,8 @@ fn llms_links(exchange: &Exchange) -> Vec<Url> {
     links.filter(|url| seen.insert(url.clone())).collect()
 }
 
-/// Returns the responses of [`Basis::sitemaps`], and the URLs of the last one. If the first part of an index
-/// cannot be requested, these are the URLs of the parts.
+/// Returns the responses of [`FirstRequests::sitemaps`], and the URLs of the last one. If the first part of
+/// an index cannot be requested, these are the URLs of the parts.
 async fn survey_sitemaps(client: &Client, url: &Url, named: Option<Url>) -> (Vec<Arc<Exchange>>, Vec<Url>) {
     let first = match named {
         Some(named) => at(client, url, named.as_str()).await,
@@ -372,15 +372,15 @@ Disallow: /c",
         ] {
             let target = Url::parse("http://127.0.0.1/").unwrap();
             let html: String = links.iter().map(|link| format!("<a href='{link}'>x</a>")).collect();
-            let mut basis = survey(&page(target.as_str(), &[], &html), public()).basis;
-            basis.rules = Rc::new(Robots::parse(&format!(
+            let mut first_requests = survey(&page(target.as_str(), &[], &html), public()).first_requests;
+            first_requests.rules = Rc::new(Robots::parse(&format!(
                 "User-agent: *
 {rules}"
             )));
-            basis.sitemap_urls = sitemap.iter().map(|path| target.join(path).unwrap()).collect();
+            first_requests.sitemap_urls = sitemap.iter().map(|path| target.join(path).unwrap()).collect();
             let options = Options { pages: 3, ..Options::default() };
             let client = Client::new(&target, &options, 1).await.unwrap();
-            let chosen = basis.choose_pages(&client);
+            let chosen = first_requests.choose_pages(&client);
             assert_eq!(chosen.iter().map(Url::path).collect::<Vec<_>>(), expected, "{rules} {sitemap:?}");
         }
     }

@@ -7,7 +7,7 @@ use frontdesk_convert::Url;
 use http::{Method, header};
 
 use super::caches::CachesSurvey;
-use super::first_requests::{Basis, sitemap_entries};
+use super::first_requests::{FirstRequests, sitemap_entries};
 use crate::client::{Client, redirect_target};
 use crate::client_profiles::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Request};
@@ -25,30 +25,30 @@ const REQUESTS_PER_ROUND: usize = 6;
 /// The links that the audit followed. A URL in several lists is followed only for the first of these lists.
 #[derive(Default)]
 pub struct LinksSurvey {
-    pub llms: Vec<Probe>,
-    pub pages: Vec<Probe>,
-    pub markdown: Vec<Probe>,
-    pub sitemap: Vec<Probe>,
+    pub llms: Vec<FollowedLink>,
+    pub pages: Vec<FollowedLink>,
+    pub markdown: Vec<FollowedLink>,
+    pub sitemap: Vec<FollowedLink>,
     /// The first feed that a page declares.
-    pub feed: Option<Probe>,
+    pub feed: Option<FollowedLink>,
     /// A version of a page in another language, which the page declares, requested as a browser.
-    pub language: Option<Probe>,
+    pub language: Option<FollowedLink>,
     /// The canonical URL that a page declares, if it is not the page's own URL.
-    pub canonical: Option<Probe>,
+    pub canonical: Option<FollowedLink>,
     /// The address of a page with Markdown, with the slash at its end added or removed, as an agent gets it.
     /// Not requested if a cache might keep the Markdown for browsers.
-    pub slash: Option<Probe>,
+    pub slash: Option<FollowedLink>,
 }
 
 /// A link that the audit followed, and the responses that it led to.
-pub struct Probe {
+pub struct FollowedLink {
     /// The exchange whose body or header has the link.
     pub source: Arc<Exchange>,
     /// The redirects within the site and the last response; never empty.
     pub chain: Vec<Arc<Exchange>>,
 }
 
-impl Probe {
+impl FollowedLink {
     pub fn target(&self) -> &Url {
         self.chain[0].url()
     }
@@ -75,34 +75,38 @@ impl Probe {
 impl LinksSurvey {
     /// Sends the requests of the group: at most 8, and one more for each redirect and for each HEAD that is
     /// refused. Then follows more of the listed links, while the budget has requests left.
-    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> LinksSurvey {
+    pub(crate) async fn survey(
+        client: &Client,
+        first_requests: &FirstRequests,
+        caches: &CachesSurvey,
+    ) -> LinksSurvey {
         let mut survey = LinksSurvey::default();
-        let mut prober = Prober::new(client, basis);
-        let pages = &basis.pages;
-        let mut lists = listed_links(basis, caches);
+        let mut follower = LinkFollower::new(client, first_requests);
+        let pages = &first_requests.pages;
+        let mut lists = listed_links(first_requests, caches);
         for list in &mut lists {
-            list.links.retain(|(url, _)| prober.permits(url));
+            list.links.retain(|(url, _)| follower.permits(url));
         }
-        survey.probe_lists(&mut prober, &mut lists).await;
-        survey.feed = prober.probe_first(pages, ANY, feed).await;
-        survey.language = prober.probe_first(pages, CHROME, other_language).await;
-        survey.canonical = prober.probe_first(pages, CHROME, other_canonical).await;
+        survey.follow_lists(&mut follower, &mut lists).await;
+        survey.feed = follower.follow_first(pages, ANY, feed).await;
+        survey.language = follower.follow_first(pages, CHROME, other_language).await;
+        survey.canonical = follower.follow_first(pages, CHROME, other_canonical).await;
         if caches.is_agent_harmless {
-            survey.slash = prober.probe_first(pages, basis.agent, other_slash).await;
+            survey.slash = follower.follow_first(pages, first_requests.agent, other_slash).await;
         }
         for _ in 0..MAX_FURTHER_ROUNDS {
             if client.remaining() >= REQUESTS_PER_ROUND {
-                survey.probe_lists(&mut prober, &mut lists).await;
+                survey.follow_lists(&mut follower, &mut lists).await;
             }
         }
         survey
     }
 
     /// Follows one more link of each list, and adds the known responses of all its links.
-    async fn probe_lists(&mut self, prober: &mut Prober<'_>, lists: &mut [LinkList<'_>; 4]) {
+    async fn follow_lists(&mut self, follower: &mut LinkFollower<'_>, lists: &mut [LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
         for (list, found) in lists.iter_mut().zip(found) {
-            found.extend(prober.probe_next(list).await);
+            found.extend(follower.follow_next(list).await);
         }
     }
 }
@@ -117,14 +121,18 @@ struct LinkList<'a> {
 
 /// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap: at
 /// most [`MAX_LISTED`] of each.
-fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4] {
-    let pages = &basis.pages;
-    let llms = basis.llms.iter().flat_map(|llms| basis.llms_links.iter().map(move |url| (url.clone(), llms)));
+fn listed_links<'a>(first_requests: &'a FirstRequests, caches: &CachesSurvey) -> [LinkList<'a>; 4] {
+    let pages = &first_requests.pages;
+    let llms = first_requests
+        .llms
+        .iter()
+        .flat_map(|llms| first_requests.llms_links.iter().map(move |url| (url.clone(), llms)));
     let content =
         pages.iter().flat_map(|page| content_links(page).into_iter().map(move |url| (url, &page.html)));
-    let sitemap = basis.sitemaps.last().filter(|sitemap| sitemap_entries(sitemap).0 == "urlset");
-    let sitemap =
-        sitemap.into_iter().flat_map(|own| basis.sitemap_urls.iter().map(move |url| (url.clone(), own)));
+    let sitemap = first_requests.sitemaps.last().filter(|sitemap| sitemap_entries(sitemap).0 == "urlset");
+    let sitemap = sitemap
+        .into_iter()
+        .flat_map(|own| first_requests.sitemap_urls.iter().map(move |url| (url.clone(), own)));
     [
         LinkList { links: llms.take(MAX_LISTED).collect(), method: Method::GET, as_client: ANY },
         LinkList { links: content.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
@@ -132,7 +140,7 @@ fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4
             links: pages.iter().flat_map(markdown_links).take(MAX_LISTED).collect(),
             method: Method::HEAD,
             // Request as an agent only if harmless: a cache may turn HEAD into GET and store the Markdown.
-            as_client: if caches.is_agent_harmless { basis.agent } else { CHROME },
+            as_client: if caches.is_agent_harmless { first_requests.agent } else { CHROME },
         },
         LinkList { links: sitemap.take(MAX_LISTED).collect(), method: Method::HEAD, as_client: CHROME },
     ]
@@ -142,21 +150,22 @@ fn listed_links<'a>(basis: &'a Basis, caches: &CachesSurvey) -> [LinkList<'a>; 4
 const MAX_LISTED: usize = 1_000;
 
 /// Follows links of the site that `robots.txt` permits.
-struct Prober<'a> {
+struct LinkFollower<'a> {
     client: &'a Client,
-    basis: &'a Basis,
+    first_requests: &'a FirstRequests,
     /// The earliest response for each URL to a GET request with only the `Accept` of a real client. Redirects
     /// are left out.
     known: HashMap<Url, Arc<Exchange>>,
-    /// The URLs that already have a probe in a list.
+    /// The URLs that were already followed for a list.
     seen: HashSet<Url>,
 }
 
-impl<'a> Prober<'a> {
-    /// Creates a prober that reuses the responses the audit has received so far.
-    fn new(client: &'a Client, basis: &'a Basis) -> Prober<'a> {
+impl<'a> LinkFollower<'a> {
+    /// Creates a follower that reuses the responses the audit has received so far.
+    fn new(client: &'a Client, first_requests: &'a FirstRequests) -> LinkFollower<'a> {
         // Use only plain requests: others may be conditional or have an `Accept` that no real client sends.
-        let accepted = [CHROME, CLAUDE_CODE, basis.agent, ANY].map(|client| client.accept.as_bytes());
+        let accepted =
+            [CHROME, CLAUDE_CODE, first_requests.agent, ANY].map(|client| client.accept.as_bytes());
         let is_plain = |exchange: &Arc<Exchange>| {
             let Request { method, headers, .. } = &exchange.request;
             let is_accept = |(name, value): &(_, http::HeaderValue)| {
@@ -169,24 +178,24 @@ impl<'a> Prober<'a> {
         };
         let plain = client.exchanges().into_iter().filter(is_plain).rev();
         let known = plain.map(|exchange| (exchange.url().clone(), exchange)).collect();
-        Prober { client, basis, known, seen: HashSet::new() }
+        LinkFollower { client, first_requests, known, seen: HashSet::new() }
     }
 
     /// Whether the URL belongs to the site and `robots.txt` permits it.
     fn permits(&self, url: &Url) -> bool {
-        self.client.is_same_site(url) && self.basis.rules.permits(PRODUCT_TOKEN, url)
+        self.client.is_same_site(url) && self.first_requests.rules.permits(PRODUCT_TOKEN, url)
     }
 
-    /// Takes the responses that are known, drops links that already have a probe, and requests one of the
+    /// Takes the responses that are known, drops links that were already followed, and requests one of the
     /// other links: in the middle of those that are left, so that several calls spread over the list.
-    async fn probe_next(&mut self, list: &mut LinkList<'_>) -> Vec<Probe> {
-        let mut probes = Vec::new();
-        let Prober { known, seen, .. } = self;
+    async fn follow_next(&mut self, list: &mut LinkList<'_>) -> Vec<FollowedLink> {
+        let mut followed = Vec::new();
+        let LinkFollower { known, seen, .. } = self;
         list.links.retain(|(url, source)| match known.get(url) {
             _ if seen.contains(url) => false,
             Some(known) => {
                 seen.insert(url.clone());
-                probes.push(Probe { source: (*source).clone(), chain: vec![known.clone()] });
+                followed.push(FollowedLink { source: (*source).clone(), chain: vec![known.clone()] });
                 false
             }
             None => true,
@@ -194,42 +203,42 @@ impl<'a> Prober<'a> {
         if !list.links.is_empty() {
             let (url, source) = list.links.remove(list.links.len() / 2);
             seen.insert(url.clone());
-            probes.extend(self.probe(&url, source, list.method.clone(), list.as_client).await);
+            followed.extend(self.follow(&url, source, list.method.clone(), list.as_client).await);
         }
-        probes
+        followed
     }
 
     /// Requests the first permitted URL that `link` returns for one of the pages, even if its response is
     /// known.
-    async fn probe_first(
+    async fn follow_first(
         &mut self,
         pages: &[Page],
         as_client: WebClient,
         link: impl Fn(&Page) -> Option<Url>,
-    ) -> Option<Probe> {
+    ) -> Option<FollowedLink> {
         let found = pages.iter().filter_map(|page| Some((link(page)?, page)));
         let (url, page) = found.into_iter().find(|(url, _)| self.permits(url))?;
-        self.probe(&url, &page.html, Method::GET, as_client).await
+        self.follow(&url, &page.html, Method::GET, as_client).await
     }
 
     /// Follows a link. Repeats a HEAD request with GET if it fails, or gets a status of 400 or above or a
     /// redirect without a target: some servers do not support HEAD. `None` if a request may not be sent.
-    async fn probe(
+    async fn follow(
         &self,
         url: &Url,
         source: &Arc<Exchange>,
         method: Method,
         as_client: WebClient,
-    ) -> Option<Probe> {
+    ) -> Option<FollowedLink> {
         let request = |method| Request::new(method, url).accept(as_client.accept);
         let chain = self.client.follow(Group::Links, request(method.clone())).await.ok()?;
-        let mut probe = Probe { source: source.clone(), chain };
-        let is_refused = probe.last().response().is_none_or(|response| response.status.as_u16() >= 400)
-            || probe.failure().is_some();
+        let mut followed = FollowedLink { source: source.clone(), chain };
+        let is_refused = followed.last().response().is_none_or(|response| response.status.as_u16() >= 400)
+            || followed.failure().is_some();
         if method == Method::HEAD && is_refused {
-            probe.chain = self.client.follow(Group::Links, request(Method::GET)).await.ok()?;
+            followed.chain = self.client.follow(Group::Links, request(Method::GET)).await.ok()?;
         }
-        Some(probe)
+        Some(followed)
     }
 }
 

@@ -6,7 +6,7 @@ use frontdesk_convert::Url;
 use http::header;
 
 use super::caches::CachesSurvey;
-use super::first_requests::Basis;
+use super::first_requests::FirstRequests;
 use crate::client::Client;
 use crate::client_profiles::{
     ANY, AS_BROWSER, AS_CRAWLERS, CODEX, CURSOR, FIREFOX, GEMINI_CLI, OLD_JAVA, OPENCODE, WebClient,
@@ -40,7 +40,7 @@ pub struct NegotiationSurvey {
     pub html_in_one_line: Option<Arc<Exchange>>,
     /// The responses to unusual `Accept` headers that prefer Markdown; only if one request that combines
     /// them got no Markdown.
-    pub peculiar: PeculiarAccepts,
+    pub unusual_accepts: UnusualAccepts,
     /// The response to a client that excludes Markdown, accepts media types whose names contain
     /// `text/markdown`, and `text/*` with less weight.
     pub unwanted: Option<Arc<Exchange>>,
@@ -57,7 +57,7 @@ pub struct NegotiationSurvey {
 
 /// The responses to requests with one unusual `Accept` each: Markdown is preferred, HTML has weight 0.5.
 #[derive(Default)]
-pub struct PeculiarAccepts {
+pub struct UnusualAccepts {
     /// The response to an `Accept` that lists HTML before Markdown.
     pub markdown_last: Option<Arc<Exchange>>,
     /// The response to a request with two `Accept` lines. The second line lists HTML.
@@ -72,9 +72,15 @@ pub struct PeculiarAccepts {
 
 impl NegotiationSurvey {
     /// Sends the requests of the group `negotiation`: at most 13, and 8 more if `Accept` is misread.
-    pub(crate) async fn survey(client: &Client, basis: &Basis, caches: &CachesSurvey) -> NegotiationSurvey {
-        let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
-        let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
+    pub(crate) async fn survey(
+        client: &Client,
+        first_requests: &FirstRequests,
+        caches: &CachesSurvey,
+    ) -> NegotiationSurvey {
+        let negotiating = first_requests.pages.iter().find(|page| page.markdown.is_some());
+        let Some(page) = negotiating.or(first_requests.pages.first()) else {
+            return NegotiationSurvey::default();
+        };
         let is_fresh = caches.fresh_refusal().is_none();
         let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
@@ -93,7 +99,7 @@ impl NegotiationSurvey {
             survey.ask_in_many_ways(&asker).await;
         }
         // Ask as crawlers: some sites choose Markdown by the `User-Agent`.
-        let may_ask = |token| asker.is_fresh && basis.rules.permits(token, &page.url);
+        let may_ask = |token| asker.is_fresh && first_requests.rules.permits(token, &page.url);
         let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
         for (index, (token, user_agent)) in crawlers.enumerate() {
             let accept = [ANY.accept];
@@ -150,7 +156,7 @@ impl NegotiationSurvey {
                     &["text/markdown;variant=GFM, text/html;q=0.5"],
                 ])
                 .await;
-            self.peculiar = PeculiarAccepts { markdown_last, two_lines, capitals, charset, variant };
+            self.unusual_accepts = UnusualAccepts { markdown_last, two_lines, capitals, charset, variant };
         }
     }
 }

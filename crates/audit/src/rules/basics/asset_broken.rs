@@ -37,7 +37,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             AssetKind::Script => "A script",
             AssetKind::Image => "An image",
         };
-        let page = &survey.basis.pages[0].html;
+        let page = &survey.first_requests.pages[0].html;
         findings.report(
             &[page, &asset.exchange],
             format!("{name} of the page {failure}: {}", asset.exchange.url()),

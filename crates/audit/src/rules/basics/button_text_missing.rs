@@ -2,7 +2,7 @@
 
 use frontdesk_convert::HtmlElement;
 
-use super::shared::{has, lacks_text, report_elements, without_label};
+use super::shared::{has_value, lacks_text, report_elements, without_label};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -38,5 +38,5 @@ fn nameless_buttons(page: &Page) -> Vec<HtmlElement<'_>> {
 
 /// Whether `value` or `alt` names an `<input>`. False for other elements.
 fn names_input(input: HtmlElement<'_>) -> bool {
-    input.name() == "input" && (has(input, "value") || has(input, "alt"))
+    input.name() == "input" && (has_value(input, "value") || has_value(input, "alt"))
 }

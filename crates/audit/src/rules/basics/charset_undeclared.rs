@@ -35,7 +35,7 @@ const DECLARATION: &str = "meta[charset], meta[http-equiv=content-type i][conten
 /// Does not check whether the encoding is known.
 fn check(survey: &Survey, findings: &mut Findings) {
     let declaration = Selector::parse(DECLARATION).unwrap_or_else(|error| unreachable!("{error}"));
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let response = page.response();
         let has_mark = Encoding::for_bom(&response.body).is_some();
         let start = String::from_utf8_lossy(&response.body[..response.body.len().min(1024)]);

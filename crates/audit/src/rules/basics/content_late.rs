@@ -26,7 +26,7 @@ const MAX_BEFORE: usize = 50_000;
 /// Reports each page with more than [`MAX_BEFORE`] characters before its `<main>`, `role=main`, `<article>`
 /// or `<h1>`, whichever is first. Searches the text, so that a comment or a script may have the mark.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let text = page.response().text().to_ascii_lowercase();
         // Skip pages without any of these marks, because their main content cannot be located.
         let marks = ["<main", "role=\"main\"", "role=main", "<article", "<h1"];

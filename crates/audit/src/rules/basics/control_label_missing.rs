@@ -2,7 +2,7 @@
 
 use frontdesk_convert::HtmlElement;
 
-use super::shared::{has, is_hidden, is_named, report_elements, without_label};
+use super::shared::{has_value, is_hidden, is_named, report_elements, without_label};
 use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -39,5 +39,5 @@ fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
 fn needs_label(control: HtmlElement<'_>) -> bool {
     let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");
-    !names_itself && !is_named(control) && !has(control, "placeholder") && !is_hidden(control)
+    !names_itself && !is_named(control) && !has_value(control, "placeholder") && !is_hidden(control)
 }

@@ -1,6 +1,6 @@
 //! Pages have a description.
 
-use super::shared::{has, report_lacking};
+use super::shared::{has_value, report_lacking};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -22,5 +22,5 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = "The page has no `<meta name=\"description\">` with text: add a sentence about the page";
-    report_lacking(survey, findings, "meta[name=description i]", |meta| has(meta, "content"), message);
+    report_lacking(survey, findings, "meta[name=description i]", |meta| has_value(meta, "content"), message);
 }

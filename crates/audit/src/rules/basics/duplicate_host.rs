@@ -41,7 +41,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = &survey.basics.other_host else { return };
     let Some(page) = Page::read(other) else { return };
-    let own = &survey.basis.pages[0];
+    let own = &survey.first_requests.pages[0];
     let canonical = canonical_host(&page);
     if canonical.is_none() || canonical != canonical_host(own) {
         let host = own.url.host_str().unwrap_or_default();

@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports the first page of a public `https` site if it lacks `Strict-Transport-Security`, or turns it off
 /// with `max-age=0`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let page = &survey.basis.pages[0];
+    let page = &survey.first_requests.pages[0];
     if !survey.basics.is_public || page.url.scheme() != "https" {
         return;
     }

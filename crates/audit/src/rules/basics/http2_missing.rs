@@ -27,7 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         Some(Ok(protocol)) if protocol != "h2" => {
             let message =
                 format!("The server selects `{protocol}`, although the client offers `h2`: enable HTTP/2");
-            findings.report(&[&survey.basis.pages[0].html], message);
+            findings.report(&[&survey.first_requests.pages[0].html], message);
         }
         Some(Err(error)) => {
             findings.not_judged(format!("the TLS handshake that offers HTTP/2 failed: {error}"));

@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports a site with a public address whose first page has an `http` URL.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let page = &survey.basis.pages[0];
+    let page = &survey.first_requests.pages[0];
     if survey.basics.is_public && page.url.scheme() == "http" {
         findings.report(&[&page.html], "The site is public, but served without TLS: redirect it to `https`");
     }

@@ -2,7 +2,7 @@
 
 use frontdesk_convert::HtmlElement;
 
-use super::shared::{has, report_lacking};
+use super::shared::{has_value, report_lacking};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -23,6 +23,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let is_declared = |html: HtmlElement<'_>| has(html, "lang") || has(html, "xml:lang");
+    let is_declared = |html: HtmlElement<'_>| has_value(html, "lang") || has_value(html, "xml:lang");
     report_lacking(survey, findings, "html", is_declared, "`<html>` has no `lang`: declare the language");
 }

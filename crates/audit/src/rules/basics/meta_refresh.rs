@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each `<meta http-equiv=refresh>` that is not in `<noscript>`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for meta in page.select("meta[http-equiv=refresh i][content]") {
             // A refresh within `<noscript>` affects only browsers without scripts.
             if meta.ancestors().all(|ancestor| ancestor.name() != "noscript") {

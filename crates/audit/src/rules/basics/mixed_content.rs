@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each script, stylesheet and frame with an `http` URL, in pages with `https`. Skips pages with
 /// `upgrade-insecure-requests`, and URLs of the local machine.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.basis.pages.iter().filter(|page| page.url.scheme() == "https") {
+    for page in survey.first_requests.pages.iter().filter(|page| page.url.scheme() == "https") {
         let policies = page.select("meta[http-equiv=content-security-policy i][content]");
         let mut policies: Vec<_> = policies.iter().filter_map(|meta| meta.attribute("content")).collect();
         let header = page.response().header(CONTENT_SECURITY_POLICY);

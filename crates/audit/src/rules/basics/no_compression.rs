@@ -39,7 +39,7 @@ const MAX_UNCOMPRESSED: usize = 2_000;
 /// server. Skips responses with `no-transform`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let mut reported = Vec::new();
-    let pages = survey.basis.pages.iter();
+    let pages = survey.first_requests.pages.iter();
     for exchange in pages.flat_map(|page| [Some(&page.html), page.agent.as_ref()]).flatten() {
         let Some(response) = exchange.success() else { continue };
         let (kind, length) = (response.media_type(), response.body.len());

@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each page with `noindex`, in its HTML or in `X-Robots-Tag`, whose exact URL is in the sitemap; as
 /// advice if it is only in `llms.txt`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let basis = &survey.basis;
-    for page in &basis.pages {
+    let first_requests = &survey.first_requests;
+    for page in &first_requests.pages {
         let header = page.response().header("x-robots-tag");
         let metas = page.select("meta[name=robots i][content], meta[name=googlebot i][content]");
         let is_forbidden = |content: &&str| forbids_index(content);
@@ -37,14 +37,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
             None if forbids_index(&header) => format!("`X-Robots-Tag: {}`", excerpt(&header)),
             None => continue,
         };
-        if basis.sitemap_urls.contains(&page.url) {
+        if first_requests.sitemap_urls.contains(&page.url) {
             findings.report(
                 &[&page.html],
                 format!(
                     "The page is in the sitemap, but has {said}: remove it from the sitemap, or `noindex`"
                 ),
             );
-        } else if basis.llms_links.contains(&page.url) {
+        } else if first_requests.llms_links.contains(&page.url) {
             let message = format!("The page is in llms.txt, but has {said}: remove it there, or `noindex`");
             findings.report_as(Severity::Advice, &[&page.html], message);
         }

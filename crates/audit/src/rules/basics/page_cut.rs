@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each page whose body is not whole, unless it is too long or is not gzip at all. Advice if a
 /// compressed page has its end.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let response = page.response();
         // The rule `encoding-untrue` reports bodies that are declared as compressed but are not.
         if response.is_whole || response.is_too_long() || response.is_encoding_untrue {

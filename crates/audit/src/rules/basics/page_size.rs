@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each page whose HTML exceeds the limit of the audit, 2 MiB.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         if page.response().is_too_long() {
             findings
                 .report(&[&page.html], "The HTML has more than 2 MiB, but agents cut it: make it shorter");

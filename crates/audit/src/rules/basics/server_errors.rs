@@ -26,7 +26,9 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each 5xx response to a GET request as a browser or as the agent ([`is_for_page`]).
 fn check(survey: &Survey, findings: &mut Findings) {
-    for exchange in survey.exchanges.iter().filter(|exchange| is_for_page(exchange, survey.basis.agent)) {
+    for exchange in
+        survey.exchanges.iter().filter(|exchange| is_for_page(exchange, survey.first_requests.agent))
+    {
         let Some(response) = exchange.response().filter(|response| response.status.is_server_error()) else {
             continue;
         };

@@ -59,13 +59,13 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// Whether an element has this attribute with a value that is not blank.
-pub(super) fn has(element: HtmlElement<'_>, name: &str) -> bool {
+pub(super) fn has_value(element: HtmlElement<'_>, name: &str) -> bool {
     element.attribute(name).is_some_and(|value| !value.trim().is_empty())
 }
 
 /// Whether an ARIA attribute or `title` names an element.
 pub(super) fn is_named(element: HtmlElement<'_>) -> bool {
-    ["aria-label", "aria-labelledby", "title"].iter().any(|name| has(element, name))
+    ["aria-label", "aria-labelledby", "title"].iter().any(|name| has_value(element, name))
 }
 
 /// Whether the HTML hides an element from people and their software, by itself or by an element around it.
@@ -101,7 +101,7 @@ pub(super) fn without_label<'a>(
 pub(super) fn lacks_text(element: &HtmlElement<'_>) -> bool {
     let element = *element;
     let Ok(named) = Selector::parse("[alt], [aria-label], [aria-labelledby], [title]") else { return false };
-    let is_found = |inner: HtmlElement<'_>| has(inner, "alt") || is_named(inner);
+    let is_found = |inner: HtmlElement<'_>| has_value(inner, "alt") || is_named(inner);
     let is_skipped = is_hidden(element) || element.attribute("tabindex") == Some("-1");
     let is_nameless = element.text().is_empty() && !is_named(element);
     is_nameless && !is_skipped && !element.all(&named).into_iter().any(is_found)

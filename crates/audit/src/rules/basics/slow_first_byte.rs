@@ -45,6 +45,6 @@ fn check(survey: &Survey, findings: &mut Findings) {
             "The median time to first byte of {count} responses is {} ms: at most 1,500 ms is right",
             time.as_millis()
         );
-        findings.report_at(Severity::Advice, survey.basis.url.as_str(), &[median], message);
+        findings.report_at(Severity::Advice, survey.first_requests.url.as_str(), &[median], message);
     }
 }

@@ -1,6 +1,6 @@
 //! Pages fit the screens of phones.
 
-use super::shared::{has, report_lacking};
+use super::shared::{has_value, report_lacking};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -22,5 +22,5 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = "The page has no `<meta name=\"viewport\">`, so phones show it as wide as a desktop \
                    window: add it";
-    report_lacking(survey, findings, "meta[name=viewport i]", |meta| has(meta, "content"), message);
+    report_lacking(survey, findings, "meta[name=viewport i]", |meta| has_value(meta, "content"), message);
 }

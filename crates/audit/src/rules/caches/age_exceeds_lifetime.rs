@@ -30,7 +30,7 @@ const TOLERANCE: u64 = 10;
 /// lifetime of zero is not judged, which platforms that purge their caches at each change send to browsers,
 /// nor is a page with another lifetime for caches.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
             let Some(response) = exchange.success().filter(|response| !has_own_lifetime(response)) else {
                 continue;

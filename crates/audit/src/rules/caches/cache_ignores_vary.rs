@@ -27,7 +27,8 @@ pub(super) static RULE: Rule = Rule {
 /// got another representation than its own.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
-    let sequences = || [&caches.in_turn, &caches.agent_first, &caches.browser_first].into_iter().flatten();
+    let sequences =
+        || [&caches.at_page_url, &caches.agent_first, &caches.browser_first].into_iter().flatten();
     let got = |exchange: &Exchange| exchange.success().map(representation_of_page);
     let is_hit = |kind| {
         sequences().any(|exchange| {

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports only the first invalid `ETag` among the 200 responses for pages and their twins, because one
 /// program generates all of them. A missing `ETag` is no finding.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let pages = survey.basis.pages.iter();
+    let pages = survey.first_requests.pages.iter();
     let exchanges = pages.flat_map(|page| [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()]);
     for exchange in exchanges.flatten() {
         let etag = exchange.success().map(|response| response.header(ETAG)).unwrap_or_default();

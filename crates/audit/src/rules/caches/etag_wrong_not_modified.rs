@@ -20,10 +20,10 @@ pub(super) static RULE: Rule = Rule {
 /// Reports a 304 response to an agent that sent the `ETag` of the HTML. That request is sent only if the
 /// Markdown has another `ETag`: another rule reports a shared one.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let page = &survey.basis.pages[survey.caches.page];
-    let Some(crossed) = &survey.caches.crossed else { return };
-    if crossed.response().is_some_and(|response| response.status == 304) {
-        let mut evidence = vec![crossed, &page.html];
+    let page = &survey.first_requests.pages[survey.caches.page];
+    let Some(html_etag_as_agent) = &survey.caches.html_etag_as_agent else { return };
+    if html_etag_as_agent.response().is_some_and(|response| response.status == 304) {
+        let mut evidence = vec![html_etag_as_agent, &page.html];
         evidence.extend(page.agent.as_ref());
         let message = "An agent sent the `ETag` of the HTML in `If-None-Match` and got 304, although the \
                        Markdown has another `ETag`: 200 with the Markdown is right";

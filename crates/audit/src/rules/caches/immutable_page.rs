@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each 200 response with a page, to a browser or to an agent, whose `Cache-Control` has `immutable`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
             let Some(response) = exchange.success() else { continue };
             if response.cache_directive("immutable").is_some() {

@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 /// have other lifetimes for addresses with a query. Responses without a lifetime are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     let lifetime = |exchange: &Exchange| exchange.success()?.shared_lifetime();
-    for sequence in [&survey.caches.agent_first, &survey.caches.in_turn] {
+    for sequence in [&survey.caches.agent_first, &survey.caches.at_page_url] {
         let first = |kind| {
             let is_kind = |exchange: &&Arc<Exchange>| {
                 exchange.success().is_some_and(|response| representation_of_page(response) == kind)

@@ -50,7 +50,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     };
     let mut uncertain = None;
     for (exchanges, is_fresh) in
-        [(&caches.in_turn, false), (&caches.browser_first, true), (&caches.agent_first, true)]
+        [(&caches.at_page_url, false), (&caches.browser_first, true), (&caches.agent_first, true)]
     {
         // Skip the first response with a cache-busting query, which comes from the origin.
         let skipped = usize::from(is_fresh);

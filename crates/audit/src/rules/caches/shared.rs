@@ -85,7 +85,7 @@ pub(super) fn kind(response: &Response) -> &'static str {
 pub(super) fn negotiated_pages(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Page, &Arc<Exchange>, &Arc<Exchange>)> {
-    let negotiated = survey.basis.pages.iter().filter(|page| page.markdown.is_some());
+    let negotiated = survey.first_requests.pages.iter().filter(|page| page.markdown.is_some());
     negotiated.filter_map(|page| Some((page, &page.html, page.agent.as_ref()?)))
 }
 
@@ -156,7 +156,7 @@ pub(super) fn entity_tag(response: &Response) -> Option<String> {
 pub(super) fn not_modified(
     survey: &Survey,
 ) -> impl Iterator<Item = (&Response, &Arc<Exchange>, &Arc<Exchange>)> {
-    let page = &survey.basis.pages[survey.caches.page];
+    let page = &survey.first_requests.pages[survey.caches.page];
     let pairs = [
         (Some(&page.html), survey.caches.not_modified_html.as_ref()),
         (page.agent.as_ref(), survey.caches.not_modified_markdown.as_ref()),

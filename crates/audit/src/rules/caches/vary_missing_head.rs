@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each HEAD response without `Vary: Accept` whose GET response, for one page and the same client,
 /// has it; both must have status 200.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let page = &survey.basis.pages[survey.caches.page];
+    let page = &survey.first_requests.pages[survey.caches.page];
     let pairs =
         [(Some(&page.html), &survey.caches.head_html), (page.agent.as_ref(), &survey.caches.head_markdown)];
     for (get, head) in pairs {

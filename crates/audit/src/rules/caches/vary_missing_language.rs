@@ -44,11 +44,12 @@ pub(super) static RULE: Rule = Rule {
 /// client got one of them and the first response has not the same language. Reports each of the two that
 /// lacks `Vary: Accept-Language`, unless no cache may store it.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let (Some(first), Some(other)) = (survey.basis.arrival.first(), survey.caches.other_languages.as_ref())
+    let (Some(first), Some(other)) =
+        (survey.first_requests.named_url_chain.first(), survey.caches.other_languages.as_ref())
     else {
         return;
     };
-    let asked = other_languages(&survey.basis.pages[0]);
+    let asked = other_languages(&survey.first_requests.pages[0]);
     let Some(got) = language_of(other).filter(|language| asked.contains(language)) else { return };
     if language_of(first).is_some_and(|language| language == got) {
         return;

@@ -25,9 +25,13 @@ pub(super) static RULE: Rule = Rule {
 /// Judges each URL that leads agents to Markdown and browsers elsewhere, if one of the two responses is a
 /// redirect. Reports each of them that lacks `Vary: Accept`, unless no cache may store it.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let pages = survey.basis.pages.iter().map(|page| (&page.html, page.agent.as_ref()));
-    let arrival = survey.basis.arrival.first().map(|first| (first, survey.caches.redirect_markdown.as_ref()));
-    for (browser, agent) in pages.chain(arrival) {
+    let pages = survey.first_requests.pages.iter().map(|page| (&page.html, page.agent.as_ref()));
+    let named = survey
+        .first_requests
+        .named_url_chain
+        .first()
+        .map(|first| (first, survey.caches.redirect_markdown.as_ref()));
+    for (browser, agent) in pages.chain(named) {
         let Some(agent) = agent.filter(|agent| leads_to_markdown(agent)) else { continue };
         let is_redirect = [browser, agent].iter().any(|exchange| redirect_target(exchange).is_some());
         if !is_redirect || target(agent) == target(browser) {

@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each 200 response for a page, to a browser or an agent, whose `Vary` names `User-Agent`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
             let Some(response) = exchange.success() else { continue };
             if response.vary().iter().any(|name| name == "user-agent") {

@@ -36,12 +36,12 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each existing `robots.txt`, `llms.txt`, index of skills and API description with another media
 /// type. A type that ends with `+json` or `+yaml` is accepted for all of them. Empty files are skipped.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let (basis, files) = (&survey.basis, &survey.files);
+    let (first_requests, files) = (&survey.first_requests, &survey.files);
     let text = ["text/plain", "text/markdown", "text/x-markdown"];
     let json = ["application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
     let expected: [(_, &[&str]); 4] = [
-        (Some(&basis.robots), &text[..1]),
-        (basis.llms.as_ref(), &text),
+        (Some(&first_requests.robots), &text[..1]),
+        (first_requests.llms.as_ref(), &text),
         (files.skills_index.as_ref(), &json[..1]),
         (files.openapi.as_ref(), &json),
     ];

@@ -25,13 +25,14 @@ pub(super) static RULE: Rule = Rule {
 /// Reports one finding for all files that return 200 with an HTML page. Skips redirects to a known page,
 /// and an API description that the site names.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let (basis, files) = (&survey.basis, &survey.files);
+    let (first_requests, files) = (&survey.first_requests, &survey.files);
     // Another rule checks an API description that the site declares; check only a guessed URL here.
     let openapi = files.openapi.as_ref().filter(|_| files.openapi_source == OpenApiSource::Guess);
-    let known = [&basis.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
+    let known = [&first_requests.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
     let is_page = |file: &&Arc<Exchange>| {
         // A redirect to a known page is harmless, because the client sees that it got another URL.
-        let is_direct = *file.url() != basis.url && !basis.pages.iter().any(|page| page.url == *file.url());
+        let is_direct = *file.url() != first_requests.url
+            && !first_requests.pages.iter().any(|page| page.url == *file.url());
         is_direct && file.success().is_some_and(Response::is_page)
     };
     let pages: Vec<_> = known.into_iter().flatten().chain(openapi).filter(is_page).collect();

@@ -21,7 +21,10 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports a missing `llms.txt` (404 or 410) if the site negotiates.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(llms) = survey.basis.llms.as_ref().filter(|_| survey.basis.negotiates()) else { return };
+    let Some(llms) = survey.first_requests.llms.as_ref().filter(|_| survey.first_requests.negotiates())
+    else {
+        return;
+    };
     let status = llms.response().map(|response| response.status.as_u16());
     if matches!(status, Some(404 | 410)) {
         findings.report(

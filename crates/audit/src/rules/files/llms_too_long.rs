@@ -25,7 +25,7 @@ const MAX_LENGTH: usize = 50_000;
 
 /// Reports an `llms.txt` with more than [`MAX_LENGTH`] characters.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some((llms, response)) = existing(survey.basis.llms.as_ref()) else { return };
+    let Some((llms, response)) = existing(survey.first_requests.llms.as_ref()) else { return };
     let length = response.text().chars().count();
     if length > MAX_LENGTH {
         findings.report(

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 /// [`MAX_FINDINGS`] servers of the document.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(api), Some(file)) = (&survey.files.api, &survey.files.openapi) else { return };
-    let site = &survey.basis.url;
+    let site = &survey.first_requests.url;
     let servers = api.document.get("servers").and_then(Value::as_array);
     for server in servers.into_iter().flatten().take(MAX_FINDINGS) {
         let Some(url) = api.server_url(server) else { continue };

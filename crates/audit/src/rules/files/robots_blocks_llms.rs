@@ -50,11 +50,11 @@ const MAX_LINKS: usize = 100;
 /// are disallowed for all [`ASSISTANTS`]. URLs of other origins than that of `robots.txt` are not judged.
 /// Advice if other agents may request the first of them.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let basis = &survey.basis;
-    let Some(llms) = basis.llms.as_ref().filter(|llms| text_of(llms).is_some()) else { return };
-    let is_ruled = |url: &&Url| url.origin() == basis.robots.url().origin();
-    let is_forbidden = |url: &&Url| !ASSISTANTS.iter().any(|agent| basis.rules.permits(agent, url));
-    let offered = std::iter::once(llms.url()).chain(&basis.llms_links).take(MAX_LINKS);
+    let first_requests = &survey.first_requests;
+    let Some(llms) = first_requests.llms.as_ref().filter(|llms| text_of(llms).is_some()) else { return };
+    let is_ruled = |url: &&Url| url.origin() == first_requests.robots.url().origin();
+    let is_forbidden = |url: &&Url| !ASSISTANTS.iter().any(|agent| first_requests.rules.permits(agent, url));
+    let offered = std::iter::once(llms.url()).chain(&first_requests.llms_links).take(MAX_LINKS);
     let forbidden: Vec<_> = offered.filter(is_ruled).filter(is_forbidden).collect();
     let Some(first) = forbidden.first() else { return };
     let more = match forbidden.len() - 1 {
@@ -62,10 +62,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
         more => format!(" and {more} other links"),
     };
     // Report only advice if other agents are allowed: the site may exclude the known assistants on purpose.
-    let severity = if basis.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
+    let severity = if first_requests.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
     let message = format!(
         "robots.txt disallows {}{more} of llms.txt for all assistants: allow them, or do not list them",
         first.path()
     );
-    findings.report_at(severity, basis.robots.url().as_str(), &[&basis.robots, llms], message);
+    findings.report_at(
+        severity,
+        first_requests.robots.url().as_str(),
+        &[&first_requests.robots, llms],
+        message,
+    );
 }

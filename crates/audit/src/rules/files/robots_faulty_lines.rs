@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports one finding for all faulty lines, and one for all rules before the first `User-agent`. Names at
 /// most five lines of each.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let (robots, rules) = (&survey.basis.robots, &survey.basis.rules);
+    let (robots, rules) = (&survey.first_requests.robots, &survey.first_requests.rules);
     let numbers = |lines: &[usize]| lines.iter().take(5).map(usize::to_string).collect::<Vec<_>>().join(", ");
     if !rules.faulty_lines.is_empty() {
         let lines = numbers(&rules.faulty_lines);

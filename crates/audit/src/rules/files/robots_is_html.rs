@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let robots = &survey.basis.robots;
+    let robots = &survey.first_requests.robots;
     if robots.success().is_some_and(Response::is_page) {
         findings.report(
             &[robots],

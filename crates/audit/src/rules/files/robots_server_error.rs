@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports a 5xx response for `robots.txt`. A redirect or a failed request is recorded as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let robots = &survey.basis.robots;
+    let robots = &survey.first_requests.robots;
     match &robots.outcome {
         Ok(response) if response.status.is_server_error() => {
             let status = response.status.as_u16();

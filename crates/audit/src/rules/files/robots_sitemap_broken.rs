@@ -28,24 +28,26 @@ const MAX_SITEMAPS: usize = 20;
 /// missing, an error of the server, or an HTML page. The audit requests only the first on this site, and the
 /// first part of an index.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let basis = &survey.basis;
-    if let Some(relative) = basis.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {
+    let first_requests = &survey.first_requests;
+    if let Some(relative) = first_requests.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {
         findings.report_as(
             Severity::Advice,
-            &[&basis.robots],
+            &[&first_requests.robots],
             format!("robots.txt says `Sitemap: {relative}`: an absolute URL is required"),
         );
     }
-    for sitemap in basis.rules.sitemaps.iter().take(MAX_SITEMAPS) {
-        let Ok(url) = basis.robots.url().join(sitemap) else { continue };
-        let Some(exchange) = basis.sitemaps.iter().find(|exchange| *exchange.url() == url) else { continue };
+    for sitemap in first_requests.rules.sitemaps.iter().take(MAX_SITEMAPS) {
+        let Ok(url) = first_requests.robots.url().join(sitemap) else { continue };
+        let Some(exchange) = first_requests.sitemaps.iter().find(|exchange| *exchange.url() == url) else {
+            continue;
+        };
         let Some(response) = exchange.response() else { continue };
         let status = response.status.as_u16();
         let is_missing = matches!(status, 404 | 410) || response.status.is_server_error();
         if is_missing || (status == 200 && response.is_page()) {
             let page = if is_missing { "" } else { " with an HTML page" };
             findings.report(
-                &[exchange, &basis.robots],
+                &[exchange, &first_requests.robots],
                 format!(
                     "robots.txt names the sitemap {url}, which returns {status}{page}: publish it or remove \
                      the line"

@@ -84,7 +84,8 @@ pub(super) fn security_fields(survey: &Survey) -> Option<(&Arc<Exchange>, Fields
 /// Reports the first [`MAX_FINDINGS`] statements of a syntax that crawlers ignore, in `robots.txt` and in the
 /// responses with pages. An unknown label counts only in `Content-Signal`, and is advice.
 pub(super) fn check_statements(survey: &Survey, syntax: Syntax, findings: &mut Findings) {
-    let statements = robots_statements(&survey.basis).into_iter().chain(page_statements(&survey.basis));
+    let statements =
+        robots_statements(&survey.first_requests).into_iter().chain(page_statements(&survey.first_requests));
     let is_faulty = |statement: &Statement| {
         let unknown = if syntax == Syntax::Signal { statement.unknown.len() } else { 0 };
         statement.syntax == syntax && statement.faults.len() + unknown > 0

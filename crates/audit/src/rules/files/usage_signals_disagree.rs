@@ -31,8 +31,8 @@ pub(super) static RULE: Rule = Rule {
 /// Compares the lines of `robots.txt` for all crawlers and the fields of both representations. Reports the
 /// first page that has contradictions.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let robots = robots_statements(&survey.basis);
-    for page in &survey.basis.pages {
+    let robots = robots_statements(&survey.first_requests);
+    for page in &survey.first_requests.pages {
         let in_general = robots.iter().filter(|line| line.agents.iter().any(|agent| agent == "*"));
         let about: Vec<_> = in_general.filter(|line| line.is_about(&page.url)).collect();
         // If several `Content-Usage` lines match, only those with the longest path apply.

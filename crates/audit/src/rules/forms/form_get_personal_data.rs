@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 /// Judges the first [`MAX_FORMS`] personal forms of each page. A form with an `action` but no `method` is
 /// advice.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for form in personal_forms(page).into_iter().take(MAX_FORMS) {
             let method = form.attribute("method").unwrap_or_default().trim().to_ascii_lowercase();
             let action = form.attribute("action").unwrap_or_default();

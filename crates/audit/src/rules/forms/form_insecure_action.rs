@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports the first `http` target of the forms of each `https` page.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         if let Some(action) = insecure_actions(page).first() {
             findings.report(
                 &[&page.html],

@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports the personal forms, among the first [`MAX_FORMS`] of each page, that have neither a `method` nor
 /// an `action` that is a URL.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for form in personal_forms(page).into_iter().take(MAX_FORMS) {
             let has_method = form.attribute("method").is_some_and(|method| !method.trim().is_empty());
             if !has_method && !is_address(form.attribute("action").unwrap_or_default()) {

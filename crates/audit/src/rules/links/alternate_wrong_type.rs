@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each declared Markdown with status 200 that is neither Markdown nor a type that other rules
 /// report.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.basis.pages.iter().filter(|page| page.declared_twin().is_some()) {
+    for page in survey.first_requests.pages.iter().filter(|page| page.declared_twin().is_some()) {
         let Some((twin, response)) = page.twin.as_ref().and_then(|twin| Some((twin, twin.success()?))) else {
             continue;
         };

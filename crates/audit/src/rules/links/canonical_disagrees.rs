@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each page that declares two different canonical URLs in `<link>` elements or `Link` headers.
 /// Fragments do not count.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let elements = page.select("link[rel~=canonical][href]");
         let in_head = elements.iter().filter_map(|link| page.resolve(link.attribute("href")?));
         let links = parse_link_header(&page.response().header(LINK));

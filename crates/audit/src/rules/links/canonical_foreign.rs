@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 /// host of the public site.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let Some(canonical) = canonical(page) else { continue };
         if production.is_some() && production.as_deref() == canonical.host_str() {
             continue;

@@ -22,14 +22,14 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each page with a canonical URL that is the page's Markdown URL or that returned Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let probe = survey.links.canonical.as_ref();
-    for page in &survey.basis.pages {
+    let followed = survey.links.canonical.as_ref();
+    for page in &survey.first_requests.pages {
         let Some(canonical) = canonical(page) else { continue };
-        let is_probed = probe.is_some_and(|probe| *probe.target() == canonical)
-            && probe
-                .and_then(|probe| probe.last().success())
+        let is_followed = followed.is_some_and(|followed| *followed.target() == canonical)
+            && followed
+                .and_then(|followed| followed.last().success())
                 .is_some_and(|response| response.representation() == Representation::Markdown);
-        if is_probed
+        if is_followed
             || page.twin.as_ref().is_some_and(|twin| page.twin_markdown.is_some() && *twin.url() == canonical)
         {
             findings.report(

@@ -40,14 +40,14 @@ pub(super) static RULE: Rule = Rule {
 /// content ([`is_other`]). Canonical URLs that were not fetched are not judged, and Markdown that names the
 /// same URL as its HTML is not reported again.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let probe = survey.links.canonical.as_ref();
-    let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));
+    let followed = survey.links.canonical.as_ref();
+    let followed_page = followed.and_then(|followed| Some((followed.target(), Page::read(followed.last())?)));
     let find = |url: &Url| {
-        let known = survey.basis.pages.iter().find(|page| page.url == *url);
-        known.or_else(|| probed.as_ref().filter(|(target, _)| *target == url).map(|(_, page)| page))
+        let known = survey.first_requests.pages.iter().find(|page| page.url == *url);
+        known.or_else(|| followed_page.as_ref().filter(|(target, _)| *target == url).map(|(_, page)| page))
     };
-    let language = survey.links.language.as_ref().and_then(|probe| Page::read(probe.last()));
-    for page in survey.basis.pages.iter().chain(&language) {
+    let language = survey.links.language.as_ref().and_then(|followed| Page::read(followed.last()));
+    for page in survey.first_requests.pages.iter().chain(&language) {
         let html = canonical(page);
         for (name, exchange, declared) in [
             ("The page", Some(&page.html), html.clone()),

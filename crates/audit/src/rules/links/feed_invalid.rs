@@ -23,12 +23,12 @@ pub(super) static RULE: Rule = Rule {
 
 /// Checks the requested feed. Skips incomplete responses, and statuses other than 200.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(probe) = &survey.links.feed else { return };
-    let Some(response) = probe.last().success().filter(|response| response.is_whole) else { return };
+    let Some(followed) = &survey.links.feed else { return };
+    let Some(response) = followed.last().success().filter(|response| response.is_whole) else { return };
     if let Some(fault) = fault(response) {
         findings.report(
-            &[probe.last(), &probe.source],
-            format!("The page declares {} as its feed, but the file {fault}", probe.target()),
+            &[followed.last(), &followed.source],
+            format!("The page declares {} as its feed, but the file {fault}", followed.target()),
         );
     }
 }

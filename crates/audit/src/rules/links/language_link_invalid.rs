@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each declared language version whose `hreflang` is not a language tag, or has the region `UK`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         for (url, language) in languages(page) {
             // Reject the region `UK`, which ISO 3166 reserves but does not assign; `GB` is right.
             let is_valid = is_language_tag(&language) && !language.ends_with("-uk");

@@ -24,14 +24,15 @@ pub(super) static RULE: Rule = Rule {
 /// Reports the declared language version that was requested, at most one, if it is readable HTML and does not
 /// declare the exact URL of the page in return.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(probe) = &survey.links.language else { return };
-    let Some(other) = Page::read(probe.last()).filter(|other| other.response().unreadable().is_none()) else {
+    let Some(followed) = &survey.links.language else { return };
+    let Some(other) = Page::read(followed.last()).filter(|other| other.response().unreadable().is_none())
+    else {
         return;
     };
     let declared = languages(&other);
-    if !declared.iter().any(|(url, _)| url == probe.source.url()) {
+    if !declared.iter().any(|(url, _)| url == followed.source.url()) {
         findings.report(
-            &[&probe.source, probe.last()],
+            &[&followed.source, followed.last()],
             format!(
                 "The page declares {} as a version in another language, but that version does not declare \
                  the page: add the link",

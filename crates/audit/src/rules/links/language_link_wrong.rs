@@ -27,9 +27,9 @@ pub(super) static RULE: Rule = Rule {
 /// and the script do not count. Broken only if the version's own `hreflang` confirms its `lang` and not the
 /// declared language.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let probe = survey.links.language.as_ref();
-    let probed = probe.and_then(|probe| Some((probe.target(), Page::read(probe.last())?)));
-    let pages = &survey.basis.pages;
+    let followed = survey.links.language.as_ref();
+    let followed_page = followed.and_then(|followed| Some((followed.target(), Page::read(followed.last())?)));
+    let pages = &survey.first_requests.pages;
     for page in pages {
         for (url, language) in languages(page) {
             // Skip `x-default`, and invalid languages, which another rule reports.
@@ -37,8 +37,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 continue;
             }
             let known = pages.iter().find(|other| other.url == url);
-            let probed = || probed.as_ref().filter(|(target, _)| **target == url).map(|(_, other)| other);
-            let Some(other) = known.or_else(probed) else { continue };
+            let followed_page =
+                || followed_page.as_ref().filter(|(target, _)| **target == url).map(|(_, other)| other);
+            let Some(other) = known.or_else(followed_page) else { continue };
             let own = lang_of(other);
             if own.is_empty() || primary_subtag(&own) == primary_subtag(&language) {
                 continue;

@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each page whose `Link` and `<link>` both declare Markdown and have no URL in common.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         // Treat URLs with the same path on the audited host and on the production host as equal.
         let is_same = |one: &Url, other: &Url| {
             let is_known =

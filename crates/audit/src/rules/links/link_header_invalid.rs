@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each 200 response for a page or its twin whose `Link` has no target; as advice, one in which a
 /// link lacks `rel`.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let exchanges = [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()].into_iter().flatten();
         for exchange in exchanges {
             let value = exchange.success().map(|response| response.header(header::LINK)).unwrap_or_default();

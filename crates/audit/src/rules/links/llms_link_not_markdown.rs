@@ -4,7 +4,7 @@ use crate::exchange::{Representation, Response};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::survey::links::Probe;
+use crate::survey::links::FollowedLink;
 
 pub(super) static RULE: Rule = Rule {
     id: "llms-link-not-markdown",
@@ -24,19 +24,22 @@ pub(super) static RULE: Rule = Rule {
 /// Reports one finding: how many of the requested links lead to HTML. Reports nothing if no page has
 /// Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let has_markdown =
-        survey.basis.pages.iter().any(|page| page.markdown.is_some() || page.twin_markdown.is_some());
-    let Some(llms) = survey.basis.llms.as_ref().filter(|_| has_markdown) else { return };
-    let probes: Vec<_> = survey.links.llms.iter().map(Probe::last).collect();
+    let has_markdown = survey
+        .first_requests
+        .pages
+        .iter()
+        .any(|page| page.markdown.is_some() || page.twin_markdown.is_some());
+    let Some(llms) = survey.first_requests.llms.as_ref().filter(|_| has_markdown) else { return };
+    let exchanges: Vec<_> = survey.links.llms.iter().map(FollowedLink::last).collect();
     let is_html = |response: &Response| response.representation() == Representation::Html;
-    let html: Vec<_> = probes.iter().filter(|exchange| exchange.success().is_some_and(is_html)).collect();
+    let html: Vec<_> = exchanges.iter().filter(|exchange| exchange.success().is_some_and(is_html)).collect();
     if let Some(first) = html.first() {
         findings.report(
             &[llms, first],
             format!(
                 "{} of {} requested links of llms.txt lead to HTML, starting with {}: link to the Markdown",
                 html.len(),
-                probes.len(),
+                exchanges.len(),
                 first.url()
             ),
         );

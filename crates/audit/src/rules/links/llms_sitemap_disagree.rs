@@ -27,26 +27,26 @@ const MIN_LINKS: usize = 4;
 /// Reports if more than half of at least [`MIN_LINKS`] pages in `llms.txt` on the site's host are not in the
 /// sitemap, by their paths ([`page_path`]). An index, a cut sitemap and an empty one are not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let basis = &survey.basis;
-    let Some(llms) = &basis.llms else { return };
+    let first_requests = &survey.first_requests;
+    let Some(llms) = &first_requests.llms else { return };
     // Skip sitemap indexes: the audit reads only one of their parts, so the lists cannot be compared.
     let [sitemap] = &sitemap_texts(survey)[..] else { return };
     // If the only sitemap is an index whose part could not be fetched, its URLs are not those of pages.
-    let has_pages = basis.sitemaps.last().is_some_and(|last| sitemap_entries(last).0 == "urlset");
+    let has_pages = first_requests.sitemaps.last().is_some_and(|last| sitemap_entries(last).0 == "urlset");
     if !has_pages
-        || !basis.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))
-        || basis.sitemap_urls.len() >= MAX_SITEMAP_URLS
+        || !first_requests.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))
+        || first_requests.sitemap_urls.len() >= MAX_SITEMAP_URLS
     {
         return;
     }
-    let listed: HashSet<_> = basis.sitemap_urls.iter().map(|url| page_path(url.path())).collect();
-    let same_host = |url: &&Url| url.host_str() == basis.url.host_str();
+    let listed: HashSet<_> = first_requests.sitemap_urls.iter().map(|url| page_path(url.path())).collect();
+    let same_host = |url: &&Url| url.host_str() == first_requests.url.host_str();
     // Files such as `/openapi.json` and `/llms-full.txt` are not pages.
     let is_page = |url: &&Url| {
         let name = url.path().rsplit('/').next().unwrap_or_default();
         !name.contains('.') || name.ends_with(".md") || name.ends_with(".html")
     };
-    let linked: Vec<_> = basis.llms_links.iter().filter(same_host).filter(is_page).collect();
+    let linked: Vec<_> = first_requests.llms_links.iter().filter(same_host).filter(is_page).collect();
     let missing: Vec<_> = linked.iter().filter(|url| !listed.contains(page_path(url.path()))).collect();
     if let [first, ..] = missing[..]
         && linked.len() >= MIN_LINKS

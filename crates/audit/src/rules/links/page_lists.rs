@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 /// The text of `llms.txt`, if it is a text with status 200 that has arrived completely.
 pub(super) fn llms_text(survey: &Survey) -> Option<(&Arc<Exchange>, String)> {
-    let llms = survey.basis.llms.as_ref()?;
+    let llms = survey.first_requests.llms.as_ref()?;
     Some((llms, whole_text(llms)?))
 }
 
 /// The sitemaps that are complete texts with status 200. Skips compressed sitemaps.
 pub(super) fn sitemap_texts(survey: &Survey) -> Vec<(&Arc<Exchange>, String)> {
-    let sitemaps = survey.basis.sitemaps.iter();
+    let sitemaps = survey.first_requests.sitemaps.iter();
     sitemaps.filter_map(|sitemap| Some((sitemap, whole_text(sitemap)?))).collect()
 }
 

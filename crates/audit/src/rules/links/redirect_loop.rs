@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
-use crate::survey::links::Probe;
+use crate::survey::links::FollowedLink;
 
 pub(super) static RULE: Rule = Rule {
     id: "redirect-loop",
@@ -26,17 +26,17 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let links = &survey.links;
     let lists = [&links.llms, &links.pages, &links.markdown, &links.sitemap].into_iter().flatten();
     let single = [&links.feed, &links.language, &links.canonical, &links.slash].into_iter().flatten();
-    for probe in lists.chain(single).filter(|probe| is_loop(probe)) {
-        let path: Vec<_> = probe.chain.iter().take(4).map(|exchange| exchange.url().path()).collect();
+    for followed in lists.chain(single).filter(|followed| is_loop(followed)) {
+        let path: Vec<_> = followed.chain.iter().take(4).map(|exchange| exchange.url().path()).collect();
         findings.report(
-            &[&probe.chain[0], probe.last()],
+            &[&followed.chain[0], followed.last()],
             format!("Redirects form a loop and must end at a page: {} …", path.join(" → ")),
         );
     }
 }
 
 /// Whether the redirects lead to the same URL twice.
-fn is_loop(probe: &Probe) -> bool {
+fn is_loop(followed: &FollowedLink) -> bool {
     let mut seen = HashSet::new();
-    !probe.chain.iter().all(|exchange| seen.insert(exchange.url()))
+    !followed.chain.iter().all(|exchange| seen.insert(exchange.url()))
 }

@@ -28,20 +28,22 @@ pub(super) static RULE: Rule = Rule {
 /// Reports redirects of agents, from pages, their Markdown and followed links, that lead to HTML although the
 /// page has or declares Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for probe in survey.links.slash.iter().filter(|probe| probe.chain.len() > 1 && is_html(probe.last())) {
-        report_html(&probe.chain[0], probe.last(), findings);
+    for followed in
+        survey.links.slash.iter().filter(|followed| followed.chain.len() > 1 && is_html(followed.last()))
+    {
+        report_html(&followed.chain[0], followed.last(), findings);
     }
-    let accept = survey.basis.agent.accept.as_bytes();
-    for probe in survey.links.markdown.iter().filter(|probe| probe.chain.len() > 1) {
-        let headers = &probe.last().request.headers;
+    let accept = survey.first_requests.agent.accept.as_bytes();
+    for followed in survey.links.markdown.iter().filter(|followed| followed.chain.len() > 1) {
+        let headers = &followed.last().request.headers;
         let is_agent = headers.iter().any(|(_, value)| value.as_bytes() == accept);
         // Check only target pages that declare Markdown; other pages may have none.
-        let declares = || Page::read(probe.last()).is_some_and(|page| page.declared_twin().is_some());
-        if survey.basis.negotiates() && is_agent && is_html(probe.last()) && declares() {
-            report_html(&probe.chain[0], probe.last(), findings);
+        let declares = || Page::read(followed.last()).is_some_and(|page| page.declared_twin().is_some());
+        if survey.first_requests.negotiates() && is_agent && is_html(followed.last()) && declares() {
+            report_html(&followed.chain[0], followed.last(), findings);
         }
     }
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         report_agent(survey, page, findings);
         report_twin(survey, page, findings);
     }
@@ -70,7 +72,7 @@ fn report_agent(survey: &Survey, page: &Page, findings: &mut Findings) {
         return;
     };
     let is_other = |other: &&Page| other.url == target && target != page.url;
-    if let Some(other) = survey.basis.pages.iter().find(is_other) {
+    if let Some(other) = survey.first_requests.pages.iter().find(is_other) {
         let message = format!(
             "An agent that prefers Markdown is redirected to the page {target}, but a browser gets the page that \
              it requested: send the agent the Markdown of that page"
@@ -85,7 +87,7 @@ fn report_twin(survey: &Survey, page: &Page, findings: &mut Findings) {
     let Some((twin, target)) = page.twin.as_ref().and_then(|own| Some((own, redirect_target(own)?))) else {
         return;
     };
-    let Some(other) = survey.basis.pages.iter().find(|other| other.url == target) else { return };
+    let Some(other) = survey.first_requests.pages.iter().find(|other| other.url == target) else { return };
     let severity = if other.markdown.is_some() { Severity::Advice } else { Severity::Broken };
     let message = format!(
         "The page declares its Markdown at {}, which redirects to the HTML at {target}: return the Markdown",

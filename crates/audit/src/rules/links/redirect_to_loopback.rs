@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports only the first redirect to the loopback address. The audited site may redirect to another port of
 /// its own host; a site at that address may redirect to another loopback name at the same port.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let own = &survey.basis.url;
+    let own = &survey.first_requests.url;
     for exchange in &survey.exchanges {
         let Some(target) = redirect_target(exchange).filter(is_loopback) else { continue };
         // A site in development may redirect to another port of its host, for HTTPS, or from one loopback

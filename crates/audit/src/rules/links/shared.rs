@@ -1,22 +1,22 @@
 //! Code that rules of the group links share.
 
 use crate::rule::Findings;
-use crate::survey::links::Probe;
+use crate::survey::links::FollowedLink;
 
-/// Reports each followed link that [failed](Probe::failure). `source` is the subject of the message, such as
-/// “The sitemap”.
+/// Reports each followed link that [failed](FollowedLink::failure). `source` is the subject of the message,
+/// such as “The sitemap”.
 pub(super) fn report_broken<'a>(
     findings: &mut Findings,
     source: &str,
-    probes: impl IntoIterator<Item = &'a Probe>,
+    links: impl IntoIterator<Item = &'a FollowedLink>,
 ) {
-    for probe in probes {
-        let Some(status) = probe.failure() else { continue };
-        let target = probe.target();
-        let last = probe.last().url();
+    for link in links {
+        let Some(status) = link.failure() else { continue };
+        let target = link.target();
+        let last = link.last().url();
         let way = if last == target { String::new() } else { format!(" redirects to {last}, which") };
         findings.report(
-            &[&probe.source, probe.last()],
+            &[&link.source, link.last()],
             format!("{source} links to {target}, which{way} returns {status}"),
         );
     }

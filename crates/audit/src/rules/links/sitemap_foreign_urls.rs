@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
 /// Reports how many URLs of the last sitemap have another scheme, host or port than the sitemap itself. A
 /// private copy may name the host of the public site.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(sitemap) = survey.basis.sitemaps.last() else { return };
-    let urls = &survey.basis.sitemap_urls;
+    let Some(sitemap) = survey.first_requests.sitemaps.last() else { return };
+    let urls = &survey.first_requests.sitemap_urls;
     let own = sitemap.url().origin();
     let production = production_host(survey);
     let is_production = |url: &Url| production.is_some() && production.as_deref() == url.host_str();

@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 /// gets the right one. Responses of caches do not count.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
-    let peculiar = &negotiation.peculiar;
+    let unusual_accepts = &negotiation.unusual_accepts;
     // The request with the same types in one line must get the right representation: otherwise the weights
     // are the reason.
     for (lines, one_line, got, name, right) in [
@@ -40,8 +40,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             Representation::Html,
         ),
         (
-            &peculiar.two_lines,
-            &peculiar.markdown_last,
+            &unusual_accepts.two_lines,
+            &unusual_accepts.markdown_last,
             Representation::Html,
             "HTML",
             Representation::Markdown,

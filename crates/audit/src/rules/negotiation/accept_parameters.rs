@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each request that accepts `text/markdown` with a parameter but gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let peculiar = &survey.negotiation.peculiar;
-    for exchange in [&peculiar.charset, &peculiar.variant] {
+    let unusual_accepts = &survey.negotiation.unusual_accepts;
+    for exchange in [&unusual_accepts.charset, &unusual_accepts.variant] {
         if let Some(exchange) = that_gets(exchange.as_ref(), Representation::Html) {
             findings.report(
                 &[exchange],

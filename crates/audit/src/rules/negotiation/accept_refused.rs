@@ -23,7 +23,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     let clients = negotiation.agents.iter().chain(&negotiation.browsers);
     let clients = clients.map(|(client, exchange)| (client.name, exchange));
-    let peculiar = &negotiation.peculiar;
+    let unusual_accepts = &negotiation.unusual_accepts;
     let others = [
         &negotiation.any,
         &negotiation.no_accept,
@@ -31,11 +31,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
         &negotiation.html_in_one_line,
         &negotiation.excluded,
         &negotiation.lookalike,
-        &peculiar.markdown_last,
-        &peculiar.two_lines,
-        &peculiar.capitals,
-        &peculiar.charset,
-        &peculiar.variant,
+        &unusual_accepts.markdown_last,
+        &unusual_accepts.two_lines,
+        &unusual_accepts.capitals,
+        &unusual_accepts.charset,
+        &unusual_accepts.variant,
     ];
     let others = others.into_iter().flatten().map(|exchange| ("A client", exchange));
     for (name, exchange) in clients.chain(others) {

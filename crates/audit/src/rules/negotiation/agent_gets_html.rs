@@ -48,7 +48,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
     }
     // If `Accept` gives HTML and Markdown equal weights, the server may choose: report HTML only as advice.
-    if let Some(exchange) = survey.basis.tie.as_ref().filter(|tie| gets(tie, Representation::Html)) {
+    if let Some(exchange) = survey.first_requests.tie.as_ref().filter(|tie| gets(tie, Representation::Html)) {
         findings.report_as(
             Severity::Advice,
             &[exchange],

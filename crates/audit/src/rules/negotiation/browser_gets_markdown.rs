@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 /// Codex CLI is advice. Chrome counts at any URL of the survey where it was the first client.
 fn check(survey: &Survey, findings: &mut Findings) {
     let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
-    // Search all exchanges: `survey.basis` lacks the pages for which Chrome got Markdown.
+    // Search all exchanges: `survey.first_requests` lacks the pages for which Chrome got Markdown.
     let chrome = survey.exchanges.iter().filter(|exchange| is_first_by_chrome(exchange, survey));
     let chrome = chrome.map(|exchange| (CHROME.name, exchange));
     for (name, exchange) in clients.chain(chrome) {

@@ -60,10 +60,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
 /// Other rules report that.
 fn is_mixed_up(survey: &Survey) -> bool {
     let caches = &survey.caches;
-    let mut sequences = [&caches.agent_first, &caches.browser_first, &caches.in_turn].into_iter().flatten();
+    let mut sequences =
+        [&caches.agent_first, &caches.browser_first, &caches.at_page_url].into_iter().flatten();
     let is_wrong = |exchange: &Arc<Exchange>| {
         let wrong_for = match exchange.success().map(Response::representation) {
-            Some(Representation::Html) => survey.basis.agent.accept,
+            Some(Representation::Html) => survey.first_requests.agent.accept,
             Some(Representation::Markdown) => CHROME.accept,
             _ => return false,
         };

@@ -44,13 +44,13 @@ pub(super) static RULE: Rule = Rule {
 /// an agent is `application/octet-stream`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
-        let is_page = survey.basis.pages.iter().any(|page| Arc::ptr_eq(&page.html, exchange));
+        let is_page = survey.first_requests.pages.iter().any(|page| Arc::ptr_eq(&page.html, exchange));
         let is_markdown = !is_page || exchange.url().path().ends_with(".md");
         let kind = response.media_type();
         if is_markdown && is_almost_markdown(&kind) && response.representation() != Representation::Html {
             // Browsers save `application/octet-stream` as a file instead of showing the page, and agents
             // refuse it.
-            let mut agents = survey.basis.pages.iter().filter_map(|page| page.agent.as_ref());
+            let mut agents = survey.first_requests.pages.iter().filter_map(|page| page.agent.as_ref());
             let is_negotiated = agents.any(|agent| Arc::ptr_eq(agent, exchange));
             let is_refused = is_negotiated && kind == "application/octet-stream";
             let severity = if is_refused { Severity::Broken } else { Severity::Advice };

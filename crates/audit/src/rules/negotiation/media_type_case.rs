@@ -25,7 +25,9 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports a request that accepts `TEXT/MARKDOWN` in capitals but gets HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(exchange) = that_gets(survey.negotiation.peculiar.capitals.as_ref(), Representation::Html) {
+    if let Some(exchange) =
+        that_gets(survey.negotiation.unusual_accepts.capitals.as_ref(), Representation::Html)
+    {
         findings.report(
             &[exchange],
             format!(

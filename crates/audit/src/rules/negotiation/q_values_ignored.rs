@@ -25,7 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     for (exchange, got, name, right) in [
         (&negotiation.html_in_one_line, Representation::Markdown, "Markdown", "HTML"),
-        (&negotiation.peculiar.markdown_last, Representation::Html, "HTML", "Markdown"),
+        (&negotiation.unusual_accepts.markdown_last, Representation::Html, "HTML", "Markdown"),
     ] {
         if let Some(exchange) = that_gets(exchange.as_ref(), got) {
             findings.report(

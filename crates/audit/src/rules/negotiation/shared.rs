@@ -55,7 +55,7 @@ pub(super) fn accept_of(exchange: &Exchange) -> String {
 /// The 200 responses of the checked pages: their HTML, the responses to agents, and their twins.
 /// Leaves out the responses that claim a content coding which was not decoded.
 pub(super) fn texts(survey: &Survey) -> impl Iterator<Item = (&Arc<Exchange>, &Response)> {
-    let pages = survey.basis.pages.iter();
+    let pages = survey.first_requests.pages.iter();
     let exchanges =
         pages.flat_map(|page| [Some(&page.html), page.agent.as_ref(), page.twin.as_ref()]).flatten();
     let readable = exchanges.filter_map(|exchange| Some((exchange, exchange.success()?)));

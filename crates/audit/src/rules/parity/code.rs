@@ -13,12 +13,12 @@ const MAX_LINES: usize = 1000;
 
 /// The lines of code in the HTML in order, and for each whether the Markdown has it.
 pub(super) struct Code<'a> {
-    pub lines: Vec<(&'a str, LineState)>,
+    pub lines: Vec<(&'a str, LineMatch)>,
 }
 
 /// Whether the Markdown has a line of code of the HTML.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum LineState {
+pub(super) enum LineMatch {
     Found,
     /// The Markdown has this line instead, which differs only in punctuation or in numbers.
     Altered(String),
@@ -45,19 +45,19 @@ impl<'a> Code<'a> {
         let lines = blocks.into_iter().flat_map(|block| block.text.lines());
         let lines = lines.filter(|line| letters(line).len() >= MIN_LETTERS).take(MAX_LINES);
         let lines = lines.map(|line| {
-            let state = if exact.contains(&compact(line)) || everything.contains(&compact(line)) {
-                LineState::Found
+            let line_match = if exact.contains(&compact(line)) || everything.contains(&compact(line)) {
+                LineMatch::Found
             } else if let Some(other) = by_letters.get(&letters(line)) {
-                LineState::Altered((*other).to_owned())
+                LineMatch::Altered((*other).to_owned())
             } else if all_letters.contains(&letters(line)) {
                 // The Markdown splits or joins this line, so compare only its letters and digits.
-                LineState::Found
+                LineMatch::Found
             } else if let Some(other) = by_shape.get(&shape(line)) {
-                LineState::Altered((*other).to_owned())
+                LineMatch::Altered((*other).to_owned())
             } else {
-                LineState::Missing
+                LineMatch::Missing
             };
-            (line, state)
+            (line, line_match)
         });
         Code { lines: lines.collect() }
     }

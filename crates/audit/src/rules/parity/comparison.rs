@@ -71,7 +71,7 @@ impl<'a> Comparison<'a> {
     /// Markdown is incomplete or cannot be decoded, and pages whose Markdown is cut or has hardly any words
     /// ([`is_empty`]), are left out; other rules report those.
     pub fn all(survey: &'a Survey) -> Vec<Comparison<'a>> {
-        let pages = &survey.basis.pages;
+        let pages = &survey.first_requests.pages;
         let mut recurring: HashMap<Vec<String>, usize> = HashMap::new();
         for page in pages {
             let mut blocks: Vec<_> = page.reference.blocks.iter().map(|block| words(&block.text)).collect();

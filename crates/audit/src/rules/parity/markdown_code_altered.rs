@@ -1,7 +1,7 @@
 //! The code in the Markdown is that of the HTML.
 
 use super::changing_text::OtherResponses;
-use super::code::{Code, LineState, lost_indentation};
+use super::code::{Code, LineMatch, lost_indentation};
 use super::comparison::{CONVERT, Comparison};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -33,8 +33,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let code = Code::compare(&comparison);
         let responses = OtherResponses::new(survey, &comparison);
-        let mut altered = code.lines.iter().filter_map(|(line, state)| match state {
-            LineState::Altered(other) if !responses.differ(line, other) => Some((line, other)),
+        let mut altered = code.lines.iter().filter_map(|(line, line_match)| match line_match {
+            LineMatch::Altered(other) if !responses.differ(line, other) => Some((line, other)),
             _ => None,
         });
         if let Some((line, other)) = altered.next() {

@@ -1,6 +1,6 @@
 //! The Markdown has the code of the HTML.
 
-use super::code::{Code, LineState};
+use super::code::{Code, LineMatch};
 use super::comparison::{CONVERT, Comparison};
 use crate::group::Group;
 use crate::markdown::BlockKind;
@@ -31,7 +31,8 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let code = Code::compare(comparison);
-        let missing: Vec<_> = code.lines.iter().filter(|(_, state)| *state == LineState::Missing).collect();
+        let missing: Vec<_> =
+            code.lines.iter().filter(|(_, line_match)| *line_match == LineMatch::Missing).collect();
         let [(first, _), ..] = missing[..] else { continue };
         let (count, total) = (missing.len(), code.lines.len());
         let has_code = comparison.markdown.blocks.iter().any(|block| block.kind == BlockKind::Code);

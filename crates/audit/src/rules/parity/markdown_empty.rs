@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each readable page with text whose Markdown has hardly any words.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let Some((exchange, markdown)) = markdown_of(page) else { continue };
         if unreadable(page, exchange).is_none() && is_empty(page, markdown) {
             let letters = markdown.text.chars().filter(|c| c.is_alphanumeric()).count();

@@ -33,7 +33,7 @@ const BROKEN_WORDS: usize = 25;
 /// Reports how many words of each page are missing. Broken if many of them stand beside text that is there,
 /// or if nearly all are missing. Unreadable pages are noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         if let Some(reason) = markdown_of(page).and_then(|(exchange, _)| unreadable(page, exchange)) {
             findings.not_judged(format!("{}: {reason}", page.url));
         }

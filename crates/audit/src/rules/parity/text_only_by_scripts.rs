@@ -41,12 +41,12 @@ const ROOTS: &str =
 /// Reports each page whose text only scripts add. Advice if it has Markdown with text, or shows the
 /// reference of an API.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.basis.pages.iter().filter(|page| is_api_reference(page)) {
+    for page in survey.first_requests.pages.iter().filter(|page| is_api_reference(page)) {
         let message = "Scripts draw the reference of the API: agents that get this page see nothing of it. Link to \
                        the OpenAPI description from the page";
         findings.report_as(Severity::Advice, &[&page.html], message);
     }
-    for page in survey.basis.pages.iter().filter(|page| is_filled_by_scripts(page)) {
+    for page in survey.first_requests.pages.iter().filter(|page| is_filled_by_scripts(page)) {
         let letters = page.converted.page_letters;
         let has_markdown = markdown_of(page).is_some_and(|(_, markdown)| markdown.text.len() > FEW_LETTERS);
         let severity = if has_markdown { Severity::Advice } else { Severity::Broken };

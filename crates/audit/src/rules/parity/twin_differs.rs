@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each page whose negotiated Markdown and twin can be read, if one of them lacks a block of prose of
 /// the other. Advice if less than a tenth of the prose differs.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
+    for page in &survey.first_requests.pages {
         let Some((agent, markdown)) = page.agent.as_ref().zip(page.markdown.as_ref()) else { continue };
         let Some((twin, twin_markdown)) = page.twin.as_ref().zip(page.twin_markdown.as_ref()) else {
             continue;
