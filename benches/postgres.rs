@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         psql(&url, &format!("SET client_min_messages = warning; {fresh}"));
     }
     // Create the same tables for pgbench as for frontdesk.
-    frontdesk_inbox::store::migrate(&place(&theirs)).expect("tables");
+    frontdesk_inbox::store::create_if_missing(&place(&theirs)).expect("tables");
     let store = Store::open(&StoreOptions { url: place(&ours), channels: vec![Route::new("team")] })
         .expect("a store");
     let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");

@@ -43,7 +43,7 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
     let from = &config.store.url;
     match command {
         StoreCommand::Migrate(_) => {
-            store::migrate(from)?;
+            store::create_if_missing(from)?;
             writeln!(anstream::stderr(), "The inbox at {from} is up to date.")?;
         }
         StoreCommand::Move { to, folder: _ } => {

@@ -102,7 +102,7 @@ impl Dispatcher {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
             capacity: channel.capacity(elapsed),
-            turn: channel.begun,
+            earlier_attempts: channel.begun,
         };
         self.channels.iter().map(request).collect()
     }

@@ -32,7 +32,7 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
         let may_begin = |found: &DueDelivery| {
             (!found.is_retry() || retries > 0) && (!found.is_paced() || high_volume > 0)
         };
-        let attempt = request.turn.wrapping_add(attempt);
+        let attempt = request.earlier_attempts.wrapping_add(attempt);
         let Some(next) = next(&due, attempt, may_begin) else { break };
         let found = due.swap_remove(next);
         retries -= usize::from(found.is_retry());

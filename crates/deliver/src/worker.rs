@@ -205,7 +205,7 @@ struct WorkerLoop {
     /// `None` if that is done.
     clamp_at: Option<Instant>,
     /// Whether the next claim must first requeue attempts that are recorded but not in progress.
-    store_fails: bool,
+    needs_requeue: bool,
     claim_failures: FailureLog,
     clamp_failures: FailureLog,
     /// Indices of the channels that are currently delaying submissions from high-volume networks.
@@ -244,7 +244,7 @@ impl WorkerLoop {
             started: Instant::now(),
             clock: (Timestamp::now(), Instant::now()),
             clamp_at: Some(Instant::now()),
-            store_fails: false,
+            needs_requeue: false,
             claim_failures: FailureLog::default(),
             clamp_failures: FailureLog::default(),
             paced: HashSet::new(),
@@ -270,7 +270,7 @@ impl WorkerLoop {
             self.dispatcher = new_dispatcher(&self.options);
             self.channels = open_channels(&self.options);
             // Make the next claim requeue aborted attempts, which are still recorded as started.
-            self.store_fails = true;
+            self.needs_requeue = true;
             tracing::info!(channels = self.channels.len(), "deliveries now use the new configuration");
         }
     }
@@ -399,7 +399,7 @@ impl WorkerLoop {
 
     /// The time until the next claim while no channel has capacity; `None` if the worker must claim now.
     fn idle_time(&self) -> Option<Duration> {
-        let claimed_at = self.claimed_at.filter(|_| !self.store_fails)?;
+        let claimed_at = self.claimed_at.filter(|_| !self.needs_requeue)?;
         self.dispatcher.idle_time(self.started.elapsed(), claimed_at.elapsed())
     }
 
@@ -411,7 +411,7 @@ impl WorkerLoop {
         self.claimed_at = Some(Instant::now());
         match self.claim(Timestamp::now()).await {
             Ok(claims) => {
-                self.store_fails = false;
+                self.needs_requeue = false;
                 if self.claim_failures.record_success() {
                     tracing::info!("deliveries can be claimed from the inbox again");
                 }
@@ -423,7 +423,7 @@ impl WorkerLoop {
                 if self.claim_failures.record_failure() {
                     tracing::error!(%error, "could not claim deliveries from the inbox; no delivery starts until that succeeds; will retry every second");
                 }
-                self.store_fails = true;
+                self.needs_requeue = true;
                 STORE_RETRY
             }
         }
@@ -441,7 +441,7 @@ impl WorkerLoop {
             self.clamp_due_times(now).await;
         }
         let under_way = self.dispatcher.under_way.clone();
-        if self.store_fails {
+        if self.needs_requeue {
             // A failed claim may have been committed anyway: requeue attempts that are not in progress.
             let under_way = under_way.clone();
             self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await?;
@@ -519,7 +519,7 @@ impl WorkerLoop {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
         self.started_attempts.retain(|started| started.lease != lease);
         // If the outcome is not recorded, the next claim must requeue the attempt.
-        self.store_fails |= !is_recorded;
+        self.needs_requeue |= !is_recorded;
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
         let answer = match outcome {
             Outcome::Delivered(answer) => answer,

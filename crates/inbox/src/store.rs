@@ -40,7 +40,7 @@ pub use fingerprint::{Hash, with_day_prefix};
 use frontdesk_limits::source::RefusedRequests;
 pub use frontdesk_postgres::Server;
 pub use link_token::LinkToken;
-pub use open::{check_environment, migrate};
+pub use open::{check_environment, create_if_missing};
 pub use sql::abuse::{Abuse, AgentCount, Decisions, RefusedSource, SignalCount};
 pub use sql::annotation::{Annotated, Annotation, MAX_ASSIGNEE};
 pub use sql::canary::{CanaryProgress, CanaryStatus};
@@ -51,7 +51,7 @@ pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::inbox_use::Readership;
-pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
+pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, has_channel_for};
 pub use sql::lesson::Lessons;
 pub use sql::listing::Listing;
 pub use sql::note::{MAX_NOTE, MAX_NOTES, Note};

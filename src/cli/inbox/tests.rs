@@ -189,7 +189,7 @@ fn the_source_of_a_lead_is_shown_exported_and_counted() {
                 agent: None,
                 lead,
             };
-            runtime.block_on(store.keep(arrival)).unwrap();
+            runtime.block_on(store.accept_and_process(arrival)).unwrap();
         },
     );
     let (_, out, _) = inbox.run("show 0");
@@ -314,13 +314,19 @@ fn contradictory_options_are_refused() {
 }
 
 /// Stores these submissions one after another.
-fn keep(store: &TestInbox, runtime: &Runtime, bodies: &[(&'static Form, &str)]) {
+fn accept(store: &TestInbox, runtime: &Runtime, bodies: &[(&'static Form, &str)]) {
     for (form, body) in bodies {
-        keep_at(store, runtime, form, body, "2026-11-20T14:03:05.12Z");
+        accept_at(store, runtime, form, body, "2026-11-20T14:03:05.12Z");
     }
 }
 
-fn keep_at(store: &TestInbox, runtime: &Runtime, form: &'static Form, body: &str, received_at: &str) -> Uuid {
+fn accept_at(
+    store: &TestInbox,
+    runtime: &Runtime,
+    form: &'static Form,
+    body: &str,
+    received_at: &str,
+) -> Uuid {
     let arrival = Arrival {
         entry: parse(form, body.as_bytes()).unwrap(),
         idempotency_key: None,
@@ -330,7 +336,7 @@ fn keep_at(store: &TestInbox, runtime: &Runtime, form: &'static Form, body: &str
         agent: None,
         lead: frontdesk_forms::LeadSource::default(),
     };
-    runtime.block_on(store.keep(arrival)).unwrap().id()
+    runtime.block_on(store.accept_and_process(arrival)).unwrap().id()
 }
 
 #[derive(Debug, clap::Parser)]
@@ -352,7 +358,7 @@ struct Inbox {
 impl Inbox {
     fn with(bodies: &[(&'static Form, &str)]) -> Inbox {
         let inbox = Inbox::empty();
-        inbox.work(|_| {}, |store, runtime| keep(store, runtime, bodies));
+        inbox.work(|_| {}, |store, runtime| accept(store, runtime, bodies));
         inbox
     }
 

@@ -191,7 +191,8 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
         let mut before = 0;
         loop {
             let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-            let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: before };
+            let want =
+                ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, earlier_attempts: before };
             let (now, lease) = (now + Duration::from_mins(1), Duration::from_mins(3));
             let claims = store.claim(vec![want], Vec::new(), now, lease, frontdesk_deliver::order::choose);
             let claims = runtime.block_on(claims).expect("it can be read");

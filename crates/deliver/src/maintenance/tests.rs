@@ -343,7 +343,7 @@ fn hold(runtime: &tokio::runtime::Runtime, store: &TestInbox, message: &str, rec
         agent: None,
         lead: frontdesk_forms::LeadSource::default(),
     };
-    runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+    runtime.block_on(store.accept_and_process(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
 }
 
 fn channel_options(name: &str, path: &Path) -> ChannelOptions {

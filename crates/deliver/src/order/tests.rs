@@ -78,9 +78,9 @@ fn ranks_decide_unless_an_attempt_is_drawn_for_another_delivery() {
     assert_eq!(paced, all[..4], "the pace permits no attempt for a high-volume network");
 }
 
-fn request(turn: usize, any: usize) -> ClaimRequest {
+fn request(earlier_attempts: usize, any: usize) -> ClaimRequest {
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-    ClaimRequest { target, capacity: Capacity { any, retries: any }, turn }
+    ClaimRequest { target, capacity: Capacity { any, retries: any }, earlier_attempts }
 }
 
 fn due(id: u128, rank: i64, failures: u32, due_at: i64) -> DueDelivery {
@@ -89,7 +89,7 @@ fn due(id: u128, rank: i64, failures: u32, due_at: i64) -> DueDelivery {
         channel: "box".to_owned(),
         rank,
         due_at: Timestamp::from_millisecond(due_at).expect("it is a time"),
-        is_sending: false,
+        has_expired_lease: false,
         attempts: failures,
         failures,
         interrupted: 0,

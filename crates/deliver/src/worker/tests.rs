@@ -38,7 +38,7 @@ fn submissions_queued_without_a_worker_are_delivered_later() {
     let id = fixture.accept("Hello");
     // Simulate a process that ended during an attempt.
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-    let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
+    let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, earlier_attempts: 0 };
     let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), Timestamp::now(), LEASE);
     assert_eq!(fixture.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
     let _worker = fixture.start();
@@ -65,7 +65,7 @@ fn a_release_by_another_process_is_delivered_at_once() {
     let _worker = fixture.start();
     let id = fixture
         .runtime
-        .block_on(fixture.store.keep(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
+        .block_on(fixture.store.accept_and_process(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(fixture.mails("box").len(), 0);
@@ -96,7 +96,7 @@ fn waiting_for_a_confirmation_ends_at_the_timeout() {
         fixture.runtime.block_on(confirmations.wait(&fixture.store, id, Duration::from_secs(20))).unwrap()
     );
     let held = arrival("held").held_for(&[(Signal::Links, "4 links")]);
-    let held = fixture.runtime.block_on(fixture.store.keep(held)).unwrap().id();
+    let held = fixture.runtime.block_on(fixture.store.accept_and_process(held)).unwrap().id();
     let is_confirmed = fixture.runtime.block_on(confirmations.wait(&fixture.store, held, patience)).unwrap();
     assert!(!is_confirmed, "no channel has received a held submission");
 }
@@ -255,7 +255,7 @@ impl Fixture {
     }
 
     fn accept(&self, message: &str) -> Uuid {
-        self.runtime.block_on(self.store.keep(arrival(message))).unwrap().id()
+        self.runtime.block_on(self.store.accept_and_process(arrival(message))).unwrap().id()
     }
 
     fn list(&self) -> Vec<Submission> {

@@ -288,7 +288,7 @@ impl Screened {
             key: row.key,
             form: row.form()?.to_owned(),
             source: row.source,
-            is_deliverable: !row.is_sealed || !store::is_taken(channels, row.form()?),
+            is_deliverable: !row.is_sealed || !store::has_channel_for(channels, row.form()?),
             network: row.network,
             is_held: verdict.hold,
             is_suspicious: verdict.suspicious,

@@ -77,11 +77,11 @@ impl ServerListener {
             return;
         }
         let (sender, heard) = sync_channel(1);
-        let ring: OnNotification = Box::new(move || {
+        let notify: OnNotification = Box::new(move || {
             // Ignore a full channel: one pending notification is enough.
             let _ = sender.try_send(());
         });
-        let link = PgConnection::open_listening(&self.server, BRIEF, Some(ring));
+        let link = PgConnection::open_listening(&self.server, BRIEF, Some(notify));
         self.is_pooled = link.as_ref().is_ok_and(PgConnection::is_pooled);
         if self.is_pooled {
             self.heard = None;
@@ -109,18 +109,18 @@ impl ServerListener {
     }
 }
 
-/// Starts a thread that signals commits to `told` until all other references to `told` are dropped, and ends
-/// up to a minute later.
-pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
-    /// The thread ends at most this long after all other references to `told` are dropped.
-    const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-    let (place, told) = (place.clone(), Arc::downgrade(told));
+/// Starts a thread that signals commits to `changed` until all other references to `changed` are dropped, and
+/// ends up to a minute later.
+pub fn notify_on_change(place: &DatabaseUrl, changed: &Arc<Notify>) -> io::Result<()> {
+    /// The thread ends at most this long after all other references to `changed` are dropped.
+    const REFERENCE_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+    let (place, changed) = (place.clone(), Arc::downgrade(changed));
     let listen = move || {
         let mut listener = ChangeListener::listen(&place);
         loop {
-            let rung = listener.wait(RECEIVER_CHECK_INTERVAL);
-            match told.upgrade() {
-                Some(told) if rung => told.notify_one(),
+            let may_have_changed = listener.wait(REFERENCE_CHECK_INTERVAL);
+            match changed.upgrade() {
+                Some(changed) if may_have_changed => changed.notify_one(),
                 Some(_) => {}
                 None => return,
             }

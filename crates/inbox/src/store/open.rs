@@ -11,7 +11,7 @@ use super::url::DatabaseUrl;
 use super::{postgres, sqlite};
 
 /// How long a statement waits for a lock on a SQLite file while an inbox is being copied.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none or it is empty.
 pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError> {
@@ -22,15 +22,15 @@ pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError
 }
 
 /// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none or it is empty, and
-/// with [`StoreError::Locked`] while a PostgreSQL inbox is being copied. `patience` is how long a statement
+/// with [`StoreError::Locked`] while a PostgreSQL inbox is being copied. `lock_timeout` is how long a statement
 /// waits for locks on a SQLite file.
 pub(super) fn open_to_edit(
     url: &DatabaseUrl,
-    patience: Duration,
+    lock_timeout: Duration,
 ) -> Result<(Box<dyn Sql>, Secret), StoreError> {
     Ok(match url {
         DatabaseUrl::Sqlite(path) => {
-            let (connection, secret) = sqlite::open_to_edit(path, patience)?;
+            let (connection, secret) = sqlite::open_to_edit(path, lock_timeout)?;
             (Box::new(connection), secret)
         }
         DatabaseUrl::Postgres(server) => {
@@ -59,7 +59,7 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
             if make {
                 sqlite::SqliteWriter::open(path)?;
             }
-            Ok(Some((open_to_edit(url, PATIENCE)?.0, Some(lock))))
+            Ok(Some((open_to_edit(url, LOCK_TIMEOUT)?.0, Some(lock))))
         }
         DatabaseUrl::Postgres(server) => {
             let connection =
@@ -75,7 +75,7 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
 
 /// Creates an empty inbox if there is none. Fails if another program or a version with another layout created
 /// the existing one.
-pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
+pub fn create_if_missing(url: &DatabaseUrl) -> Result<(), StoreError> {
     match url {
         DatabaseUrl::Sqlite(path) => {
             create_folder(path)?;

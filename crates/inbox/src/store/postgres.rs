@@ -59,7 +59,7 @@ pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError
 }
 
 /// How long to keep trying to take a lock: the server may take this long to notice that its holder is gone.
-const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// The key of the lock that is shared by all processes that use the inbox.
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
@@ -93,7 +93,7 @@ pub(super) struct ExclusiveLock {
     pub(super) holder: Option<PgConnection>,
 }
 
-/// Tries to lock the inbox exclusively, for up to [`ABANDONED_SESSION_TIMEOUT`], and turns off the timeout of
+/// Tries to lock the inbox exclusively, for up to [`MAX_LOCK_WAIT`], and turns off the timeout of
 /// idle transactions on `connection`. Returns `None` if another connection uses the inbox.
 pub(super) fn lock_exclusively(
     connection: &PgConnection,
@@ -124,15 +124,15 @@ pub(super) fn lock_exclusively(
     Ok(is_taken.then_some(ExclusiveLock { holder: Some(holder) }))
 }
 
-/// Tries to take a lock for up to [`ABANDONED_SESSION_TIMEOUT`]. Returns whether `lock` took it.
+/// Tries to take a lock for up to [`MAX_LOCK_WAIT`]. Returns whether `lock` took it.
 fn try_repeatedly(lock: impl Fn() -> Result<bool, StoreError>) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
         let is_taken = lock()?;
-        if is_taken || began.elapsed() > ABANDONED_SESSION_TIMEOUT {
+        if is_taken || began.elapsed() > MAX_LOCK_WAIT {
             return Ok(is_taken);
         }
-        std::thread::sleep(ABANDONED_SESSION_TIMEOUT / 40);
+        std::thread::sleep(MAX_LOCK_WAIT / 40);
     }
 }
 
@@ -155,7 +155,7 @@ fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
 /// Opens the database for the writer, and creates the inbox if it is missing. Returns the connection and the
 /// inbox's secret. The connection holds a shared lock of the inbox until it closes; behind a pooler, it has a
 /// registration in the database instead. Fails with [`StoreError::Locked`] if the inbox is still being copied
-/// to another database after [`ABANDONED_SESSION_TIMEOUT`], and with other errors if a pooler, the encoding,
+/// to another database after [`MAX_LOCK_WAIT`], and with other errors if a pooler, the encoding,
 /// the schema, the durability of commits or the layout of the tables makes the database unusable.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     // Look for a pooler before locking anything: behind a pooler, another session could keep the lock.

@@ -264,25 +264,24 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     })
 }
 
-/// Opens an existing database for changes. `patience` is the lock timeout. Fails with [`StoreError::Missing`]
-/// if there is none or it is empty.
-pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
-    let connection = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
+/// Opens an existing database for changes. Fails with [`StoreError::Missing`] if there is none or it is
+/// empty.
+pub(super) fn open_to_edit(path: &Path, lock_timeout: Duration) -> Result<(Connection, Secret), StoreError> {
+    let connection = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, lock_timeout)?;
     make_durable(&connection)?;
     let secret = Secret::read(&connection)?;
     Ok((connection, secret))
 }
 
-/// Opens an existing database, with `patience` as the lock timeout. Fails with [`StoreError::Missing`] if the
-/// file is missing or empty.
-fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<Connection, StoreError> {
+/// Opens an existing database. Fails with [`StoreError::Missing`] if the file is missing or empty.
+fn open_existing(path: &Path, mode: OpenFlags, lock_timeout: Duration) -> Result<Connection, StoreError> {
     let missing = || StoreError::Missing(DatabaseUrl::from(path));
     // Distinguish a folder that this user may not access from a missing file.
     if !path.try_exists().map_err(|error| StoreError::io(path, error))? {
         return Err(missing());
     }
     let connection = connect(path, mode)?;
-    connection.busy_timeout(patience)?;
+    connection.busy_timeout(lock_timeout)?;
     if has_tables(&connection, path)? { Ok(connection) } else { Err(missing()) }
 }
 

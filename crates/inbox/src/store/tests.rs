@@ -59,7 +59,7 @@ const DAY: Duration = Duration::from_hours(24);
 fn accepted_submissions_are_in_the_inbox() {
     let fixture = Fixture::new();
     let arrival = contact("Hello\n\"there\" 😀");
-    let id = fixture.keep_new(&arrival);
+    let id = fixture.accept_new(&arrival);
     assert_eq!(id.get_version_num(), 7);
     let [submission] = &fixture.list()[..] else { panic!() };
     assert_eq!(submission.id, id);
@@ -74,7 +74,7 @@ fn accepted_submissions_are_in_the_inbox() {
 #[test]
 fn the_newest_comes_first_even_within_a_millisecond() {
     let fixture = Fixture::new();
-    let ids: Vec<_> = (0..600).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let ids: Vec<_> = (0..600).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
     let listed: Vec<_> = fixture.list().iter().map(|s| s.id).collect();
     assert!(listed.iter().rev().eq(&ids));
     let reader = fixture.reader();
@@ -85,9 +85,9 @@ fn the_newest_comes_first_even_within_a_millisecond() {
 #[test]
 fn a_listing_can_be_of_one_form() {
     let fixture = Fixture::new();
-    fixture.keep_new(&contact("a"));
-    let waiting = fixture.keep_new(&waitlist("ada@example.com"));
-    fixture.keep_new(&contact("b"));
+    fixture.accept_new(&contact("a"));
+    let waiting = fixture.accept_new(&waitlist("ada@example.com"));
+    fixture.accept_new(&contact("b"));
     let filter = Filter { form: Some("waitlist".to_owned()), ..Filter::default() };
     let listed: Vec<_> = fixture.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect();
     assert_eq!(listed, [waiting]);
@@ -96,7 +96,7 @@ fn a_listing_can_be_of_one_form() {
 #[test]
 fn a_submission_is_found_by_the_beginning_of_its_id() {
     let fixture = Fixture::new();
-    let (a, b) = (fixture.keep_new(&contact("a")), fixture.keep_new(&contact("b")));
+    let (a, b) = (fixture.accept_new(&contact("a")), fixture.accept_new(&contact("b")));
     let reader = fixture.reader();
     let IdMatch::One(found) = reader.find(&a.to_string()).unwrap() else { panic!() };
     assert_eq!(found.id, a);
@@ -115,12 +115,12 @@ fn a_submission_is_found_by_the_beginning_of_its_id() {
 #[test]
 fn an_address_is_on_the_waitlist_once_in_whatever_case_and_for_ever() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&waitlist("Ada@Example.com"));
-    fixture.keep_again(&waitlist("ada@example.COM"), id);
+    let id = fixture.accept_new(&waitlist("Ada@Example.com"));
+    fixture.accept_repeat(&waitlist("ada@example.COM"), id);
     let mut years_later = waitlist("ada@example.com");
     years_later.received_at += DAY * 3650;
-    fixture.keep_again(&years_later, id);
-    fixture.keep_new(&waitlist("ada@example.org"));
+    fixture.accept_repeat(&years_later, id);
+    fixture.accept_new(&waitlist("ada@example.org"));
     let listed = fixture.list();
     assert_eq!(listed.iter().map(|s| s.repeats).collect::<Vec<_>>(), [0, 2]);
     assert_eq!(listed[1].get("email"), Some("Ada@Example.com"));
@@ -130,14 +130,15 @@ fn an_address_is_on_the_waitlist_once_in_whatever_case_and_for_ever() {
 fn the_same_content_is_one_submission_within_the_window() {
     let fixture = Fixture::new();
     let first = contact("Hello");
-    let id = fixture.keep_new(&first);
-    fixture.keep_again(&Arrival { source: source(2), ..later(&first, DAY.saturating_sub(MILLISECOND)) }, id);
-    let next = fixture.keep_new(&later(&first, DAY));
-    fixture.keep_again(&later(&first, DAY + MILLISECOND), next);
-    fixture.keep_new(&contact("Hello "));
+    let id = fixture.accept_new(&first);
+    fixture
+        .accept_repeat(&Arrival { source: source(2), ..later(&first, DAY.saturating_sub(MILLISECOND)) }, id);
+    let next = fixture.accept_new(&later(&first, DAY));
+    fixture.accept_repeat(&later(&first, DAY + MILLISECOND), next);
+    fixture.accept_new(&contact("Hello "));
     let other_shape =
         r#"{"firstname":"Ada","lastname":"L","company":"x","email":"ada@example.com","message":"Hello"}"#;
-    fixture.keep_new(&Arrival { entry: entry(&CONTACT, other_shape), ..contact("Hello") });
+    fixture.accept_new(&Arrival { entry: entry(&CONTACT, other_shape), ..contact("Hello") });
 }
 
 #[test]
@@ -148,11 +149,11 @@ fn an_idempotency_key_never_makes_other_content_a_repeat() {
         source: source(n),
         ..contact(message)
     };
-    let one = fixture.keep_new(&keyed("one", 1));
-    let two = fixture.keep_new(&keyed("two", 1));
-    fixture.keep_again(&keyed("one", 1), one);
-    fixture.keep_again(&keyed("two", 2), two);
-    fixture.keep_again(&contact("two"), two);
+    let one = fixture.accept_new(&keyed("one", 1));
+    let two = fixture.accept_new(&keyed("two", 1));
+    fixture.accept_repeat(&keyed("one", 1), one);
+    fixture.accept_repeat(&keyed("two", 2), two);
+    fixture.accept_repeat(&contact("two"), two);
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn equal_arrivals_at_the_same_moment_are_one_submission() {
             _ => contact(&format!("{n}")),
         })
         .collect();
-    let accepted = fixture.keep_all(&arrivals);
+    let accepted = fixture.accept_all(&arrivals);
     let new = accepted.iter().filter(|a| matches!(a, Ok(Accepted::New(_)))).count();
     assert_eq!(new, 202);
     let listed = fixture.list();
@@ -181,9 +182,9 @@ fn equal_arrivals_at_the_same_moment_are_one_submission() {
 fn a_source_is_kept_as_a_keyed_hash() {
     let (fixture, other) = (Fixture::new(), Fixture::new());
     for (n, message) in [(1, "a"), (1, "b"), (2, "c")] {
-        fixture.keep_new(&Arrival { source: source(n), ..contact(message) });
+        fixture.accept_new(&Arrival { source: source(n), ..contact(message) });
     }
-    other.keep_new(&Arrival { source: source(1), ..contact("a") });
+    other.accept_new(&Arrival { source: source(1), ..contact("a") });
     let hashes: Vec<_> = fixture.list().into_iter().map(|s| s.source).collect();
     assert_eq!(hashes[1], hashes[2]);
     assert_ne!(hashes[0], hashes[1]);
@@ -194,34 +195,34 @@ fn a_source_is_kept_as_a_keyed_hash() {
 #[test]
 fn the_newest_submission_with_the_same_content_counts_on_any_day() {
     let fixture = Fixture::with_options(|options| options.intake.duplicate_window = 3 * DAY);
-    let first = fixture.keep_new(&contact("one"));
-    fixture.keep_again(&later(&contact("one"), 2 * DAY), first);
-    let second = fixture.keep_new(&later(&contact("one"), 3 * DAY));
-    fixture.keep_again(&later(&contact("one"), 4 * DAY), second);
+    let first = fixture.accept_new(&contact("one"));
+    fixture.accept_repeat(&later(&contact("one"), 2 * DAY), first);
+    let second = fixture.accept_new(&later(&contact("one"), 3 * DAY));
+    fixture.accept_repeat(&later(&contact("one"), 4 * DAY), second);
     // Received on the day before, a little earlier than the submission that was processed before it.
     let midnight = Arrival { received_at: "2026-12-01T00:00:00Z".parse().unwrap(), ..contact("two") };
-    let third = fixture.keep_new(&midnight);
+    let third = fixture.accept_new(&midnight);
     let before = Arrival { received_at: midnight.received_at - MILLISECOND, ..midnight };
-    fixture.keep_again(&before, third);
+    fixture.accept_repeat(&before, third);
 }
 
 #[test]
 fn a_submission_that_was_removed_can_be_sent_again() {
     let fixture = Fixture::new();
     let arrival = Arrival { idempotency_key: Some("key".to_owned()), ..contact("one") };
-    let id = fixture.keep_new(&arrival);
+    let id = fixture.accept_new(&arrival);
     fixture.sql("DELETE FROM submission");
-    let again = fixture.keep_new(&arrival);
+    let again = fixture.accept_new(&arrival);
     assert_ne!(id, again);
-    fixture.keep_again(&arrival, again);
+    fixture.accept_repeat(&arrival, again);
 }
 
 #[test]
 fn everything_is_there_after_the_store_was_closed_and_opened_again() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     let fixture = fixture.reopen();
-    fixture.keep_again(&contact("one"), id);
+    fixture.accept_repeat(&contact("one"), id);
     assert_eq!(fixture.list().len(), 1);
 }
 
@@ -254,7 +255,7 @@ fn closing_writes_what_waits_and_refuses_the_rest() {
 #[test]
 fn the_last_store_to_go_closes_the_database() {
     let fixture = Fixture::in_file();
-    fixture.keep_new(&contact("one"));
+    fixture.accept_new(&contact("one"));
     let Fixture { store, options, fresh, .. } = fixture;
     let log = options.url.file().unwrap().with_extension("db-wal");
     assert!(log.exists());
@@ -271,19 +272,19 @@ fn a_reader_sees_accepted_submissions_at_once_and_blocks_no_writer() {
     let fixture = Fixture::new();
     let reader = fixture.reader();
     for n in 1..50 {
-        fixture.keep_new(&contact(&n.to_string()));
+        fixture.accept_new(&contact(&n.to_string()));
         let mut listing = reader.list(&Filter { limit: Some(1), ..Filter::default() }).unwrap();
         assert_eq!(listing.next().unwrap().unwrap().get("message"), Some(n.to_string().as_str()));
     }
     let mut open_listing = reader.list(&Filter::default()).unwrap();
     open_listing.next();
-    fixture.keep_new(&contact("meanwhile"));
+    fixture.accept_new(&contact("meanwhile"));
 }
 
 #[test]
 fn an_inbox_can_be_read_and_written_after_a_crash() {
     let fixture = Fixture::in_file();
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     // Copies of the open files are like those that a killed process leaves behind.
     let after = TempDir::new().unwrap();
     for name in ["inbox.db", "inbox.db-wal"] {
@@ -292,7 +293,10 @@ fn an_inbox_can_be_read_and_written_after_a_crash() {
     let path = after.path().join("inbox.db");
     assert_eq!(list(&path).len(), 1);
     let store = TestInbox::open(&Options::new(path.clone())).unwrap();
-    assert_eq!(runtime().block_on(store.keep(contact("one"))).unwrap(), Accepted::Duplicate(id));
+    assert_eq!(
+        runtime().block_on(store.accept_and_process(contact("one"))).unwrap(),
+        Accepted::Duplicate(id)
+    );
     assert_eq!(list(&path).len(), 1);
 }
 
@@ -365,12 +369,12 @@ fn a_locked_database_costs_an_error_and_nothing_else() {
     let fixture = Fixture::in_file();
     let other = fixture.connection();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let accepted = fixture.keep_all(&[contact("one"), contact("two")]);
+    let accepted = fixture.accept_all(&[contact("one"), contact("two")]);
     assert!(accepted.iter().all(|a| matches!(a, Err(StoreError::Locked))), "{accepted:?}");
     assert!(matches!(fixture.store.health(), Err(StoreError::Locked)));
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(fixture.list(), []);
-    fixture.keep_new(&contact("one"));
+    fixture.accept_new(&contact("one"));
     fixture.store.health().unwrap();
 }
 
@@ -414,7 +418,7 @@ fn health_is_found_again_without_a_submission() {
 #[test]
 fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
     let fixture = Fixture::in_file();
-    let id = fixture.keep_new(&contact("before"));
+    let id = fixture.accept_new(&contact("before"));
     let data = fixture.fresh.folder.path().join("data");
     // Not even root can create a file inside a file.
     fs::rename(&data, fixture.fresh.folder.path().join("away")).unwrap();
@@ -425,8 +429,8 @@ fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
     }
     fs::remove_file(&data).unwrap();
     fs::rename(fixture.fresh.folder.path().join("away"), &data).unwrap();
-    fixture.keep_again(&contact("before"), id);
-    fixture.keep_new(&contact("after"));
+    fixture.accept_repeat(&contact("before"), id);
+    fixture.accept_new(&contact("after"));
     assert_eq!(fixture.list().len(), 2);
 }
 
@@ -458,15 +462,15 @@ fn no_debug_output_has_visitors_data() {
 fn a_deleted_database_never_swallows_a_submission() {
     let remove = |names: &'static [&'static str]| {
         let fixture = Fixture::in_file();
-        fixture.keep_new(&contact("before"));
+        fixture.accept_new(&contact("before"));
         for name in names {
             fs::remove_file(fixture.fresh.folder.path().join("data").join(name)).unwrap();
         }
-        let id = fixture.keep_new(&contact("after"));
+        let id = fixture.accept_new(&contact("after"));
         assert_eq!(fixture.list()[0].id, id, "{names:?}");
         let fixture = fixture.reopen();
         assert_eq!(fixture.list()[0].id, id, "{names:?}");
-        fixture.keep_new(&contact("and on"));
+        fixture.accept_new(&contact("and on"));
     };
     remove(&["inbox.db"]);
     remove(&["inbox.db", "inbox.db-wal", "inbox.db-shm"]);
@@ -479,32 +483,32 @@ fn a_deleted_database_never_swallows_a_submission() {
 #[test]
 fn a_data_folder_that_was_removed_is_not_recreated() {
     let fixture = Fixture::in_file();
-    fixture.keep_new(&contact("before"));
+    fixture.accept_new(&contact("before"));
     let data = fixture.fresh.folder.path().join("data");
     fs::remove_dir_all(&data).unwrap();
     let error = fixture.accept(&contact("during")).unwrap_err();
     assert!(error.to_string().ends_with("created only when the server starts"), "{error}");
     assert!(!data.exists());
     fs::create_dir(&data).unwrap();
-    fixture.keep_new(&contact("after"));
+    fixture.accept_new(&contact("after"));
     assert_eq!(fixture.list().len(), 1);
 }
 
 #[test]
 fn a_replaced_database_is_the_one_that_is_written_to() {
     let (fixture, backup) = (Fixture::in_file(), Fixture::in_file());
-    fixture.keep_new(&contact("lost"));
+    fixture.accept_new(&contact("lost"));
     let earlier = contact("saved");
-    let saved = backup.keep_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
+    let saved = backup.accept_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
     let Fixture { store, fresh, .. } = backup;
     drop(store);
     fs::rename(fresh.folder.path().join("data/inbox.db"), fixture.file()).unwrap();
     for log in ["inbox.db-wal", "inbox.db-shm"] {
         fs::remove_file(fixture.fresh.folder.path().join("data").join(log)).unwrap();
     }
-    let id = fixture.keep_new(&contact("after"));
+    let id = fixture.accept_new(&contact("after"));
     assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
-    fixture.keep_again(&contact("saved"), saved);
+    fixture.accept_repeat(&contact("saved"), saved);
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);

@@ -24,9 +24,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// The delay after a successful write before the writer removes the rows of unresolved commits.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
-/// A batch with at least this many submissions counts as a burst, which lasts for `CROWD_DURATION`.
-const CROWD: usize = 8;
-const CROWD_DURATION: Duration = Duration::from_millis(10);
+/// A batch with at least this many submissions counts as a burst, which lasts for `BURST_DURATION`.
+const MIN_BURST_SUBMISSIONS: usize = 8;
+const BURST_DURATION: Duration = Duration::from_millis(10);
 /// [`WriteQueue::has_visitors`] stays true for this long after the last submission was accepted.
 const VISIT_DURATION: Duration = Duration::from_millis(50);
 /// A write that takes longer than this makes the store unhealthy.
@@ -53,7 +53,7 @@ struct Waiting {
     /// When the writer took the current batch; `None` while it is idle.
     began: Option<Instant>,
     /// When the last burst began.
-    crowded_at: Option<Instant>,
+    burst_at: Option<Instant>,
     /// When the writer last took submissions or finished writing them.
     visited_at: Option<Instant>,
     /// Whether another thread is running a checkpoint, which copies SQLite's write-ahead log into the
@@ -215,7 +215,7 @@ impl WriteQueue {
     /// Whether submissions are waiting, or a burst has begun recently.
     pub fn is_busy(&self) -> bool {
         let waiting = self.lock();
-        !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
+        !waiting.batch.jobs.is_empty() || waiting.burst_at.is_some_and(|at| at.elapsed() < BURST_DURATION)
     }
 
     /// Whether submissions are waiting or being written, or one was accepted recently.
@@ -292,8 +292,8 @@ impl WriteQueue {
         if !waiting.batch.jobs.is_empty() {
             waiting.visited_at = Some(now);
         }
-        if waiting.batch.jobs.len() >= CROWD {
-            waiting.crowded_at = Some(now);
+        if waiting.batch.jobs.len() >= MIN_BURST_SUBMISSIONS {
+            waiting.burst_at = Some(now);
         }
         Some(Batch { is_idle_check, ..mem::take(&mut waiting.batch) })
     }

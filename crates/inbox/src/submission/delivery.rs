@@ -107,7 +107,7 @@ pub struct ClaimRequest {
     pub target: ChannelTarget,
     pub capacity: Capacity,
     /// The number of attempts on this channel so far. Seeds pseudorandom choices.
-    pub turn: usize,
+    pub earlier_attempts: usize,
 }
 
 /// The lowest rank of suspicious submissions. Submissions that are not suspicious have lower ranks if their
@@ -127,7 +127,7 @@ pub struct DueDelivery {
     pub rank: i64,
     pub due_at: Timestamp,
     /// Whether the latest attempt is still recorded as in progress, although its lease has expired.
-    pub is_sending: bool,
+    pub has_expired_lease: bool,
     /// The number of attempts so far, interrupted ones included.
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
@@ -144,7 +144,7 @@ impl DueDelivery {
     /// Whether an attempt counts towards [`Candidates::high_volume`]: a first attempt for a high-volume
     /// network. An interrupted attempt was counted when it began.
     pub fn is_paced(&self) -> bool {
-        self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
+        self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.has_expired_lease
     }
 
     /// Whether one of the leases in `under_way` is for this delivery, with any number of the attempt.

@@ -63,18 +63,18 @@ impl Fixture {
 
     /// Accepts a submission, and waits until it is processed.
     pub fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
-        self.runtime.block_on(self.store.keep(arrival.clone()))
+        self.runtime.block_on(self.store.accept_and_process(arrival.clone()))
     }
 
     /// Accepts all of these concurrently, and waits until they are processed. The results are in the same
     /// order.
-    pub fn keep_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
+    pub fn accept_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
         self.runtime.block_on(async {
             let tasks: Vec<_> = arrivals
                 .iter()
                 .map(|arrival| {
                     let (store, arrival) = (self.store.clone(), arrival.clone());
-                    tokio::spawn(async move { store.keep(arrival).await })
+                    tokio::spawn(async move { store.accept_and_process(arrival).await })
                 })
                 .collect();
             let mut accepted = Vec::new();
@@ -86,7 +86,7 @@ impl Fixture {
     }
 
     /// Accepts a submission, which must not be a repeat, and returns its id.
-    pub fn keep_new(&self, arrival: &Arrival) -> Uuid {
+    pub fn accept_new(&self, arrival: &Arrival) -> Uuid {
         match self.accept(arrival).unwrap() {
             Accepted::New(id) => id,
             Accepted::Duplicate(id) => panic!("mistaken for a repeat of {id}"),
@@ -94,7 +94,7 @@ impl Fixture {
     }
 
     /// Accepts a submission, which must be a repeat of `original`.
-    pub fn keep_again(&self, arrival: &Arrival, original: Uuid) {
+    pub fn accept_repeat(&self, arrival: &Arrival, original: Uuid) {
         assert_eq!(self.accept(arrival).unwrap(), Accepted::Duplicate(original));
     }
 

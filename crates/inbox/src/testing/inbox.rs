@@ -62,7 +62,7 @@ impl TestInbox {
     }
 
     /// Accepts a submission and waits until it is processed.
-    pub async fn keep(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+    pub async fn accept_and_process(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
         let id = self.accept(arrival).await?;
         self.settle(id).await
     }

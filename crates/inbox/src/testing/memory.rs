@@ -84,7 +84,7 @@ impl MemoryInbox {
     }
 
     /// Accepts submissions, and processes them. The results are in the same order.
-    pub fn keep_all(&mut self, options: &Options, arrivals: &[Arrival]) -> Vec<Accepted> {
+    pub fn accept_all(&mut self, options: &Options, arrivals: &[Arrival]) -> Vec<Accepted> {
         let messages = Repeats::new(Instant::now());
         let prepare = |new: &Arrival| new.clone().prepare_row(&options.intake, &options.channels, &messages);
         let rows: Vec<_> = arrivals.iter().map(|new| prepare(new).unwrap()).collect();
@@ -109,7 +109,8 @@ impl MemoryInbox {
         }
     }
 
-    /// Stores a waiting delivery of an empty submission. Ignores `is_sending`, `attempts` and `interrupted`.
+    /// Stores a waiting delivery of an empty submission. Ignores `has_expired_lease`, `attempts` and
+    /// `interrupted`.
     pub fn queue(&self, found: &DueDelivery) {
         let DueDelivery { submission, channel, rank, due_at, failures, .. } = found;
         let insert = "INSERT INTO submission (id, form, received_at, source, fields) VALUES (?1, 'contact', 0, ?2, '{}')";

@@ -246,10 +246,11 @@ fn parked(count: usize) -> Inbox {
     let inbox = Inbox::empty();
     inbox.work(channel, |store, runtime| {
         for n in 0..count {
-            keep(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"{n}@example.com"}}"#))]);
+            accept(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"{n}@example.com"}}"#))]);
         }
         let target = ChannelTarget { name: "box".to_owned(), destination: "there".to_owned() };
-        let want = ClaimRequest { target, capacity: Capacity { any: count, retries: count }, turn: 0 };
+        let want =
+            ClaimRequest { target, capacity: Capacity { any: count, retries: count }, earlier_attempts: 0 };
         let began = "2026-11-20T15:00:00Z".parse().unwrap();
         let claims = store.claim_by_rank(vec![want], Vec::new(), began, Duration::from_mins(3));
         for claimed in runtime.block_on(claims).unwrap().remove(0).claimed {

@@ -53,7 +53,7 @@ fn a_terminal_shows_a_limited_table_and_how_to_continue() {
         |_| {},
         |store, runtime| {
             for n in 0..51 {
-                keep(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"a{n}@example.com"}}"#))]);
+                accept(store, runtime, &[(&WAITLIST, &format!(r#"{{"email":"a{n}@example.com"}}"#))]);
             }
         },
     );
@@ -92,7 +92,7 @@ fn submissions_are_counted_by_day_form_and_status() {
     inbox.work(
         |_| {},
         |store, runtime| {
-            keep(
+            accept(
                 store,
                 runtime,
                 &[(&WAITLIST, r#"{"email":"d@example.com"}"#), (&WAITLIST, r#"{"email":"e@example.com"}"#)],
@@ -128,7 +128,7 @@ fn watch_shows_new_submissions_even_in_a_replaced_inbox() {
     let arrive = |day: u8, email: &str| {
         let body = format!(r#"{{"email":"{email}"}}"#);
         let at = format!("2026-11-{day}T00:00:00Z");
-        inbox.work(|_| {}, |store, runtime| keep_at(store, runtime, &WAITLIST, &body, &at));
+        inbox.work(|_| {}, |store, runtime| accept_at(store, runtime, &WAITLIST, &body, &at));
     };
     assert_eq!(look(), None);
     arrive(10, "a@example.com");
@@ -162,7 +162,7 @@ fn three_days() -> Inbox {
                 let body =
                     format!(r#"{{"name":"{name}","email":"{day}@example.com","message":"{message}"}}"#);
                 let at = format!("2026-11-{day}T14:00:00Z");
-                keep_at(store, runtime, &CONTACT, &body, &at);
+                accept_at(store, runtime, &CONTACT, &body, &at);
             }
         },
     );

@@ -159,7 +159,7 @@ fn discard_refuses_only_submissions_that_are_not_held() {
 fn delivered_submissions_can_only_be_erased() {
     let inbox = Inbox::empty();
     inbox.work(changes::channel, |store, runtime| {
-        keep(store, runtime, &[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
+        accept(store, runtime, &[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
     });
     let connection = rusqlite::Connection::open(&inbox.database).unwrap();
     connection.execute("UPDATE delivery SET state = 'delivered', due_at = NULL", []).unwrap();
@@ -217,7 +217,7 @@ fn held() -> Inbox {
             hold(store, runtime, "honeypot", 2, 19, &[Signal::Honeypot]);
             hold(store, runtime, "links and honeypot", 1, 20, &[Signal::Links, Signal::Honeypot]);
             let body = r#"{"name":"Ada","email":"ada@example.com","message":"not held"}"#;
-            keep(store, runtime, &[(&CONTACT, body)]);
+            accept(store, runtime, &[(&CONTACT, body)]);
         },
     );
     inbox
@@ -235,7 +235,7 @@ fn hold(store: &TestInbox, runtime: &Runtime, message: &str, source: u8, day: u8
         lead: frontdesk_forms::LeadSource::default(),
     };
     let reasons: Vec<_> = signals.iter().map(|signal| (*signal, "of course")).collect();
-    runtime.block_on(store.keep(arrival.held_for(&reasons))).unwrap();
+    runtime.block_on(store.accept_and_process(arrival.held_for(&reasons))).unwrap();
 }
 
 /// All submissions, newest first.

@@ -64,7 +64,9 @@ fn held() -> Inbox {
                 agent: Some("agent.example.com".to_owned()),
                 lead: frontdesk_forms::LeadSource::default(),
             };
-            runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+            runtime
+                .block_on(store.accept_and_process(arrival.held_for(&[(Signal::Links, "4 links")])))
+                .unwrap();
         },
     );
     inbox

@@ -48,7 +48,7 @@ fn an_identity_opens_sealed_submissions() {
 #[test]
 fn a_wrong_identity_is_reported_for_each_submission() {
     let (inbox, identity) = sealed(&["ada"]);
-    keep_sealed(&inbox, &["bob"], 21);
+    accept_sealed(&inbox, &["bob"], 21);
     let (code, out, err) = inbox.run(&format!("list --json --identity {identity}"));
     assert_eq!(code, ExitCode::FAILURE);
     let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -71,12 +71,12 @@ fn a_wrong_identity_is_reported_for_each_submission() {
 /// An inbox with a sealed submission for each name, and the path of the identity that opens them.
 fn sealed(names: &[&str]) -> (Inbox, String) {
     let inbox = Inbox::empty();
-    let identity = keep_sealed(&inbox, names, 20);
+    let identity = accept_sealed(&inbox, names, 20);
     (inbox, identity)
 }
 
 /// Stores a sealed submission for each name, received on `day`. Returns the path of the new identity.
-fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
+fn accept_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
     let at = format!("2026-11-{day}T00:00:00Z");
     let (secret, public) = generate_key_texts();
     let recipient = Recipient::parse(&public).unwrap();
@@ -85,7 +85,7 @@ fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
         |store, runtime| {
             for name in names {
                 let body = format!(r#"{{"email":"{name}@example.com"}}"#);
-                keep_at(store, runtime, &WAITLIST, &body, &at);
+                accept_at(store, runtime, &WAITLIST, &body, &at);
             }
         },
     );

@@ -82,25 +82,25 @@ impl Channel {
         }
     }
 
-    fn keep_all(&mut self, arrivals: &[Arrival]) -> Vec<Accepted> {
-        self.inbox.keep_all(&self.options, arrivals)
+    fn accept_all(&mut self, arrivals: &[Arrival]) -> Vec<Accepted> {
+        self.inbox.accept_all(&self.options, arrivals)
     }
 
     /// Accepts a submission, which must not be a repeat, and returns its id.
-    fn keep_new(&mut self, arrival: &Arrival) -> Uuid {
-        match self.keep_all(std::slice::from_ref(arrival))[..] {
+    fn accept_new(&mut self, arrival: &Arrival) -> Uuid {
+        match self.accept_all(std::slice::from_ref(arrival))[..] {
             [Accepted::New(id)] => id,
             ref other => panic!("mistaken for a repeat: {other:?}"),
         }
     }
 
     /// Accepts a submission, which must be a repeat of `original`.
-    fn keep_again(&mut self, arrival: &Arrival, original: Uuid) {
-        assert_eq!(self.keep_all(std::slice::from_ref(arrival)), [Accepted::Duplicate(original)]);
+    fn accept_repeat(&mut self, arrival: &Arrival, original: Uuid) {
+        assert_eq!(self.accept_all(std::slice::from_ref(arrival)), [Accepted::Duplicate(original)]);
     }
 
     fn visitor(&mut self, network: u32) -> Uuid {
-        self.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
+        self.accept_new(&self.message(10_000 + network, &format!("honest {network}")))
     }
 
     fn claim(&self, requests: &[ClaimRequest], at: Duration) -> Claims {
@@ -191,7 +191,7 @@ fn content_that_a_receiver_fails_on_delays_others_by_minutes() {
             .flat_map(|n| (0..networks).map(move |network| (network, n)))
             .map(|(network, n)| channel.message(network, &format!("poison {network} {n}")))
             .collect();
-        channel.keep_all(&poison);
+        channel.accept_all(&poison);
         channel.elapsed = 10 * SECOND;
         let visitor = [(channel.visitor(0), channel.elapsed)];
         while channel.delivered.is_empty() && channel.elapsed < DAY {
@@ -212,7 +212,7 @@ fn content_that_fails_again_and_again_delays_others_by_minutes() {
             let poison: Vec<Arrival> = (0..100)
                 .map(|network| channel.message(network, &format!("poison {network} {round}")))
                 .collect();
-            channel.keep_all(&poison);
+            channel.accept_all(&poison);
             for minute in [0, 5, 15] {
                 channel.run(Duration::from_mins(20 * round + minute), SECOND, &mut receive);
                 let number = u32::try_from(visitors.len()).unwrap();
@@ -248,7 +248,7 @@ fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
             let sent: Vec<Arrival> = (hostile..hostile + count)
                 .map(|n| channel.message(n % networks, &format!("hostile {n}")))
                 .collect();
-            channel.keep_all(&sent);
+            channel.accept_all(&sent);
             hostile += count;
             if (4..10).contains(&minute) {
                 visitors.push((channel.visitor(minute), channel.elapsed));
@@ -274,7 +274,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
         Outcome::delivered("250")
     };
     let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
-    channel.keep_all(&attack);
+    channel.accept_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     assert!((100..115).contains(&channel.delivered.len()), "{}", channel.delivered.len());
     let verdict = frontdesk_screening::verdict::ScreeningVerdict {
@@ -284,7 +284,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
         ..Default::default()
     };
     let marked = Arrival { evidence: Evidence::Verdict(verdict), ..channel.message(20_000, "marked") };
-    let mut visitors = vec![(channel.keep_new(&marked), channel.elapsed)];
+    let mut visitors = vec![(channel.accept_new(&marked), channel.elapsed)];
     for (number, hours) in (0..).zip([1, 6, 12, 23]) {
         visitors.push((channel.visitor(number), channel.elapsed));
         channel.run(Duration::from_hours(hours), SECOND, &mut quota);
@@ -311,7 +311,7 @@ fn messages_refused_by_a_quota_are_delivered_the_next_day() {
     };
     let attack: Vec<Arrival> =
         (0..30).map(|network| channel.message(network, &format!("hostile {network}"))).collect();
-    channel.keep_all(&attack);
+    channel.accept_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     let visitor = channel.visitor(0);
     channel.run(DAY, SECOND, &mut quota);
@@ -352,9 +352,9 @@ fn a_copy_that_waits_for_long_does_not_keep_a_visitor_waiting() {
         }
         Outcome::delivered("200")
     };
-    channel.keep_new(&channel.message(1, "the same"));
+    channel.accept_new(&channel.message(1, "the same"));
     channel.run(Duration::from_mins(45), SECOND, &mut busy_for_a_minute);
-    let visitor = (channel.keep_new(&channel.message(2, "the same")), channel.elapsed);
+    let visitor = (channel.accept_new(&channel.message(2, "the same")), channel.elapsed);
     channel.run(Duration::from_mins(50), SECOND, &mut busy_for_a_minute);
     assert!(channel.waits(&[visitor])[0] < 60);
 }

@@ -305,7 +305,7 @@ struct Kept {
 }
 
 impl Stored {
-    fn keep(&mut self, batch: &[Candidate]) {
+    fn insert(&mut self, batch: &[Candidate]) {
         let mut known = Known::default();
         // In order of arrival, so that the newest remains.
         for (id, kept) in &self.submissions {
@@ -396,12 +396,12 @@ proptest! {
     ) {
         let (mut one_by_one, mut in_batches) = (Stored::default(), Stored::default());
         for candidate in all.chunks(1) {
-            one_by_one.keep(candidate);
+            one_by_one.insert(candidate);
         }
         let mut rest: &[Candidate] = &all;
         for size in sizes {
             let (batch, later) = rest.split_at(size.min(rest.len()));
-            in_batches.keep(batch);
+            in_batches.insert(batch);
             rest = later;
         }
         prop_assert_eq!(one_by_one, in_batches);
@@ -414,12 +414,12 @@ proptest! {
     ) {
         let mut stored = Stored::default();
         let first: Range<usize> = 0..cut.index(all.len() + 1);
-        stored.keep(&all[first.clone()]);
+        stored.insert(&all[first.clone()]);
         // Meanwhile, a channel that has not delivered anything yet is renamed.
         for kept in stored.submissions.values_mut() {
             kept.is_deliverable = false;
         }
-        stored.keep(&all[first.end..]);
+        stored.insert(&all[first.end..]);
         for (number, (candidate, fate)) in all.iter().zip(&stored.fates).enumerate() {
             let Fate::Repeat(original) = *fate else { continue };
             let kept = &stored.submissions[&original];

@@ -104,7 +104,7 @@ impl PostgresWriter {
         let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
         // If a row with this id is found later, the commit took effect: the id of a submission, or the mark
         // of the changes.
-        let witness = ids.first().copied().unwrap_or_else(Uuid::now_v7);
+        let marker = ids.first().copied().unwrap_or_else(Uuid::now_v7);
         let mut last = StoreError::Locked;
         let mut is_new = false;
         let began = Instant::now();
@@ -113,7 +113,7 @@ impl PostgresWriter {
                 break;
             }
             let outcome = if jobs.is_empty() {
-                self.commit_changes(changes, witness, unresolved)
+                self.commit_changes(changes, marker, unresolved)
             } else {
                 self.append_submissions(jobs, &ids, unresolved)
             };
@@ -130,7 +130,7 @@ impl PostgresWriter {
                 // Try again: another replica had locked or inserted the same rows.
                 Err(CommitError::Failed(error @ StoreError::Locked)) => last = error,
                 Err(CommitError::Failed(error)) => return Err(error),
-                Err(CommitError::Unknown(error)) => match self.resolve_commit(witness) {
+                Err(CommitError::Unknown(error)) => match self.resolve_commit(marker) {
                     Ok(true) => return Ok(ids),
                     Ok(false) => last = error,
                     Err(backend) => {
@@ -281,7 +281,7 @@ impl PostgresWriter {
     /// after a trivial commit of its own is as durable as a confirmed one. If the outcome is unknown after
     /// `RESOLVE_TIMEOUT`, or the trivial commit times out, the error identifies the server process that
     /// executed the commit.
-    fn resolve_commit(&mut self, witness: Uuid) -> Result<bool, String> {
+    fn resolve_commit(&mut self, marker: Uuid) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
         let mut is_new = false;
@@ -289,7 +289,7 @@ impl PostgresWriter {
             if !is_new || self.connection.is_lost() {
                 is_new = self.reconnect().is_ok();
             }
-            match if is_new { self.look_for_commit(&before, witness) } else { Ok(None) } {
+            match if is_new { self.look_for_commit(&before, marker) } else { Ok(None) } {
                 Ok(Some(false)) => return Ok(false),
                 Ok(Some(true)) => {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
@@ -315,26 +315,26 @@ impl PostgresWriter {
         Some(is_touched && !self.connection.was_warned())
     }
 
-    /// Whether a transaction was committed; `None` if its witness is not visible but the server process that
+    /// Whether a transaction was committed; `None` if its marker is not visible but the server process that
     /// received it is still alive. A new primary does not list the old one's processes.
-    fn look_for_commit(&self, backend: &str, witness: Uuid) -> Result<Option<bool>, StoreError> {
+    fn look_for_commit(&self, backend: &str, marker: Uuid) -> Result<Option<bool>, StoreError> {
         let sql: &dyn Sql = &self.connection;
         if backend.starts_with(REGISTERED) {
-            // `look_for_witness` ends the registration, which takes effect when this transaction commits.
-            return sql.transaction(|| self.look_for_witness(backend, witness));
+            // `look_for_marker` ends the registration, which takes effect when this transaction commits.
+            return sql.transaction(|| self.look_for_marker(backend, marker));
         }
         // End the server process if it is waiting for its client, so that it cannot commit later.
         sql.query(END_IF_IDLE, values![backend])?;
-        self.look_for_witness(backend, witness)
+        self.look_for_marker(backend, marker)
     }
 
     /// Like `look_for_commit`, without ending the old server process.
-    fn look_for_witness(&self, backend: &str, witness: Uuid) -> Result<Option<bool>, StoreError> {
+    fn look_for_marker(&self, backend: &str, marker: Uuid) -> Result<Option<bool>, StoreError> {
         // Check the process before reading rows: if the process has ended, all its commits are visible.
         let is_alive = self.is_backend_alive(backend)?;
         let sql: &dyn Sql = &self.connection;
-        let is_there = intake::is_stored(sql, witness)?
-            || sql.exists("SELECT 1 FROM lease WHERE holder = ?1", values![witness])?;
+        let is_there = intake::is_stored(sql, marker)?
+            || sql.exists("SELECT 1 FROM lease WHERE holder = ?1", values![marker])?;
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 

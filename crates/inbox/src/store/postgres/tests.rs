@@ -116,7 +116,7 @@ fn replicas_share_the_pace_of_high_volume_networks() {
     }
     let claim = |store: &TestInbox| {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-        let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, turn: 0 };
+        let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, earlier_attempts: 0 };
         // On a busy machine, the others may hold the lock for longer than a claim waits, as for a worker.
         let claims = std::iter::repeat_with(|| {
             wait(store.claim_by_rank(vec![want.clone()], Vec::new(), Timestamp::now(), LEASE))
@@ -590,7 +590,7 @@ impl Fixture {
 
 fn want() -> ClaimRequest {
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-    ClaimRequest { target, capacity: Capacity { any: 3, retries: 2 }, turn: 0 }
+    ClaimRequest { target, capacity: Capacity { any: 3, retries: 2 }, earlier_attempts: 0 }
 }
 
 fn claim(store: &TestInbox, now: Timestamp) -> Vec<uuid::Uuid> {
@@ -607,7 +607,7 @@ fn accept(store: &TestInbox, message: &str) -> Result<Accepted, StoreError> {
 }
 
 fn accept_at(store: &TestInbox, message: &str, received_at: Timestamp) -> Result<Accepted, StoreError> {
-    wait(store.keep(arrival(message, received_at)))
+    wait(store.accept_and_process(arrival(message, received_at)))
 }
 
 fn arrival(message: &str, received_at: Timestamp) -> Arrival {

@@ -77,7 +77,7 @@ impl Transaction<'_> {
         let high_volume = pace.as_ref().map_or(usize::MAX, Pace::remaining);
         let mut claimed = Vec::new();
         for found in choose(want, self.candidates(want, high_volume, under_way, now)?) {
-            if found.is_sending {
+            if found.has_expired_lease {
                 // The lease of an earlier attempt has expired: send the delivery now only if it is to be
                 // retried at once.
                 if deliver::requeue(tx, &found, now)? != Some(now) {

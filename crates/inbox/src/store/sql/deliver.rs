@@ -247,10 +247,9 @@ pub(super) fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 /// The columns of [`DueDelivery`].
-pub(super) const DELIVERY: &str =
-    "submission, channel, state = 'sending' AS is_sending, attempts, failures, interrupted, rank, due_at";
+pub(super) const DELIVERY: &str = "submission, channel, state = 'sending' AS has_expired_lease, attempts, failures, interrupted, rank, due_at";
 
-from_row! { DueDelivery { submission, channel, is_sending, attempts, failures, interrupted, rank, due_at } }
+from_row! { DueDelivery { submission, channel, has_expired_lease, attempts, failures, interrupted, rank, due_at } }
 
 /// The SQL condition for retries or for first attempts. A literal, because SQLite cannot use the partial
 /// index for a parameter.

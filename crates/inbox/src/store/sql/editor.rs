@@ -29,7 +29,7 @@ use frontdesk_screening::Lexicon;
 use frontdesk_screening::learned::Teaching;
 
 /// How long to wait for locks that the running server holds on the database.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 /// The pause before another try while rows or the database are locked, or readers block the truncation of the
 /// write-ahead log.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -63,7 +63,7 @@ impl Editor {
     /// user for the operator log.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
-        let (sql, secret) = open::open_to_edit(&place, PATIENCE)?;
+        let (sql, secret) = open::open_to_edit(&place, LOCK_TIMEOUT)?;
         Ok(Editor { sql, secret, place, user: String::new(), lexicon: Lexicon::built_in() })
     }
 
@@ -399,7 +399,7 @@ impl Editor {
     /// to `erased` and `entry`. With `discarded_at`, also stores lessons that these are spam
     /// ([`lesson::teach_discarded`]). Each transaction skips locked rows, because waiting for them could
     /// cause a deadlock with the replica that processes the intake; further transactions, after pauses,
-    /// remove the rest. Fails with [`StoreError::Locked`] if a row stays locked for [`PATIENCE`].
+    /// remove the rest. Fails with [`StoreError::Locked`] if a row stays locked for [`LOCK_TIMEOUT`].
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -428,7 +428,7 @@ impl Editor {
             if ids.is_empty() {
                 return Ok(());
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > LOCK_TIMEOUT {
                 return Err(StoreError::Locked);
             }
             std::thread::sleep(PAUSE);
@@ -451,9 +451,9 @@ impl Editor {
         Ok(done)
     }
 
-    /// Truncates SQLite's write-ahead log, for which it waits up to [`PATIENCE`], and returns `erased` with
-    /// the result in [`Erased::is_wiped`], which is false if readers block it for longer. Does nothing with
-    /// PostgreSQL.
+    /// Truncates SQLite's write-ahead log, for which it waits up to [`LOCK_TIMEOUT`], and returns `erased`
+    /// with the result in [`Erased::is_wiped`], which is false if readers block it for longer. Does nothing
+    /// with PostgreSQL.
     fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
         if let DatabaseUrl::Postgres(_) = self.place {
             return Ok(erased);
@@ -465,14 +465,14 @@ impl Editor {
         let started = Instant::now();
         let emptied = loop {
             match sqlite::truncate_wal(&*self.sql) {
-                Ok(false) | Err(StoreError::Locked) if started.elapsed() < PATIENCE => {
+                Ok(false) | Err(StoreError::Locked) if started.elapsed() < LOCK_TIMEOUT => {
                     std::thread::sleep(PAUSE);
                 }
                 Err(StoreError::Locked) => break Ok(false),
                 emptied => break emptied,
             }
         };
-        sqlite::set_lock_timeout(&*self.sql, PATIENCE)?;
+        sqlite::set_lock_timeout(&*self.sql, LOCK_TIMEOUT)?;
         Ok(Erased { is_wiped: emptied?, ..erased })
     }
 
@@ -498,7 +498,7 @@ impl Editor {
     }
 
     /// Commits a change. If other processes hold locks that it needs, pauses and retries for up to
-    /// [`PATIENCE`]. Calls `change` again for each retry.
+    /// [`LOCK_TIMEOUT`]. Calls `change` again for each retry.
     fn commit_with_retries<T>(
         &self,
         mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
@@ -509,7 +509,7 @@ impl Editor {
                 // Retry: another process holds the lock, or has locked the same rows in a different order.
                 // The pause matters for errors that the database returns without waiting for the lock, as
                 // after a deadlock.
-                Err(StoreError::Locked) if began.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                Err(StoreError::Locked) if began.elapsed() < LOCK_TIMEOUT => std::thread::sleep(PAUSE),
                 changed => return changed,
             }
         }

@@ -270,7 +270,7 @@ impl Accepted {
 
 /// Whether any of these channels accepts submissions to a form, perhaps only with certain values. Used for
 /// encrypted submissions, whose values cannot be read.
-pub fn is_taken(channels: &[Route], form: &str) -> bool {
+pub fn has_channel_for(channels: &[Route], form: &str) -> bool {
     channels.iter().any(|channel| channel.accepts(form))
 }
 
@@ -279,7 +279,7 @@ pub fn is_taken(channels: &[Route], form: &str) -> bool {
 fn would_get(channels: &[Route], row: &Row) -> Result<bool, StoreError> {
     let form = row.text("form")?;
     if row.get::<bool>("is_sealed")? || !reads_fields(channels, form) {
-        return Ok(is_taken(channels, form));
+        return Ok(has_channel_for(channels, form));
     }
     let fields = parse_fields(row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)?;
     Ok(!choose(channels, form, &fields).is_empty())

@@ -35,7 +35,7 @@ const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, ot
          suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
 
 /// Converts a teaching to the number that the column `teaching` stores.
-fn number(teaching: Teaching) -> i64 {
+fn encode_teaching(teaching: Teaching) -> i64 {
     match teaching {
         Teaching::Honest => 0,
         Teaching::Spam => 1,
@@ -44,10 +44,10 @@ fn number(teaching: Teaching) -> i64 {
 }
 
 /// Converts a number in the column `teaching` to a teaching. Fails if this version does not know the number.
-fn teaching(number: i64) -> Result<Teaching, StoreError> {
+fn decode_teaching(number: i64) -> Result<Teaching, StoreError> {
     [Teaching::Honest, Teaching::Spam, Teaching::WeakHonest]
         .into_iter()
-        .find(|teaching| self::number(*teaching) == number)
+        .find(|teaching| encode_teaching(*teaching) == number)
         .ok_or(StoreError::Damaged("the kind of a lesson is unknown"))
 }
 
@@ -157,7 +157,7 @@ pub(super) fn is_held_by_screening(tx: &dyn Sql, id: Uuid) -> Result<bool, Store
 
 /// Whether a lesson of full weight exists, which weak evidence does not replace.
 fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
-    let weak = number(Teaching::WeakHonest);
+    let weak = encode_teaching(Teaching::WeakHonest);
     sql.exists("SELECT 1 FROM lesson WHERE submission = ?1 AND teaching <> ?2", values![id, weak])
 }
 
@@ -210,14 +210,17 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
              senders = excluded.senders, tokens = excluded.tokens";
     let id: [u8; 16] = row.get("id")?;
     let judged: i64 = row.get::<i64>("judged")?.min(2);
-    tx.execute(insert, values![id, teacher.now, number(taught), judged, senders, tokens.to_bytes()])?;
+    tx.execute(
+        insert,
+        values![id, teacher.now, encode_teaching(taught), judged, senders, tokens.to_bytes()],
+    )?;
     Ok(true)
 }
 
 /// If there are more than [`MAX_LESSONS`], removes as many as exceed it: the oldest of the larger kind, spam
 /// or all others, so that a flood of one kind does not replace the other.
 fn limit(tx: &dyn Sql) -> Result<(), StoreError> {
-    let spam = number(Teaching::Spam);
+    let spam = encode_teaching(Teaching::Spam);
     let counts = tx.one(
         "SELECT count(*) AS count, coalesce(sum(CASE WHEN teaching = ?1 THEN 1 ELSE 0 END), 0) AS spam FROM lesson",
         values![spam],
@@ -290,7 +293,7 @@ impl InboxReader {
                 Tokens::from_bytes(&tokens).ok_or(StoreError::Damaged("a lesson's tokens are not valid"))?;
             let taught_at: Timestamp = row.get("taught_at")?;
             let age = now.duration_since(taught_at).try_into().unwrap_or_default();
-            Ok(Lesson { teaching: teaching(row.get("teaching")?)?, age, tokens })
+            Ok(Lesson { teaching: decode_teaching(row.get("teaching")?)?, age, tokens })
         };
         let lessons = self.sql.query(select, &[])?.iter().map(read).collect::<Result<_, StoreError>>()?;
         Ok(Some(Lessons { version, lessons, key }))

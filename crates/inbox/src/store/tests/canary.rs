@@ -27,7 +27,7 @@ fn a_token_can_be_used_once_and_only_during_its_run() {
 fn a_processed_canary_becomes_no_submission() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     begin(&fixture);
-    let visitor = fixture.keep_new(&contact("Hello"));
+    let visitor = fixture.accept_new(&contact("Hello"));
     let arrival = contact("Hello");
     let id = fixture.runtime.block_on(fixture.store.intake.accept_canary(arrival.entry, NONCE, at(1)));
     let id = id.unwrap();

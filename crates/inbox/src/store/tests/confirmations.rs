@@ -14,7 +14,7 @@ const HONEYPOT: [(Signal, &str); 1] = [(Signal::Honeypot, "filled in")];
 #[test]
 fn an_entry_waits_for_its_confirmation_and_is_then_delivered_once() {
     let fixture = confirming(100, None);
-    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    let id = fixture.accept_new(&waitlist("ada@example.com"));
     assert_eq!(
         (fixture.status(id), fixture.state("box", id)),
         (Status::Unconfirmed, Some(DeliveryState::Held))
@@ -33,14 +33,14 @@ fn an_entry_waits_for_its_confirmation_and_is_then_delivered_once() {
     let confirmed = fixture.reader().get(id).unwrap().unwrap().confirmation.unwrap();
     assert_eq!(confirmed.confirmed_at, Some(noon()));
     // A repeat changes nothing, and no mail is sent.
-    fixture.keep_again(&later(&waitlist("ADA@example.com"), 2 * DAY), id);
+    fixture.accept_repeat(&later(&waitlist("ADA@example.com"), 2 * DAY), id);
     assert_eq!(fixture.ask(noon() + 3 * DAY), 0);
 }
 
 #[test]
 fn forged_expired_and_unknown_links_do_nothing() {
     let fixture = confirming(100, None);
-    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    let id = fixture.accept_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let token = fixture.send(ASKS, id, noon());
     let mut forged = token.clone();
@@ -66,15 +66,15 @@ fn forged_expired_and_unknown_links_do_nothing() {
 fn a_visitor_who_sends_the_form_again_gets_a_new_link_once_a_day() {
     let fixture = confirming(100, None);
     let entry = waitlist("ada@example.com");
-    let id = fixture.keep_new(&entry);
+    let id = fixture.accept_new(&entry);
     assert_eq!(fixture.ask(noon()), 1);
     let first = fixture.send(ASKS, id, noon());
     for _ in 0..50 {
-        fixture.keep_again(&later(&entry, Duration::from_hours(2)), id);
+        fixture.accept_repeat(&later(&entry, Duration::from_hours(2)), id);
     }
     assert_eq!(fixture.ask(noon() + Duration::from_hours(3)), 0);
     // After the link has expired.
-    fixture.keep_again(&later(&entry, 2 * WEEK), id);
+    fixture.accept_repeat(&later(&entry, 2 * WEEK), id);
     let now = noon() + 2 * WEEK;
     assert_eq!(fixture.ask(now), 1);
     let second = fixture.send(ASKS, id, now);
@@ -86,7 +86,8 @@ fn a_visitor_who_sends_the_form_again_gets_a_new_link_once_a_day() {
 #[test]
 fn a_visitor_is_reminded_once() {
     let fixture = confirming(100, Some(2 * DAY));
-    let [id, quick] = ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
+    let [id, quick] =
+        ["ada@example.com", "eve@example.com"].map(|email| fixture.accept_new(&waitlist(email)));
     assert_eq!(fixture.ask(noon()), 2);
     let token = fixture.send(ASKS, id, noon());
     let confirmed = fixture.send(ASKS, quick, noon());
@@ -101,7 +102,7 @@ fn a_visitor_is_reminded_once() {
 #[test]
 fn a_mail_that_is_no_longer_needed_is_not_sent() {
     let fixture = confirming(100, Some(2 * DAY));
-    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    let id = fixture.accept_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let token = fixture.send(ASKS, id, noon());
     fixture.ask(noon() + 2 * DAY);
@@ -117,9 +118,9 @@ fn held_and_suspicious_entries_get_no_mail_until_they_are_released() {
     let suspicious = Arrival { evidence: Evidence::Verdict(verdict), ..waitlist("eve@example.com") };
     let held = [waitlist("ada@example.com").held_for(&HONEYPOT), suspicious];
     for arrival in &held {
-        let id = fixture.keep_new(arrival);
+        let id = fixture.accept_new(arrival);
         assert_eq!((fixture.status(id), fixture.ask(noon())), (Status::Held, 0));
-        fixture.keep_again(&later(arrival, 2 * DAY), id);
+        fixture.accept_repeat(&later(arrival, 2 * DAY), id);
         assert_eq!((fixture.status(id), fixture.ask(noon() + 3 * DAY)), (Status::Held, 0));
         let mut editor = fixture.editor();
         assert!(editor.release(id, &fixture.options.channels, noon()).unwrap());
@@ -129,8 +130,8 @@ fn held_and_suspicious_entries_get_no_mail_until_they_are_released() {
         assert_eq!(fixture.status(id), Status::Waiting);
     }
     // A clean repeat releases a held entry, which is then asked to confirm.
-    let id = fixture.keep_new(&waitlist("bob@example.com").held_for(&HONEYPOT));
-    fixture.keep_again(&Arrival { source: source(9), ..waitlist("bob@example.com") }, id);
+    let id = fixture.accept_new(&waitlist("bob@example.com").held_for(&HONEYPOT));
+    fixture.accept_repeat(&Arrival { source: source(9), ..waitlist("bob@example.com") }, id);
     assert_eq!((fixture.status(id), fixture.ask(noon())), (Status::Unconfirmed, 1));
 }
 
@@ -141,7 +142,7 @@ fn a_hold_revokes_the_lesson_of_a_release_that_asked_for_the_confirmation() {
         options.channels = confirmation_routes("contact", limits, None);
         options.intake.clock = before_any_mail_is_due;
     });
-    let id = fixture.keep_new(&contact("Does the museum open on Mondays in winter?").held_for(&HONEYPOT));
+    let id = fixture.accept_new(&contact("Does the museum open on Mondays in winter?").held_for(&HONEYPOT));
     let lessons = || fixture.reader().lessons(None, noon()).unwrap().map_or(0, |found| found.lessons.len());
     let mut editor = fixture.editor();
     for _ in 0..2 {
@@ -156,7 +157,7 @@ fn a_hold_revokes_the_lesson_of_a_release_that_asked_for_the_confirmation() {
 fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
     let fixture = confirming(100, Some(2 * DAY));
     let [released, held] =
-        ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
+        ["ada@example.com", "eve@example.com"].map(|email| fixture.accept_new(&waitlist(email)));
     fixture.ask(noon());
     let tokens = [released, held].map(|id| fixture.send(ASKS, id, noon()));
     let mut editor = fixture.editor();
@@ -180,8 +181,8 @@ fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
 #[test]
 fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
     let fixture = confirming(100, None);
-    fixture.keep_new(&waitlist("ada@example.com"));
-    let held = fixture.keep_new(&contact("odd").held_for(&HONEYPOT));
+    fixture.accept_new(&waitlist("ada@example.com"));
+    let held = fixture.accept_new(&contact("odd").held_for(&HONEYPOT));
     let count =
         |status| fixture.reader().count(&Filter { status: Some(status), ..Filter::default() }).unwrap();
     assert_eq!(
@@ -201,7 +202,8 @@ fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
 #[test]
 fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
     let fixture = confirming(2, None);
-    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@example.com")))).collect();
+    let ids: Vec<Uuid> =
+        (0..3).map(|n| fixture.accept_new(&waitlist(&format!("v{n}@example.com")))).collect();
     fixture.ask(noon());
     let asked = || ids.iter().filter(|id| fixture.state(ASKS, **id).is_some()).count();
     assert_eq!(asked(), 2);
@@ -223,7 +225,7 @@ fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
 fn retention_removes_an_entry_only_after_its_link_has_expired() {
     for is_general in [true, false] {
         let fixture = confirming(100, None);
-        let id = fixture.keep_new(&waitlist("ada@example.com"));
+        let id = fixture.accept_new(&waitlist("ada@example.com"));
         let expire = |now: Timestamp| {
             let removed = fixture.store.change(move |tx| {
                 if is_general { tx.expire_held(now, now) } else { tx.expire_unconfirmed(now) }
@@ -241,7 +243,7 @@ fn retention_removes_an_entry_only_after_its_link_has_expired() {
 #[test]
 fn a_link_is_valid_for_the_whole_time_from_the_attempt_that_sends_it() {
     let fixture = confirming(100, Some(5 * DAY));
-    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    let id = fixture.accept_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let failed = fixture.claim(ASKS, noon()).remove(0);
     let outcome = Outcome::failed(Cause::Deferred, "451");
@@ -257,11 +259,11 @@ fn a_link_is_valid_for_the_whole_time_from_the_attempt_that_sends_it() {
 fn without_opt_in_a_repeat_delivers_an_unconfirmed_entry() {
     let fixture = confirming(100, None);
     let [repeated, other] =
-        ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
+        ["ada@example.com", "eve@example.com"].map(|email| fixture.accept_new(&waitlist(email)));
     fixture.ask(noon());
     let token = fixture.send(ASKS, repeated, noon());
     fixture.store.channels.store(vec![Route::new("box")].into());
-    fixture.keep_again(&later(&waitlist("ada@example.com"), DAY), repeated);
+    fixture.accept_repeat(&later(&waitlist("ada@example.com"), DAY), repeated);
     assert_eq!([repeated, other].map(|id| fixture.status(id)), [Status::Waiting, Status::Unconfirmed]);
     assert_eq!(fixture.confirm(&token, noon()), (LinkState::Confirmed, true));
     assert_eq!(fixture.claim("box", noon() + DAY).len(), 1, "delivered once");
@@ -270,7 +272,8 @@ fn without_opt_in_a_repeat_delivers_an_unconfirmed_entry() {
 #[test]
 fn mails_for_networks_that_send_many_entries_come_last() {
     let fixture = confirming(2, None);
-    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@example.com")))).collect();
+    let ids: Vec<Uuid> =
+        (0..3).map(|n| fixture.accept_new(&waitlist(&format!("v{n}@example.com")))).collect();
     fixture.sql("UPDATE confirmation SET low_priority = 1");
     fixture.sql(
         "UPDATE confirmation SET low_priority = 0 WHERE submission = (SELECT id FROM submission ORDER BY id DESC LIMIT 1)",
@@ -287,8 +290,8 @@ fn mails_beyond_the_limit_of_a_domain_wait_and_delay_no_others() {
     let limits = HourlyLimits { all: 100, network: None, domain: Some(2) };
     let fixture = confirming_within(limits, None);
     let many: Vec<Uuid> =
-        (0..6).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@a{n}.example.com")))).collect();
-    let other = fixture.keep_new(&waitlist("ada@example.org"));
+        (0..6).map(|n| fixture.accept_new(&waitlist(&format!("v{n}@a{n}.example.com")))).collect();
+    let other = fixture.accept_new(&waitlist("ada@example.org"));
     assert_eq!((fixture.ask(noon()), fixture.state(ASKS, other).is_some()), (3, true));
     let because = |id: Uuid| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because;
     let waiting =
@@ -319,7 +322,7 @@ fn mails_beyond_the_limit_of_a_network_wait() {
     let fixture = confirming_within(limits, None);
     let from = |network: u8, n: u32| {
         let source = Source::V4([192, 0, network, u8::try_from(n).unwrap()]);
-        fixture.keep_new(&Arrival { source, ..waitlist(&format!("v{n}@{network}.example")) })
+        fixture.accept_new(&Arrival { source, ..waitlist(&format!("v{n}@{network}.example")) })
     };
     let ids: Vec<Uuid> = (0..4).map(|n| from(1, n)).chain((0..2).map(|n| from(2, n))).collect();
     assert_eq!(fixture.ask(noon()), 4);
@@ -328,7 +331,7 @@ fn mails_beyond_the_limit_of_a_network_wait() {
     assert_eq!(asked[4..], [true; 2]);
     // A held entry still counts for its network when it is released.
     let held = Arrival { source: Source::V4([192, 0, 2, 9]), ..waitlist("held@h.example") };
-    let held = fixture.keep_new(&held.held_for(&HONEYPOT));
+    let held = fixture.accept_new(&held.held_for(&HONEYPOT));
     assert!(fixture.editor().release(held, &fixture.options.channels, noon()).unwrap());
     assert_eq!((fixture.ask(noon()), fixture.status(held)), (0, Status::Unconfirmed));
 }
@@ -337,7 +340,7 @@ fn mails_beyond_the_limit_of_a_network_wait() {
 fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
     let limits = HourlyLimits { all: 100, network: None, domain: Some(1) };
     let fixture = confirming_within(limits, Some(2 * DAY));
-    let ids = ["ada", "eve"].map(|name| fixture.keep_new(&waitlist(&format!("{name}@example.com"))));
+    let ids = ["ada", "eve"].map(|name| fixture.accept_new(&waitlist(&format!("{name}@example.com"))));
     assert_eq!(fixture.ask(noon()), 1);
     let [waiting] =
         ids.iter().copied().filter(|id| fixture.state(ASKS, *id).is_none()).collect::<Vec<_>>()[..]
@@ -377,7 +380,7 @@ fn a_wait_of_one_day_is_named_in_the_singular() {
             rule.within = DAY;
         }
     }
-    let ids = ["ada", "eve"].map(|name| fixture.keep_new(&waitlist(&format!("{name}@example.com"))));
+    let ids = ["ada", "eve"].map(|name| fixture.accept_new(&waitlist(&format!("{name}@example.com"))));
     assert_eq!(fixture.ask(noon()), 1);
     let later = noon() + DAY;
     fixture.sql(&format!(
@@ -394,8 +397,8 @@ fn a_wait_of_one_day_is_named_in_the_singular() {
 fn variants_of_an_address_get_two_mails_at_most() {
     let fixture = confirming(100, None);
     for local in ["ada", "a.da", "ad.a", "a.d.a", "ADA+1"] {
-        fixture.keep_new(&waitlist(&format!("{local}@gmail.com")));
-        fixture.keep_new(&waitlist(&format!("{local}@googlemail.com")));
+        fixture.accept_new(&waitlist(&format!("{local}@gmail.com")));
+        fixture.accept_new(&waitlist(&format!("{local}@googlemail.com")));
     }
     let asked: Vec<usize> =
         (0..40).map(|hours| fixture.ask(noon() + Duration::from_hours(4 * hours))).collect();
@@ -405,7 +408,7 @@ fn variants_of_an_address_get_two_mails_at_most() {
 #[test]
 fn an_address_that_gets_no_mail_is_held_for_the_operator() {
     let fixture = confirming(100, None);
-    let id = fixture.keep_new(&waitlist("no-reply@example.com"));
+    let id = fixture.accept_new(&waitlist("no-reply@example.com"));
     assert_eq!((fixture.ask(noon()), fixture.status(id)), (0, Status::Held));
     let held = fixture.reader().get(id).unwrap().unwrap().held.unwrap();
     assert!(held.because.starts_with("no mail is sent to this address"), "{}", held.because);
@@ -416,7 +419,7 @@ fn an_address_that_gets_no_mail_is_held_for_the_operator() {
 #[test]
 fn two_clicks_at_once_deliver_once() {
     let fixture = confirming(100, None);
-    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    let id = fixture.accept_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let token = LinkToken::parse(&fixture.send(ASKS, id, noon())).unwrap();
     let channels = fixture.store.channels.load_full();
@@ -436,11 +439,11 @@ fn every_statement_about_mails_to_visitors_uses_an_index() {
     let limits = HourlyLimits { all: 100, network: Some(9), domain: Some(2) };
     let fixture = Fixture::recorded_with(Fresh::file, confirmation_routes("waitlist", limits, Some(2 * DAY)));
     let entries = ["ada", "eve", "no-reply", "bob"].map(|local| waitlist(&format!("{local}@example.com")));
-    let ids = entries.each_ref().map(|entry| fixture.keep_new(entry));
+    let ids = entries.each_ref().map(|entry| fixture.accept_new(entry));
     fixture.ask(noon());
     let token = fixture.send(ASKS, ids[0], noon());
     fixture.confirm(&token, noon());
-    fixture.keep_again(&later(&entries[1], 2 * DAY), ids[1]);
+    fixture.accept_repeat(&later(&entries[1], 2 * DAY), ids[1]);
     fixture.ask(noon() + 3 * DAY);
     fixture
         .runtime

@@ -21,7 +21,7 @@ fn an_inbox_goes_over_and_comes_back_as_it_was() {
     // The copied inbox can be used: it recognizes a repeat.
     let store = TestInbox::open(&Options::new(over.url.clone())).unwrap();
     let arrival = contact("number 7");
-    let again = runtime().block_on(store.keep(arrival)).unwrap();
+    let again = runtime().block_on(store.accept_and_process(arrival)).unwrap();
     assert!(matches!(again, Accepted::Duplicate(_)), "{again:?}");
 }
 
@@ -70,11 +70,11 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
     let store = TestInbox::open(&options).unwrap();
     let id = runtime().block_on(async {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-        let want = ClaimRequest { target, capacity: Capacity { any: 9, retries: 9 }, turn: 0 };
+        let want = ClaimRequest { target, capacity: Capacity { any: 9, retries: 9 }, earlier_attempts: 0 };
         for n in 0..450 {
-            store.keep(contact(&format!("number {n}"))).await.unwrap();
+            store.accept_and_process(contact(&format!("number {n}"))).await.unwrap();
         }
-        store.keep(contact("number 1")).await.unwrap();
+        store.accept_and_process(contact("number 1")).await.unwrap();
         let claims =
             store.claim_by_rank(vec![want], Vec::new(), at(0), Duration::from_mins(3)).await.unwrap();
         for claimed in claims.into_iter().flat_map(|claims| claims.claimed) {
@@ -86,7 +86,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         store.record_refusals(vec![refused], views::date(20_777)).await.unwrap();
         let mut views = views::view_counts(&[("/", "html", "browser", 3)], &[("a.example", 1)]);
         store.record_views(&mut views, views::date(20_777)).await.unwrap();
-        store.keep(contact("to be set aside")).await.unwrap().id()
+        store.accept_and_process(contact("to be set aside")).await.unwrap().id()
     });
     store.close();
     {

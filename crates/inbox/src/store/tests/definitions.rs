@@ -45,16 +45,16 @@ fn assert_is_shown_as_sent(submission: &Submission) {
 #[test]
 fn a_submission_is_shown_with_the_definition_that_it_was_sent_with() {
     let fixture = Fixture::new();
-    let first = fixture.keep_new(&booking("ada@example.com", "bob@example.com"));
-    let second = fixture.keep_new(&later(&changed("eve@example.com"), DAY));
+    let first = fixture.accept_new(&booking("ada@example.com", "bob@example.com"));
+    let second = fixture.accept_new(&later(&changed("eve@example.com"), DAY));
     let get = |fixture: &Fixture, id| fixture.reader().get(id).unwrap().unwrap();
     assert_is_shown_as_sent(&get(&fixture, first));
     assert_eq!(get(&fixture, second).label("work"), "Your address");
     assert_eq!(get(&fixture, second).label("note"), "note");
     // The first definition is used again, by this writer and after a restart.
-    fixture.keep_new(&booking("mia@example.com", "bob@example.com"));
+    fixture.accept_new(&booking("mia@example.com", "bob@example.com"));
     let fixture = fixture.reopen();
-    fixture.keep_new(&booking("ted@example.com", "bob@example.com"));
+    fixture.accept_new(&booking("ted@example.com", "bob@example.com"));
     assert_eq!(fixture.count("definition"), 2);
     let stored = fixture.reader().definitions().unwrap();
     assert_eq!(stored, [book("Work e-mail", true), book("Your address", false)]);
@@ -65,8 +65,8 @@ fn a_submission_is_shown_with_the_definition_that_it_was_sent_with() {
 #[test]
 fn without_a_stored_definition_the_built_in_one_is_used_or_the_names() {
     let fixture = Fixture::new();
-    let booked = fixture.keep_new(&booking("ada@example.com", "bob@example.com"));
-    let sent = fixture.keep_new(&contact("Hello"));
+    let booked = fixture.accept_new(&booking("ada@example.com", "bob@example.com"));
+    let sent = fixture.accept_new(&contact("Hello"));
     fixture.sql("UPDATE submission SET definition = NULL");
     let get = |id| fixture.reader().get(id).unwrap().unwrap();
     assert_eq!((get(sent).definition, get(sent).label("email")), (Some(*CONTACT), "E-mail"));
@@ -119,13 +119,13 @@ fn a_pending_submission_is_processed_with_its_own_definition() {
 #[test]
 fn deliveries_and_retries_use_the_definition_of_the_submission() {
     let fixture = Fixture::with_channels(&["box"], &["book"]);
-    fixture.keep_new(&booking("ada@example.com", "bob@example.com"));
+    fixture.accept_new(&booking("ada@example.com", "bob@example.com"));
     let fixture = fixture.reopen();
     let [first] = &fixture.claim("box", at(0))[..] else { panic!() };
     assert_is_shown_as_sent(&first.submission);
     let failed = Outcome::failed(Cause::Channel, "busy");
     fixture.record(first, &failed, NextStep::RetryAt(at(10)), at(1));
-    fixture.keep_new(&changed("eve@example.com"));
+    fixture.accept_new(&changed("eve@example.com"));
     let fixture = fixture.reopen();
     let claimed = fixture.claim("box", at(20));
     let retry = claimed.iter().find(|claimed| claimed.is_retry).unwrap();
@@ -137,10 +137,10 @@ fn deliveries_and_retries_use_the_definition_of_the_submission() {
 #[test]
 fn every_address_of_a_submission_erases_it() {
     let fixture = Fixture::new();
-    fixture.keep_new(&booking("ada@example.com", "bob@example.com"));
-    fixture.keep_new(&booking("eve@example.com", "Ada@Example.com"));
-    let other = fixture.keep_new(&booking("mia@example.com", "bob@example.com"));
-    let encrypted = fixture.keep_new(&booking("ted@example.com", "zoe@example.com"));
+    fixture.accept_new(&booking("ada@example.com", "bob@example.com"));
+    fixture.accept_new(&booking("eve@example.com", "Ada@Example.com"));
+    let other = fixture.accept_new(&booking("mia@example.com", "bob@example.com"));
+    let encrypted = fixture.accept_new(&booking("ted@example.com", "zoe@example.com"));
     assert!(fixture.runtime.block_on(fixture.store.seal(encrypted, b"sealed".to_vec())).unwrap());
     let mut editor = fixture.editor();
     assert_eq!(editor.count_from("ADA@example.com").unwrap(), 2);

@@ -12,21 +12,21 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 #[test]
 fn a_submission_is_queued_for_each_channel_that_takes_its_form() {
     let fixture = Fixture::with_channels(&["box", "crm"], &["contact"]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     assert_eq!(fixture.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
     assert_eq!(fixture.status(id), Status::Waiting);
-    let other = fixture.keep_new(&waitlist("ada@example.com"));
+    let other = fixture.accept_new(&waitlist("ada@example.com"));
     assert_eq!(fixture.states(other), []);
     assert_eq!(fixture.status(other), Status::Kept);
     // A repeat queues nothing.
-    fixture.keep_again(&contact("Hello"), id);
+    fixture.accept_repeat(&contact("Hello"), id);
     assert_eq!(fixture.count("delivery"), 2);
 }
 
 #[test]
 fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let claimed = fixture.claim("box", at(0));
     assert_eq!(claimed.len(), 1);
     assert_eq!((claimed[0].lease.submission, claimed[0].lease.number, claimed[0].is_retry), (id, 1, false));
@@ -53,7 +53,7 @@ fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
 fn a_message_has_the_date_of_its_first_attempt_of_the_last_days() {
     const DAY: i64 = 24 * 60 * 60;
     let fixture = Fixture::with_channels(&["box"], &[]);
-    fixture.keep_new(&contact("Hello"));
+    fixture.accept_new(&contact("Hello"));
     for (now, next, date) in [
         (10 * DAY, NextStep::RetryAt(at(11 * DAY)), 10 * DAY),
         (11 * DAY, NextStep::RetryAt(at(13 * DAY)), 10 * DAY),
@@ -69,7 +69,7 @@ fn a_message_has_the_date_of_its_first_attempt_of_the_last_days() {
 #[test]
 fn an_extended_lease_is_not_claimed_and_belongs_to_the_latest_attempt() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    fixture.keep_new(&contact("Hello"));
+    fixture.accept_new(&contact("Hello"));
     let claimed = fixture.claim("box", at(0));
     let extend = |lease: Lease, now| {
         let extended =
@@ -89,7 +89,7 @@ fn an_extended_lease_is_not_claimed_and_belongs_to_the_latest_attempt() {
 #[test]
 fn an_uncertain_attempt_is_shown_and_not_brought_forward() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let uncertain = Outcome::failed(Cause::Uncertain, "no reply after the message");
     let claimed = fixture.claim("box", at(0));
     assert_eq!(claimed[0].uncertain, 0);
@@ -109,7 +109,7 @@ fn an_uncertain_attempt_is_shown_and_not_brought_forward() {
 #[test]
 fn a_partial_delivery_remembers_the_recipients_it_reached() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let partial = |cause, reached: &[&str], missing: &[&str]| {
         let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let recipients = Recipients { reached: all(reached), missing: all(missing) };
@@ -131,7 +131,7 @@ fn a_partial_delivery_remembers_the_recipients_it_reached() {
     let missing = &fixture.reader().channels().unwrap()[0].missing;
     assert_eq!(missing.iter().collect::<Vec<_>>(), [(&"a@example.com".to_owned(), &1)]);
     // The others have it, so a repeat adds no submission.
-    fixture.keep_again(&contact("Hello"), id);
+    fixture.accept_repeat(&contact("Hello"), id);
     let retry = Retry { parked_only: true, ..Retry::default() };
     assert_eq!(fixture.editor().retry(&retry, at(30)).unwrap(), 1);
     let last = fixture.claim("box", at(30));
@@ -144,7 +144,7 @@ fn a_partial_delivery_remembers_the_recipients_it_reached() {
 #[test]
 fn a_late_partial_failure_lists_no_recipient_as_reached_and_missing() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    fixture.keep_new(&contact("Hello"));
+    fixture.accept_new(&contact("Hello"));
     let partial = |reached: &str, missing: &str| {
         let recipients = Recipients { reached: vec![reached.to_owned()], missing: vec![missing.to_owned()] };
         Outcome::failed(Cause::Notification, "450 later").with_recipients(recipients)
@@ -164,7 +164,7 @@ fn a_late_partial_failure_lists_no_recipient_as_reached_and_missing() {
 #[test]
 fn an_attempt_that_is_not_under_way_is_queued_again() {
     let fixture = Fixture::in_file_with_channels(&["box", "crm"]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let (mine, _nobodys) = (fixture.claim("box", at(0)), fixture.claim("crm", at(0)));
     let requeue_orphans = || {
         fixture.runtime.block_on(fixture.store.requeue_orphans(vec![mine[0].lease.clone()], at(1))).unwrap()
@@ -176,7 +176,7 @@ fn an_attempt_that_is_not_under_way_is_queued_again() {
 #[test]
 fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
     let fixture = Fixture::in_file_with_channels(&["box"]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let mut now = 0;
     for number in 1..=20 {
         assert_eq!(fixture.claim("box", at(now)).len(), 1, "{number}");
@@ -193,7 +193,7 @@ fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
 fn the_queue_is_what_is_still_to_be_done() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
     assert_eq!(fixture.reader().queue().unwrap(), Queue::default());
-    let ids = ["One", "Two", "Three"].map(|message| fixture.keep_new(&contact(message)));
+    let ids = ["One", "Two", "Three"].map(|message| fixture.accept_new(&contact(message)));
     // One was delivered by `box`, one is parked there, and one is being sent.
     let claimed = fixture.claim("box", at(0));
     fixture.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(1));
@@ -234,7 +234,7 @@ fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
 #[test]
 fn a_clock_that_is_set_back_delays_nothing_for_ever() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    fixture.keep_new(&contact("Hello"));
+    fixture.accept_new(&contact("Hello"));
     // The submission was received in 2026, but the clock now shows 1970.
     assert_eq!(fixture.claim("box", at(0)).len(), 1);
 }
@@ -243,7 +243,7 @@ fn a_clock_that_is_set_back_delays_nothing_for_ever() {
 fn places_are_kept_for_first_attempts() {
     let fixture = Fixture::with_channels(&["box"], &[]);
     for n in 0..4 {
-        fixture.keep_new(&contact(&format!("again {n}")));
+        fixture.accept_new(&contact(&format!("again {n}")));
     }
     for claimed in fixture.claim("box", at(0)) {
         fixture.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
@@ -251,7 +251,7 @@ fn places_are_kept_for_first_attempts() {
     for n in 0..4 {
         // Each is from a different network, so that none is a high-volume network.
         let source = Source::V4([10, 0, n, 1]);
-        fixture.keep_new(&Arrival { source, ..contact(&format!("first {n}")) });
+        fixture.accept_new(&Arrival { source, ..contact(&format!("first {n}")) });
     }
     let claims = fixture.claims("box", at(10), Capacity { any: 5, retries: 2 });
     let retries = claims.claimed.iter().filter(|claimed| claimed.is_retry).count();
@@ -263,8 +263,8 @@ fn places_are_kept_for_first_attempts() {
 #[test]
 fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
     let fixture = Fixture::in_file_with_channels(&["box"]);
-    let damaged = fixture.keep_new(&contact("one"));
-    let whole = fixture.keep_new(&contact("two"));
+    let damaged = fixture.accept_new(&contact("one"));
+    let whole = fixture.accept_new(&contact("two"));
     fixture.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
     let claimed = fixture.claim("box", at(0));
     assert_eq!(claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>(), [whole]);
@@ -278,13 +278,13 @@ fn a_damaged_delivery_is_parked_until_a_retry_and_holds_up_no_other() {
     for damage in ["attempts = -1", "interrupted = -1", "due_at = -999999999999999999"] {
         for attempts in [0, 1] {
             let fixture = Fixture::with_channels(&["box", "crm"], &[]);
-            let damaged = fixture.keep_new(&contact("one"));
+            let damaged = fixture.accept_new(&contact("one"));
             assert_eq!(
                 fixture.claims("box", at(0), Capacity { any: attempts, retries: 0 }).claimed.len(),
                 attempts
             );
             fixture.sql(&format!("UPDATE delivery SET {damage} WHERE channel = 'box'"));
-            let whole = fixture.keep_new(&contact("two"));
+            let whole = fixture.accept_new(&contact("two"));
             // A channel without capacity does not read its due deliveries.
             assert_eq!(fixture.claims("box", at(1), Capacity::default()).claimed, [], "{damage}");
             assert_eq!(ids(&fixture.claim("box", at(200))), [whole], "{damage}");
@@ -312,7 +312,7 @@ fn a_damaged_attempt_does_not_stop_the_recovery_of_others() {
         ["failures = -1", "attempts = -1", "interrupted = 4294967296", "due_at = 999999999999999999"]
     {
         let fixture = Fixture::in_file_with_channels(&["box", "crm"]);
-        let ids = ["one", "two", "three"].map(|message| fixture.keep_new(&contact(message)));
+        let ids = ["one", "two", "three"].map(|message| fixture.accept_new(&contact(message)));
         let (mine, _interrupted) = (fixture.claim("box", at(0)), fixture.claim("crm", at(0)));
         assert!(fixture.editor().hold(ids[1], "wait", at(1)).unwrap());
         let of = |channel: &str, id: Uuid| -> String {
@@ -341,12 +341,12 @@ fn a_damaged_attempt_does_not_stop_the_recovery_of_others() {
 fn damaged_recipients_and_attempts_hold_up_no_other_delivery() {
     for damage in ["delivery SET recipients = 'x'", "attempt SET began_at = 999999999999999999"] {
         let fixture = Fixture::with_channels(&["box"], &[]);
-        let damaged = fixture.keep_new(&contact("one"));
+        let damaged = fixture.accept_new(&contact("one"));
         for claimed in fixture.claim("box", at(0)) {
             fixture.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
         }
         fixture.sql(&format!("UPDATE {damage}"));
-        fixture.keep_new(&contact("two"));
+        fixture.accept_new(&contact("two"));
         assert_eq!(fixture.claim("box", at(10)).len(), 1, "{damage}");
         assert_eq!(fixture.status(damaged), Status::Parked, "{damage}");
     }
@@ -355,9 +355,9 @@ fn damaged_recipients_and_attempts_hold_up_no_other_delivery() {
 #[test]
 fn damaged_due_times_do_not_stop_the_correction_of_others() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    fixture.keep_new(&contact("one"));
+    fixture.accept_new(&contact("one"));
     fixture.sql("UPDATE delivery SET due_at = 999999999999999999");
-    fixture.keep_new(&contact("two"));
+    fixture.accept_new(&contact("two"));
     fixture.sql("UPDATE delivery SET due_at = 9999999999 WHERE due_at < 999999999999999999");
     fixture.runtime.block_on(fixture.store.change(|tx| tx.clamp_due_times(at(0)))).unwrap();
     assert_eq!(fixture.claim("box", at(0)).len(), 2);
@@ -366,7 +366,7 @@ fn damaged_due_times_do_not_stop_the_correction_of_others() {
 #[test]
 fn a_held_submission_is_delivered_only_after_its_release() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let id = fixture.keep_new(&contact("Hello").held_for(&[(Signal::Links, "many links")]));
+    let id = fixture.accept_new(&contact("Hello").held_for(&[(Signal::Links, "many links")]));
     assert_eq!((fixture.status(id), fixture.states(id)), (Status::Held, vec![("box", DeliveryState::Held)]));
     assert_eq!(
         fixture.reader().get(id).unwrap().unwrap().held.unwrap().because,
@@ -384,7 +384,7 @@ fn a_held_submission_is_delivered_only_after_its_release() {
 #[test]
 fn a_submission_held_while_it_is_sent_is_not_retried() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let sent = fixture.claim("box", at(0));
     assert!(fixture.editor().hold(id, "wait", at(1)).unwrap());
     assert!(!fixture.editor().hold(id, "wait", at(1)).unwrap());
@@ -400,7 +400,7 @@ fn a_submission_held_while_it_is_sent_is_not_retried() {
 #[test]
 fn a_submission_held_while_sent_is_not_retried_after_its_lease() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     assert_eq!(fixture.claim("box", at(0)).len(), 1);
     assert!(fixture.editor().hold(id, "wait", at(1)).unwrap());
     assert_eq!(fixture.claim("box", at(200)).len(), 0);
@@ -410,7 +410,7 @@ fn a_submission_held_while_sent_is_not_retried_after_its_lease() {
 #[test]
 fn due_deliveries_without_an_attempt_count_as_overdue() {
     let fixture = Fixture::with_channels(&["box", "renamed"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     let received = fixture.reader().get(id).unwrap().unwrap().received_at;
     let later = received + Duration::from_secs(1);
     assert_eq!(fixture.reader().overdue(received).unwrap(), []);
@@ -421,13 +421,13 @@ fn due_deliveries_without_an_attempt_count_as_overdue() {
 #[test]
 fn a_retry_queues_what_it_names_and_nothing_else() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
-    let parked = fixture.keep_new(&contact("parked"));
+    let parked = fixture.accept_new(&contact("parked"));
     for channel in ["box", "crm"] {
         for claimed in fixture.claim(channel, at(0)) {
             fixture.record(&claimed, &failed(), NextStep::Parked, at(1));
         }
     }
-    let waiting = fixture.keep_new(&contact("waiting"));
+    let waiting = fixture.accept_new(&contact("waiting"));
     for claimed in fixture.claim("crm", at(0)) {
         fixture.record(&claimed, &failed(), NextStep::RetryAt(at(300)), at(1));
     }
@@ -446,14 +446,14 @@ fn a_retry_queues_what_it_names_and_nothing_else() {
 #[test]
 fn a_gone_channel_parks_everything_until_its_target_changes_or_a_retry() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let first = fixture.keep_new(&contact("one"));
+    let first = fixture.accept_new(&contact("one"));
     let sent = fixture.claim("crm", at(0));
     fixture.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), NextStep::Parked, at(1));
     fixture
         .runtime
         .block_on(fixture.store.switch_off(target("crm", "a"), "410 Gone".to_owned(), at(1)))
         .unwrap();
-    let second = fixture.keep_new(&contact("two"));
+    let second = fixture.accept_new(&contact("two"));
     assert!(fixture.claims("crm", at(2), Capacity { any: 4, retries: 2 }).is_off);
     assert_eq!((fixture.status(first), fixture.status(second)), (Status::Parked, Status::Parked));
     let obstacle = fixture.deliveries(second)[0].obstacle.clone().unwrap();
@@ -469,7 +469,7 @@ fn a_gone_channel_parks_everything_until_its_target_changes_or_a_retry() {
 #[test]
 fn a_retry_ends_the_pause_of_its_channel() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.runtime.block_on(fixture.store.pause("crm".to_owned(), "429".to_owned(), at(0))).unwrap();
     assert!(fixture.claims("crm", at(1), Capacity::default()).is_paused);
     let which = Filter { id: Some(id), ..Filter::default() };
@@ -480,7 +480,7 @@ fn a_retry_ends_the_pause_of_its_channel() {
 #[test]
 fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
     let asked = Outcome::failed(Cause::Channel, "429").with_retry_after(Some(Duration::from_hours(1)));
     let outcomes = [failed(), Outcome::failed(Cause::Notification, "400"), asked];
     for (claimed, outcome) in fixture.claim("crm", at(0)).iter().zip(&outcomes) {
@@ -501,8 +501,8 @@ fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
 fn an_erased_submission_is_gone_from_every_file() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let keyed = Arrival { idempotency_key: Some("k".to_owned()), ..from_vera("sesame sesame") };
-    fixture.keep_new(&keyed);
-    let other = fixture.keep_new(&waitlist("else@example.com"));
+    fixture.accept_new(&keyed);
+    let other = fixture.accept_new(&waitlist("else@example.com"));
     for claimed in fixture.claim("crm", at(0)) {
         fixture.record(&claimed, &Outcome::delivered("taken"), NextStep::Delivered, at(1));
     }
@@ -523,7 +523,7 @@ fn an_erased_submission_is_gone_from_every_file() {
     assert!(fixture.files_hold("else@example.com"), "the search works");
     assert_eq!(fixture.editor().erase("vera@example.com").unwrap().submissions, 0);
     // After the erasure, the same submission is accepted as new.
-    fixture.keep_new(&keyed);
+    fixture.accept_new(&keyed);
 }
 
 #[test]
@@ -533,11 +533,11 @@ fn old_submissions_expire_unless_a_delivery_is_pending() {
         received_at: "2020-01-01T00:00:00Z".parse().unwrap(),
         ..arrival.clone()
     };
-    fixture.keep_new(&old(&waitlist("kept@example.com")));
-    let held = fixture.keep_new(&old(&contact("held").held_for(&[(Signal::Links, "4 links")])));
-    fixture.keep_new(&old(&waitlist("too@example.com")));
-    let waiting = fixture.keep_new(&old(&contact("waiting")));
-    let new = fixture.keep_new(&contact("new"));
+    fixture.accept_new(&old(&waitlist("kept@example.com")));
+    let held = fixture.accept_new(&old(&contact("held").held_for(&[(Signal::Links, "4 links")])));
+    fixture.accept_new(&old(&waitlist("too@example.com")));
+    let waiting = fixture.accept_new(&old(&contact("waiting")));
+    let new = fixture.accept_new(&contact("new"));
     let expire =
         |after| {
             fixture
@@ -551,25 +551,25 @@ fn old_submissions_expire_unless_a_delivery_is_pending() {
     assert_eq!(expire(waiting), Expired { removed: 0, after: None });
     assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
     // The original has expired, so this is not a repeat.
-    fixture.keep_new(&waitlist("kept@example.com"));
+    fixture.accept_new(&waitlist("kept@example.com"));
 }
 
 #[test]
 fn submissions_without_a_channel_are_sealed_before_writing() {
     let fixture = Fixture::with_options(|options| options.intake.recipient = Some(recipient()));
-    let id = fixture.keep_new(&from_vera("sesame"));
+    let id = fixture.accept_new(&from_vera("sesame"));
     let submission = fixture.reader().get(id).unwrap().unwrap();
     assert!(submission.fields.is_empty() && submission.sealed.is_some());
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("vera@example.com"));
     // A repeat is still recognized, and the submission can be erased.
-    fixture.keep_again(&from_vera("sesame"), id);
+    fixture.accept_repeat(&from_vera("sesame"), id);
     assert_eq!(fixture.editor().erase("vera@example.com").unwrap().submissions, 1);
 }
 
 #[test]
 fn unreadable_submissions_do_not_keep_later_ones_from_being_sealed() {
     let fixture = Fixture::with_channels(&[], &[]);
-    let ids = ["first", "second", "third"].map(|text| fixture.keep_new(&contact(text)));
+    let ids = ["first", "second", "third"].map(|text| fixture.accept_new(&contact(text)));
     let damage = "UPDATE submission SET fields = '3' WHERE id = ?1";
     fixture.fresh.sql().execute(damage, sql::values![ids[0].as_bytes()]).unwrap();
     let (mut found, mut after, mut calls) = (Vec::new(), Some(Uuid::nil()), 0);
@@ -584,7 +584,7 @@ fn unreadable_submissions_do_not_keep_later_ones_from_being_sealed() {
 #[test]
 fn only_what_is_settled_is_sealed() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let id = fixture.keep_new(&contact("sesame"));
+    let id = fixture.accept_new(&contact("sesame"));
     let seal = || fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
     assert_eq!(fixture.reader().to_be_sealed(&[], Uuid::nil(), 9).unwrap().0, []);
@@ -609,20 +609,19 @@ fn only_what_is_settled_is_sealed() {
 #[test]
 fn a_long_read_blocks_no_writer_while_the_log_is_to_be_truncated() {
     let fixture = Fixture::in_file_with_channels(&[]);
-    let id = fixture.keep_new(&contact("sesame"));
+    let id = fixture.accept_new(&contact("sesame"));
     let reader = fixture.connection();
     reader.execute_batch("BEGIN; SELECT count(*) FROM submission").unwrap();
-    fixture.keep_new(&waitlist("else@example.com"));
-    let (path, wiped) = (fixture.file(), std::sync::mpsc::channel());
-    let (told, erasing) = wiped;
-    std::thread::spawn(move || told.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
+    fixture.accept_new(&waitlist("else@example.com"));
+    let (path, (sender, erasing)) = (fixture.file(), std::sync::mpsc::channel());
+    std::thread::spawn(move || sender.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
     while fixture.reader().get(id).unwrap().is_some() {
         std::thread::sleep(Duration::from_millis(5));
     }
     // The server stops waiting for a lock well before the erasure stops waiting for the reader.
     assert!(!fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
     for n in 0..20 {
-        fixture.keep_new(&contact(&format!("message {n}")));
+        fixture.accept_new(&contact(&format!("message {n}")));
     }
     reader.execute_batch("COMMIT").unwrap();
     assert!(erasing.recv().unwrap().is_wiped);
@@ -682,13 +681,16 @@ fn recipient() -> Recipient {
 
 impl Fixture {
     fn claims(&self, channel: &str, now: Timestamp, capacity: Capacity) -> Claims {
-        let want = ClaimRequest { target: target(channel, "a"), capacity, turn: 0 };
+        let want = ClaimRequest { target: target(channel, "a"), capacity, earlier_attempts: 0 };
         self.runtime.block_on(self.store.claim_by_rank(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
     }
 
     fn claim_beside(&self, channel: &str, now: Timestamp, under_way: &[Lease]) -> Vec<Claimed> {
-        let want =
-            ClaimRequest { target: target(channel, "a"), capacity: Capacity { any: 9, retries: 9 }, turn: 0 };
+        let want = ClaimRequest {
+            target: target(channel, "a"),
+            capacity: Capacity { any: 9, retries: 9 },
+            earlier_attempts: 0,
+        };
         let claims = self.store.claim_by_rank(vec![want], under_way.to_vec(), now, LEASE);
         self.runtime.block_on(claims).unwrap().remove(0).claimed
     }

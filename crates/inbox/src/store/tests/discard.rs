@@ -11,8 +11,8 @@ fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
     let held = Arrival { source: source(1), ..contact("sesame sesame") }
         .held_for(&[(Signal::Disposable, "sesame.example")]);
-    let id = fixture.keep_new(&held);
-    let other = fixture.keep_new(&waitlist("else@example.com"));
+    let id = fixture.accept_new(&held);
+    let other = fixture.accept_new(&waitlist("else@example.com"));
     // An attempt failed before the submission was held again. Answers from `crm` quote the submission.
     fixture.sql(
         "INSERT INTO attempt (submission, channel, number, began_at, ended_at, delivered, answer)
@@ -28,16 +28,16 @@ fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
     assert!(!fixture.files_hold("sesame"));
     assert!(fixture.files_hold("another"), "another channel's answer is about another submission");
     // A repeat of the discarded submission is a new submission.
-    fixture.keep_new(&held);
+    fixture.accept_new(&held);
 }
 
 #[test]
 fn only_held_submissions_are_discarded() {
     let fixture = Fixture::with_channels(&["crm"], &["contact"]);
-    let waiting = fixture.keep_new(&contact("waiting"));
-    let by_hand = fixture.keep_new(&contact("by hand"));
-    let kept = fixture.keep_new(&waitlist("kept@example.com"));
-    let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
+    let waiting = fixture.accept_new(&contact("waiting"));
+    let by_hand = fixture.accept_new(&contact("by hand"));
+    let kept = fixture.accept_new(&waitlist("kept@example.com"));
+    let screened = fixture.accept_new(&contact("screened").held_for(&LINKS));
     assert!(fixture.editor().hold(by_hand, "odd", Timestamp::UNIX_EPOCH).unwrap());
     assert_eq!(
         fixture
@@ -65,7 +65,7 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
     let sent = |message: &str, n: u8, day: u8, signals: &[(Signal, &str)]| {
         let received_at = format!("2026-11-{day:02}T00:00:00Z").parse().unwrap();
         let arrival = Arrival { source: source(n), received_at, ..contact(message) };
-        fixture.keep_new(&if signals.is_empty() { arrival } else { arrival.held_for(signals) })
+        fixture.accept_new(&if signals.is_empty() { arrival } else { arrival.held_for(signals) })
     };
     let links = sent("links", 1, 10, &LINKS);
     let both = sent("both", 2, 11, &[(Signal::Honeypot, "filled in"), (Signal::Links, "5 links")]);
@@ -108,9 +108,9 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
 #[test]
 fn submissions_held_by_a_flood_are_discarded_only_on_request() {
     let fixture = Fixture::new();
-    let flooded = fixture.keep_new(&contact("flooded"));
-    let both = fixture.keep_new(&contact("both").held_for(&LINKS));
-    let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
+    let flooded = fixture.accept_new(&contact("flooded"));
+    let both = fixture.accept_new(&contact("both").held_for(&LINKS));
+    let screened = fixture.accept_new(&contact("screened").held_for(&LINKS));
     fixture.sql("UPDATE submission SET flood = 1, held_at = 1 WHERE held_at IS NULL");
     // As if a copy of `both` that screening does not hold had arrived during a flood.
     let sql = "UPDATE submission SET flood = 1 WHERE id = ?1";
@@ -148,7 +148,7 @@ fn a_source_is_named_by_the_beginning_of_its_hash() {
 fn many_are_discarded_in_transactions_of_a_bounded_size() {
     let fixture = Fixture::new();
     let arrivals: Vec<_> = (0..450).map(|n| later(&contact(&n.to_string()), MILLISECOND * n)).collect();
-    fixture.keep_all(&arrivals.into_iter().map(|arrival| arrival.held_for(&LINKS)).collect::<Vec<_>>());
+    fixture.accept_all(&arrivals.into_iter().map(|arrival| arrival.held_for(&LINKS)).collect::<Vec<_>>());
     // The newest submission cannot be removed: the transactions before it stay committed, and its own is
     // rolled back.
     let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
@@ -167,7 +167,7 @@ fn many_are_discarded_in_transactions_of_a_bounded_size() {
 fn submissions_are_accepted_while_held_ones_are_discarded() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let held: Vec<_> = (0..1500).map(|n| contact(&format!("spam {n}")).held_for(&LINKS)).collect();
-    fixture.keep_all(&held);
+    fixture.accept_all(&held);
     let place = fixture.options.url.clone();
     let discard = std::thread::spawn(move || {
         Editor::open(place)
@@ -178,7 +178,7 @@ fn submissions_are_accepted_while_held_ones_are_discarded() {
     });
     let mut accepted = 0;
     while !discard.is_finished() || accepted < 3 {
-        fixture.keep_new(&contact(&format!("enquiry {accepted}")));
+        fixture.accept_new(&contact(&format!("enquiry {accepted}")));
         accepted += 1;
     }
     assert_eq!(discard.join().unwrap(), 1500);
@@ -192,8 +192,8 @@ fn a_submission_that_another_transaction_has_locked_is_waited_for() {
     if fixture.options.url.file().is_some() {
         return;
     }
-    let locked = fixture.keep_new(&contact("locked").held_for(&LINKS));
-    fixture.keep_new(&later(&contact("other"), DAY).held_for(&LINKS));
+    let locked = fixture.accept_new(&contact("locked").held_for(&LINKS));
+    fixture.accept_new(&later(&contact("other"), DAY).held_for(&LINKS));
     let other = fixture.fresh.sql();
     other.execute("BEGIN", &[]).unwrap();
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
@@ -239,11 +239,11 @@ fn held_submissions_expire() {
         received_at: format!("2026-11-{day:02}T00:00:00Z").parse().unwrap(),
         ..arrival
     };
-    let by_hand = fixture.keep_new(&at(contact("by hand"), 1));
-    let waiting = fixture.keep_new(&at(contact("waiting"), 1));
-    fixture.keep_new(&at(contact("first"), 2).held_for(&LINKS));
-    fixture.keep_new(&at(contact("second"), 3).held_for(&LINKS));
-    let late = fixture.keep_new(&at(contact("late"), 10).held_for(&LINKS));
+    let by_hand = fixture.accept_new(&at(contact("by hand"), 1));
+    let waiting = fixture.accept_new(&at(contact("waiting"), 1));
+    fixture.accept_new(&at(contact("first"), 2).held_for(&LINKS));
+    fixture.accept_new(&at(contact("second"), 3).held_for(&LINKS));
+    let late = fixture.accept_new(&at(contact("late"), 10).held_for(&LINKS));
     // The start of the hold counts, not the arrival.
     assert!(fixture.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
     let expire = || {

@@ -58,12 +58,12 @@ fn end_floods(fixture: &Fixture, now: Timestamp) -> usize {
 #[test]
 fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     let fixture = flooded();
-    let flood: Vec<Uuid> = (0..16).map(|n| fixture.keep_new(&message(1, n))).collect();
+    let flood: Vec<Uuid> = (0..16).map(|n| fixture.accept_new(&message(1, n))).collect();
     let held: Vec<Uuid> = flood.iter().copied().filter(|id| status(&fixture, *id) == Status::Held).collect();
     assert_eq!(held, flood[10..]);
     let because = fixture.reader().get(held[0]).unwrap().unwrap().held.unwrap().because;
     assert_eq!(because, "the form has had more than its quota (0); 0 of 0 points");
-    let honest = fixture.keep_new(&message(2, 0));
+    let honest = fixture.accept_new(&message(2, 0));
     assert_eq!(status(&fixture, honest), Status::Waiting);
     assert_eq!(
         (
@@ -101,7 +101,7 @@ fn a_server_that_starts_after_a_flood_releases_what_it_held() {
     let fixture = flooded();
     let long_ago = Timestamp::now() - Duration::from_hours(3);
     let ids: Vec<Uuid> =
-        (0..12).map(|n| fixture.keep_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
+        (0..12).map(|n| fixture.accept_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
     let Fixture { store, options, fresh, .. } = fixture;
     store.close();
     let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
@@ -115,27 +115,27 @@ fn a_server_that_starts_after_a_flood_releases_what_it_held() {
 #[test]
 fn repeats_and_held_submissions_do_not_use_up_the_quota() {
     let fixture = flooded();
-    let id = fixture.keep_new(&message(1, 0));
+    let id = fixture.accept_new(&message(1, 0));
     for _ in 0..50 {
-        fixture.keep_again(&message(1, 0), id);
+        fixture.accept_repeat(&message(1, 0), id);
     }
     for n in 0..50 {
-        fixture.keep_new(&message(1, 100 + n).held_for(&[(Signal::Honeypot, "filled in")]));
+        fixture.accept_new(&message(1, 100 + n).held_for(&[(Signal::Honeypot, "filled in")]));
     }
     for n in 1..10 {
-        let id = fixture.keep_new(&message(1, n));
+        let id = fixture.accept_new(&message(1, n));
         assert_eq!(status(&fixture, id), Status::Waiting, "{n}");
     }
-    let over = fixture.keep_new(&message(1, 10));
+    let over = fixture.accept_new(&message(1, 10));
     assert_eq!(status(&fixture, over), Status::Held);
 }
 
 #[test]
 fn a_copy_from_another_network_releases_a_flooded_submission() {
     let fixture = flooded();
-    let ids: Vec<Uuid> = (0..12).map(|n| fixture.keep_new(&message(1, n))).collect();
+    let ids: Vec<Uuid> = (0..12).map(|n| fixture.accept_new(&message(1, n))).collect();
     let copy = Arrival { source: Source::V4([10, 0, 2, 1]), ..message(1, 11) };
-    fixture.keep_again(&copy, ids[11]);
+    fixture.accept_repeat(&copy, ids[11]);
     assert_eq!((status(&fixture, ids[10]), status(&fixture, ids[11])), (Status::Held, Status::Waiting));
 }
 
@@ -145,7 +145,7 @@ fn a_replica_that_opens_a_flooded_inbox_is_notified() {
     let Fixture { store, options, fresh: _fresh, .. } = flooded();
     let runtime = runtime();
     for n in 0..12 {
-        runtime.block_on(store.keep(message(1, n))).unwrap();
+        runtime.block_on(store.accept_and_process(message(1, n))).unwrap();
     }
     store.close();
     let next = TestInbox::open(&options).unwrap();
@@ -162,12 +162,15 @@ fn repeats_from_a_second_network_bring_few_deliveries_forward() {
     for arrival in sent(1).chain(sent(2)) {
         fixture.accept(&arrival).unwrap();
     }
-    let honest = fixture.keep_new(&message(3, 0));
+    let honest = fixture.accept_new(&message(3, 0));
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
     let mut earlier = 0;
     loop {
-        let want =
-            ClaimRequest { target: target.clone(), capacity: Capacity { any: 1, retries: 0 }, turn: earlier };
+        let want = ClaimRequest {
+            target: target.clone(),
+            capacity: Capacity { any: 1, retries: 0 },
+            earlier_attempts: earlier,
+        };
         let later = start() + Duration::from_secs(1);
         let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), later, Duration::from_mins(3));
         let claimed = fixture.runtime.block_on(claims).unwrap().remove(0).claimed;
@@ -182,10 +185,10 @@ fn repeats_from_a_second_network_bring_few_deliveries_forward() {
 #[test]
 fn a_marked_submission_is_delivered_with_its_mark() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let id = fixture.keep_new(&suspicious(contact("Hello")));
+    let id = fixture.accept_new(&suspicious(contact("Hello")));
     let is_marked = |id| fixture.reader().get(id).unwrap().unwrap().screening.is_some_and(|it| it.suspicious);
     assert!(is_marked(id) && status(&fixture, id) == Status::Waiting);
-    let clean = fixture.keep_new(&contact("Hello"));
+    let clean = fixture.accept_new(&contact("Hello"));
     assert!(!is_marked(clean));
 }
 
@@ -193,18 +196,18 @@ fn a_marked_submission_is_delivered_with_its_mark() {
 fn a_networks_first_submission_precedes_others_and_marked_ones_come_later() {
     let fixture = Fixture::with_channels(&["box"], &[]);
     let early = Arrival { received_at: start() - Duration::from_secs(1), ..message(9, 0) };
-    let early = fixture.keep_new(&suspicious(early));
+    let early = fixture.accept_new(&suspicious(early));
     let late = Arrival { received_at: start() + Duration::from_millis(500), ..message(9, 1) };
-    let late = fixture.keep_new(&suspicious(late));
-    let many: Vec<Uuid> = (0..40).map(|n| fixture.keep_new(&message(1, n))).collect();
-    let one = fixture.keep_new(&message(2, 0));
+    let late = fixture.accept_new(&suspicious(late));
+    let many: Vec<Uuid> = (0..40).map(|n| fixture.accept_new(&message(1, n))).collect();
+    let one = fixture.accept_new(&message(2, 0));
     let address =
         Arrival { source: Source::V4([10, 0, 3, 1]), received_at: start(), ..waitlist("ada@example.com") };
-    let address = fixture.keep_new(&address);
+    let address = fixture.accept_new(&address);
     let mut order = Vec::new();
-    for turn in 0.. {
+    for earlier_attempts in 0.. {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-        let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn };
+        let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, earlier_attempts };
         let now = start() + Duration::from_secs(1);
         let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), now, Duration::from_mins(3));
         let claims = fixture.runtime.block_on(claims).unwrap().remove(0);
@@ -229,12 +232,12 @@ fn rates_of_networks_that_have_rested_are_removed() {
     let fixture = Fixture::new();
     let long_ago = start() - Duration::from_hours(10 * 24);
     for network in 0..100 {
-        fixture.keep_new(&Arrival { received_at: long_ago, ..message(network, 0) });
+        fixture.accept_new(&Arrival { received_at: long_ago, ..message(network, 0) });
     }
     let count = || fixture.fresh.sql().value::<i64>("SELECT count(*) FROM network_rate", &[]).unwrap();
     assert_eq!(count(), Some(100));
     for n in 0..100 {
-        fixture.keep_new(&message(200, n));
+        fixture.accept_new(&message(200, n));
     }
     // Each batch looks at a random place. The probability that more than ten are left is below 10⁻⁹.
     assert!(count() <= Some(10), "{:?} are left", count());
@@ -245,7 +248,7 @@ fn a_form_can_have_a_quota_of_its_own() {
     let Fixture { mut options, fresh, .. } = flooded();
     options.intake.own_quotas = [("contact".to_owned(), Quota { per_minute: 5, per_hour: 100 })].into();
     let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
-    let kept: Vec<Uuid> = (0..7).map(|n| fixture.keep_new(&message(1, n))).collect();
+    let kept: Vec<Uuid> = (0..7).map(|n| fixture.accept_new(&message(1, n))).collect();
     let held = kept.iter().filter(|id| status(&fixture, **id) == Status::Held).count();
     assert_eq!(held, 2, "the sixth and the seventh");
 }

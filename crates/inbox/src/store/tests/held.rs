@@ -10,9 +10,9 @@ const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 #[test]
 fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
     let fixture = Fixture::with_channels(&["box", "crm"], &["contact"]);
-    let deliverable = fixture.keep_new(&contact("deliverable").held_for(&LINKS));
-    let undeliverable = fixture.keep_new(&waitlist("without@example.com").held_for(&LINKS));
-    let delivered = fixture.keep_new(&contact("delivered").held_for(&LINKS));
+    let deliverable = fixture.accept_new(&contact("deliverable").held_for(&LINKS));
+    let undeliverable = fixture.accept_new(&waitlist("without@example.com").held_for(&LINKS));
+    let delivered = fixture.accept_new(&contact("delivered").held_for(&LINKS));
     let set = |id: Uuid, set: &str, channel: &str| {
         let sql = format!("UPDATE delivery SET {set} WHERE submission = ?1 AND channel = ?2");
         fixture.fresh.sql().execute(&sql, sql::values![id.as_bytes(), channel]).unwrap();
@@ -53,7 +53,7 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
 #[test]
 fn deliveries_of_a_removed_channel_are_not_sealed() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let id = fixture.keep_new(&contact("waiting"));
+    let id = fixture.accept_new(&contact("waiting"));
     assert_eq!(fixture.reader().to_be_sealed(&[], Uuid::nil(), 9).unwrap().0, []);
     fixture.store.reconfigure(&Options { channels: Vec::new(), ..fixture.options.clone() });
     assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
@@ -75,8 +75,8 @@ fn why_a_sealed_submission_is_held_names_no_domain() {
         suspicious: false,
         threshold: 50,
     });
-    let id = fixture.keep_new(&arrival);
-    let by_hand = fixture.keep_new(&waitlist("bob@example.com"));
+    let id = fixture.accept_new(&arrival);
+    let by_hand = fixture.accept_new(&waitlist("bob@example.com"));
     assert!(fixture.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());
     let because = |id| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because;
     assert!(because(id).starts_with("disposable address at sesame.example (25)"), "{}", because(id));
@@ -96,7 +96,7 @@ fn a_held_submission_can_be_delivered_after_its_release() {
         options.channels = channels(&["crm"], &[]);
         options.intake.recipient = Some(Recipient::parse(recipient).unwrap());
     });
-    let id = fixture.keep_new(&contact("Hello").held_for(&LINKS));
+    let id = fixture.accept_new(&contact("Hello").held_for(&LINKS));
     assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
     assert!(fixture.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap());
     let submission = fixture.reader().get(id).unwrap().unwrap();

@@ -18,17 +18,17 @@ fn durations_of_statements_that_visitors_wait_for() {
     let (held, bytes) = (number("FRONTDESK_BENCH_HELD", 1000), number("FRONTDESK_BENCH_BYTES", 60_000));
     let fixture = Fixture::recorded(Fresh::file);
     fixture.hold_many(held, bytes);
-    fixture.keep_new(&keyed("first").held_for(&LINKS));
+    fixture.accept_new(&keyed("first").held_for(&LINKS));
     fixture.accept_everything();
     let large = |n: u32| contact(&format!("{n} {}", "\u{1f600}".repeat(15_000)));
     for round in 0..20 {
         for n in 0..10 {
-            fixture.keep_new(&contact(&format!("one of a visitor's {round} {n}")));
+            fixture.accept_new(&contact(&format!("one of a visitor's {round} {n}")));
         }
-        fixture.keep_new(&large(1000 + round));
-        fixture.keep_new(&large(2000 + round).held_for(&LINKS));
+        fixture.accept_new(&large(1000 + round));
+        fixture.accept_new(&large(2000 + round).held_for(&LINKS));
     }
-    fixture.keep_all(&(0..150).map(large).collect::<Vec<_>>());
+    fixture.accept_all(&(0..150).map(large).collect::<Vec<_>>());
     fixture.deliver_everything();
     let before: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
     for _ in 0..100 {
@@ -58,7 +58,7 @@ fn durations_of_statements_that_visitors_wait_for() {
 fn durations_of_acceptance_during_retries_and_erasures() {
     let count = number("FRONTDESK_BENCH_HELD", 1000);
     let fixture = Fixture::in_file_with_channels(&["crm"]);
-    fixture.keep_new(&contact("first"));
+    fixture.accept_new(&contact("first"));
     fixture.sql(&format!(
         "INSERT INTO submission (id, form, received_at, source, sender, content, fields)
          WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number LIMIT {count})

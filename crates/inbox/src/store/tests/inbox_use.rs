@@ -10,7 +10,7 @@ fn an_unused_inbox_is_not_read_here() {
     let read = |before: Timestamp| fixture.reader().readership(before).unwrap();
     let far = Timestamp::MAX;
     assert_eq!(read(far), Readership { unread: 0, last_use: None, is_read_here: false });
-    fixture.keep_new(&contact("one"));
+    fixture.accept_new(&contact("one"));
     let arrived = fixture.list()[0].received_at;
     assert_eq!((read(far).unread, read(arrived).unread), (1, 0));
     assert!(!read(far).is_read_here);
@@ -19,7 +19,7 @@ fn an_unused_inbox_is_not_read_here() {
 #[test]
 fn an_inbox_is_read_here_if_most_submissions_were_opened() {
     let fixture = Fixture::new();
-    let ids: Vec<Uuid> = (0..4).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let ids: Vec<Uuid> = (0..4).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
     let later = fixture.list()[0].received_at + DAY;
     let read = || fixture.reader().readership(Timestamp::MAX).unwrap();
     let mut editor = fixture.editor().on_behalf_of("ada");

@@ -20,7 +20,7 @@ pub(super) fn pending(fixture: &Fixture, arrivals: &[Arrival]) -> Vec<Uuid> {
 #[test]
 fn submissions_of_an_earlier_process_are_processed_at_the_start() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let first = fixture.keep_new(&contact("Hello"));
+    let first = fixture.accept_new(&contact("Hello"));
     let ids =
         pending(&fixture, &["Hello", "World", "World"].map(|message| later(&contact(message), MILLISECOND)));
     let fixture = fixture.reopen();
@@ -38,7 +38,7 @@ fn submissions_of_an_earlier_process_are_processed_at_the_start() {
 #[test]
 fn a_submission_that_is_found_in_both_tables_is_removed_once() {
     let fixture = Fixture::new();
-    let processed = fixture.keep_new(&contact("processed"));
+    let processed = fixture.accept_new(&contact("processed"));
     fixture.store.clone().close();
     let both = pending(&fixture, &["one", "two"].map(contact));
     fixture.sql(
@@ -54,7 +54,7 @@ fn a_submission_that_is_found_in_both_tables_is_removed_once() {
 #[test]
 fn unprocessed_submissions_are_part_of_the_inbox() {
     let fixture = Fixture::with_channels(&["crm"], &["contact"]);
-    fixture.keep_new(&contact("processed"));
+    fixture.accept_new(&contact("processed"));
     // The server has stopped.
     let Fixture { store, options, runtime, fresh } = fixture;
     store.close();
@@ -98,7 +98,7 @@ fn unprocessed_submissions_are_part_of_the_inbox() {
 #[test]
 fn a_faulty_row_is_set_aside_and_delays_no_other() {
     let fixture = Fixture::in_file();
-    fixture.keep_new(&contact("before"));
+    fixture.accept_new(&contact("before"));
     fixture
         .connection()
         .execute_batch(
@@ -107,7 +107,7 @@ fn a_faulty_row_is_set_aside_and_delays_no_other() {
         )
         .unwrap();
     let poison = fixture.runtime.block_on(fixture.store.accept(contact("poison"))).unwrap();
-    let after = fixture.keep_new(&contact("after"));
+    let after = fixture.accept_new(&contact("after"));
     let listed: Vec<_> = fixture.list().iter().map(|s| (s.id, s.status)).collect();
     assert_eq!(listed[..2], [(after, Status::Kept), (poison, Status::Parked)]);
     let queue = fixture.reader().queue().unwrap();
@@ -118,17 +118,17 @@ fn a_faulty_row_is_set_aside_and_delays_no_other() {
     // Once the cause is removed, a retry processes the submission.
     fixture.connection().execute_batch("DROP TRIGGER refuse").unwrap();
     assert_eq!(fixture.editor().retry(&Retry::default(), Timestamp::UNIX_EPOCH).unwrap(), 1);
-    fixture.keep_new(&contact("and on"));
+    fixture.accept_new(&contact("and on"));
     assert_eq!(fixture.runtime.block_on(fixture.store.settle(poison)).unwrap(), Accepted::New(poison));
 }
 
 #[test]
 fn the_original_of_a_repeat_is_forgotten_after_a_day() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&contact("one"));
-    fixture.keep_again(&contact("one"), id);
+    let id = fixture.accept_new(&contact("one"));
+    fixture.accept_repeat(&contact("one"), id);
     assert_eq!(fixture.count("repeat"), 1);
-    fixture.keep_new(&later(&contact("two"), DAY + MILLISECOND));
+    fixture.accept_new(&later(&contact("two"), DAY + MILLISECOND));
     assert_eq!(fixture.count("repeat"), 0);
 }
 

@@ -20,12 +20,12 @@ fn from(arrival: Arrival, page: &str, referrer: &str) -> Arrival {
 fn the_source_of_a_lead_stays_with_its_submission() {
     let fixture = Fixture::new();
     let first = from(contact("one"), "/pricing/?utm_source=\"x\"'&ref=ü", "search.example.com");
-    let id = fixture.keep_new(&first);
+    let id = fixture.accept_new(&first);
     assert_eq!(fixture.reader().get(id).unwrap().unwrap().lead, first.lead);
     // Another source does not make another submission.
-    fixture.keep_again(&from(contact("one"), "/other/", "news.example.com"), id);
+    fixture.accept_repeat(&from(contact("one"), "/other/", "news.example.com"), id);
     assert_eq!(fixture.reader().get(id).unwrap().unwrap().lead, first.lead);
-    let unknown = fixture.keep_new(&contact("two"));
+    let unknown = fixture.accept_new(&contact("two"));
     assert!(fixture.reader().get(unknown).unwrap().unwrap().lead.is_empty());
 }
 
@@ -34,13 +34,13 @@ fn leads_are_counted_since_a_time_without_held_ones() {
     let fixture = Fixture::new();
     for (n, page) in ["/b/?ref=letter", "/b/?utm_campaign=spring&ref=x", "/a/?ref=letter"].iter().enumerate()
     {
-        fixture.keep_new(&from(
+        fixture.accept_new(&from(
             contact(&format!("{n}")),
             page,
             if n == 0 { "" } else { "search.example.com" },
         ));
     }
-    let held = fixture.keep_new(&from(contact("held"), "/held/", ""));
+    let held = fixture.accept_new(&from(contact("held"), "/held/", ""));
     assert!(fixture.editor().hold(held, "wait", contact("x").received_at).unwrap());
     let start = contact("x").received_at;
     let counts = |from, most| fixture.reader().lead_counts(from, start + 2 * DAY, most).unwrap();
@@ -58,11 +58,11 @@ fn leads_are_counted_since_a_time_without_held_ones() {
 fn leads_are_counted_by_form_in_each_period_without_held_ones() {
     let fixture = Fixture::new();
     let start = contact("x").received_at;
-    fixture.keep_new(&contact("first"));
-    fixture.keep_new(&contact("spam").held_for(&[(Signal::Links, "odd")]));
-    fixture.keep_new(&later(&contact("second"), DAY));
-    fixture.keep_new(&later(&waitlist("ada@example.com"), DAY));
-    fixture.keep_new(&later(&waitlist("eve@example.com"), DAY + Duration::from_hours(23)));
+    fixture.accept_new(&contact("first"));
+    fixture.accept_new(&contact("spam").held_for(&[(Signal::Links, "odd")]));
+    fixture.accept_new(&later(&contact("second"), DAY));
+    fixture.accept_new(&later(&waitlist("ada@example.com"), DAY));
+    fixture.accept_new(&later(&waitlist("eve@example.com"), DAY + Duration::from_hours(23)));
     let count = |bounds: &[Timestamp]| fixture.reader().leads_by_form(bounds).unwrap();
     let named = |form: &str, counts: &[usize]| (form.to_owned(), counts.to_vec());
     let found = count(&[start - DAY, start, start + DAY, start + 2 * DAY]);
@@ -75,7 +75,7 @@ fn leads_are_counted_by_form_in_each_period_without_held_ones() {
 fn only_the_sources_of_the_newest_leads_are_counted() {
     let fixture = Fixture::new();
     let start = contact("x").received_at;
-    fixture.keep_new(&from(contact("old"), "/old/", ""));
+    fixture.accept_new(&from(contact("old"), "/old/", ""));
     add_leads(&fixture, MAX_LEADS - 1, start + DAY);
     let counts = || fixture.reader().lead_counts(start - DAY, start + 9 * DAY, 9).unwrap();
     let page = |page: &str, count| (page.to_owned(), count);
@@ -107,7 +107,7 @@ fn an_encrypted_submission_has_its_lead_only_inside() {
     let recipient = Recipient::parse(&public).unwrap();
     let fixture = Fixture::with_options(|options| options.intake.recipient = Some(recipient));
     let sent = from(contact("sesame"), "/sesame/?ref=sesame", "sesame.example.com");
-    let id = fixture.keep_new(&sent);
+    let id = fixture.accept_new(&sent);
     let mut submission = fixture.reader().get(id).unwrap().unwrap();
     assert!(submission.lead.is_empty() && submission.sealed.is_some());
     assert!(fixture.reader().lead_counts(sent.received_at - DAY, Timestamp::MAX, 9).unwrap().is_empty());
@@ -121,7 +121,7 @@ fn an_encrypted_submission_has_its_lead_only_inside() {
 #[test]
 fn encrypting_later_removes_the_lead_from_the_row() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&from(contact("later"), "/later/", ""));
+    let id = fixture.accept_new(&from(contact("later"), "/later/", ""));
     assert!(fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
     assert!(fixture.reader().get(id).unwrap().unwrap().lead.is_empty());
 }
@@ -133,7 +133,7 @@ fn durations_of_the_statistics_queries() {
     const DAYS: i32 = 365;
     let fixture = Fixture::open(Fresh::place, |_| {});
     let start = contact("x").received_at;
-    fixture.keep_new(&from(contact("old"), "/old/", ""));
+    fixture.accept_new(&from(contact("old"), "/old/", ""));
     for part in 0..10 {
         add_leads(&fixture, 10_000, start + DAY * (36 * part));
     }

@@ -58,7 +58,7 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
     let fixture = Fixture::new();
     let reader = fixture.reader();
     let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
-    let id = fixture.keep_new(&fresh(&honest(1)));
+    let id = fixture.accept_new(&fresh(&honest(1)));
     assert_eq!(lessons(&fixture), []);
     changes.set_done(id, true, now()).unwrap();
     assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
@@ -90,7 +90,7 @@ fn undoing_a_mark_removes_its_lesson_and_restores_a_weak_one() {
     let fixture = Fixture::new();
     let reader = fixture.reader();
     let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
-    let (first, replied) = (fixture.keep_new(&fresh(&honest(1))), fixture.keep_new(&fresh(&honest(2))));
+    let (first, replied) = (fixture.accept_new(&fresh(&honest(1))), fixture.accept_new(&fresh(&honest(2))));
     assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Unchanged);
     changes.mark_spam(first, now()).unwrap();
     assert_eq!((lessons(&fixture), fixture.status(first)), (vec![Teaching::Spam], Status::Held));
@@ -112,7 +112,7 @@ fn decisions_teach_with_the_phrases_of_the_site() {
     let own = BTreeMap::from([("own.toml".to_owned(), own.to_owned())]);
     let lexicon = Arc::new(Lexicon::with_files(&own).unwrap());
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&fresh(&dull_offer(0)));
+    let id = fixture.accept_new(&fresh(&dull_offer(0)));
     let tokens = |editor: &mut Editor| {
         editor.set_spam(id, true, now()).unwrap();
         let lessons = fixture.reader().lessons(None, now()).unwrap().unwrap();
@@ -133,8 +133,8 @@ fn a_release_teaches_if_screening_held_and_a_discards_lesson_stays() {
     let fixture = Fixture::new();
     let held = |text: &str| contact(text).held_for(&[(Signal::Links, "4 links")]);
     let (released, discarded) =
-        (fixture.keep_new(&held(&honest(1))), fixture.keep_new(&held(&dull_offer(1))));
-    let by_hand = fixture.keep_new(&fresh(&honest(2)));
+        (fixture.accept_new(&held(&honest(1))), fixture.accept_new(&held(&dull_offer(1))));
+    let by_hand = fixture.accept_new(&fresh(&honest(2)));
     let mut editor = fixture.editor();
     assert!(editor.hold(by_hand, "odd", now()).unwrap());
     assert!(editor.release(by_hand, &[], now()).unwrap());
@@ -153,7 +153,7 @@ fn a_release_teaches_if_screening_held_and_a_discards_lesson_stays() {
 #[test]
 fn the_release_or_discard_of_a_flood_teaches_nothing() {
     let fixture = Fixture::new();
-    let held = |text: &str| fixture.keep_new(&contact(text).held_for(&[(Signal::FormRate, "the quota")]));
+    let held = |text: &str| fixture.accept_new(&contact(text).held_for(&[(Signal::FormRate, "the quota")]));
     let [released, discarded, done] = [1, 2, 3].map(|number| held(&honest(number)));
     fixture.sql("UPDATE submission SET flood = 1");
     let reader = fixture.reader();
@@ -170,14 +170,14 @@ fn the_release_or_discard_of_a_flood_teaches_nothing() {
 #[test]
 fn a_lesson_has_no_readable_word_and_is_not_made_from_encrypted_ones() {
     let fixture = Fixture::in_file();
-    let id = fixture.keep_new(&fresh("Sesame opens the cave of the forty thieves"));
+    let id = fixture.accept_new(&fresh("Sesame opens the cave of the forty thieves"));
     fixture.editor().set_spam(id, true, now()).unwrap();
     let connection = rusqlite::Connection::open(fixture.options.url.file().unwrap()).unwrap();
     let tokens: Vec<u8> = connection.query_row("SELECT tokens FROM lesson", [], |row| row.get(0)).unwrap();
     assert!(tokens.len() > 4 * 15, "words and pairs: {}", tokens.len());
     assert!(!tokens.windows(6).any(|window| window.eq_ignore_ascii_case(b"sesame")));
     let sealed = sealing(&[]);
-    let id = sealed.keep_new(&fresh("Sesame opens the cave of the forty thieves"));
+    let id = sealed.accept_new(&fresh("Sesame opens the cave of the forty thieves"));
     sealed.editor().set_spam(id, true, now()).unwrap();
     assert_eq!(lessons(&sealed), []);
 }
@@ -188,19 +188,20 @@ fn what_was_taught_adds_points_but_never_holds_alone() {
     let mut editor = fixture.editor();
     for number in 0..8 {
         let (offer, question) =
-            (fixture.keep_new(&fresh(&dull_offer(number))), fixture.keep_new(&fresh(&honest(number))));
+            (fixture.accept_new(&fresh(&dull_offer(number))), fixture.accept_new(&fresh(&honest(number))));
         editor.set_spam(offer, true, now()).unwrap();
         editor.set_spam(question, false, now()).unwrap();
     }
     // The processor looks for new lessons once a second.
     std::thread::sleep(Duration::from_millis(1100));
-    let like_spam = fixture
-        .get(fixture.keep_new(&fresh("Blue velvet curtains for the stage, sewn in Ghent, with brass rings")));
+    let like_spam = fixture.get(
+        fixture.accept_new(&fresh("Blue velvet curtains for the stage, sewn in Ghent, with brass rings")),
+    );
     let screening = like_spam.screening.unwrap();
     let learned = screening.reasons.iter().find(|reason| reason.signal == Signal::Learned);
     assert!(learned.is_some_and(|reason| reason.points > 20) && like_spam.held.is_none(), "{screening:?}");
     let like_honest = fixture
-        .get(fixture.keep_new(&fresh("Does the orchestra have a place for my daughter with her flute?")))
+        .get(fixture.accept_new(&fresh("Does the orchestra have a place for my daughter with her flute?")))
         .screening
         .unwrap();
     assert!(!like_honest.suspicious, "{like_honest:?}");
@@ -210,11 +211,11 @@ fn what_was_taught_adds_points_but_never_holds_alone() {
     fixture.store.reconfigure(&options);
     std::thread::sleep(Duration::from_millis(1100));
     let unlearned = fixture
-        .get(fixture.keep_new(&fresh("Black velvet curtains, sewn in Ghent, with rails")))
+        .get(fixture.accept_new(&fresh("Black velvet curtains, sewn in Ghent, with rails")))
         .screening
         .unwrap();
     assert!(!unlearned.suspicious);
-    editor.set_spam(fixture.keep_new(&fresh(&dull_offer(79))), true, now()).unwrap();
+    editor.set_spam(fixture.accept_new(&fresh(&dull_offer(79))), true, now()).unwrap();
     assert_eq!(lessons(&fixture).len(), 16);
 }
 
@@ -223,7 +224,7 @@ fn old_lessons_expire_and_a_discard_teaches_a_bounded_number() {
     let fixture = Fixture::new();
     let held = |text: &str| contact(text).held_for(&[(Signal::Links, "4 links")]);
     for number in 0..40 {
-        fixture.keep_new(&held(&dull_offer(number)));
+        fixture.accept_new(&held(&dull_offer(number)));
     }
     assert_eq!(fixture.editor().discard_held(&HeldFilter::default(), now()).unwrap().submissions, 40);
     let taught = lessons(&fixture).len();

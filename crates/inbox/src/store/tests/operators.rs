@@ -30,7 +30,7 @@ fn actions(fixture: &Fixture) -> Vec<String> {
 #[test]
 fn a_submission_is_done_until_it_is_reopened() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     let mut editor = fixture.editor().on_behalf_of("ada");
     let find = || fixture.reader().annotations(&[id]).unwrap().remove(&id);
     assert_eq!(find(), Some(Annotation::default()));
@@ -46,7 +46,7 @@ fn a_submission_is_done_until_it_is_reopened() {
 #[test]
 fn every_change_is_logged_with_its_user_and_extent() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
-    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
     let mut editor = fixture.editor().on_behalf_of("ada");
     let routes = &fixture.options.channels;
     assert!(editor.hold(ids[0], "secret reason", now()).unwrap());
@@ -266,7 +266,7 @@ fn pages_have_what_a_listing_has_whatever_the_time_limit() {
     arrivals.push(waitlist("Grete@example.com"));
     arrivals.extend((0..10).map(|n| contact(&format!("held {n}")).held_for(&[(Signal::Links, "odd")])));
     for arrivals in arrivals.chunks(100) {
-        assert!(fixture.keep_all(arrivals).iter().all(Result::is_ok));
+        assert!(fixture.accept_all(arrivals).iter().all(Result::is_ok));
     }
     let reader = fixture.reader();
     let newest = fixture.list()[3].id;
@@ -339,9 +339,9 @@ fn a_search_ignores_case_and_says_how_far_it_got() {
     let fixture = Fixture::new();
     let mut arrivals = vec![contact("Grüße aus ÄRÖ \"quoted\" \\ back"), contact("A plain NEEDLE")];
     arrivals.extend((0..600).map(|n| contact(&format!("number {n}"))));
-    let first = fixture.keep_all(&arrivals[..1])[0].as_ref().unwrap().id();
-    let second = fixture.keep_all(&arrivals[1..2])[0].as_ref().unwrap().id();
-    assert!(fixture.keep_all(&arrivals[2..]).iter().all(Result::is_ok));
+    let first = fixture.accept_all(&arrivals[..1])[0].as_ref().unwrap().id();
+    let second = fixture.accept_all(&arrivals[1..2])[0].as_ref().unwrap().id();
+    assert!(fixture.accept_all(&arrivals[2..]).iter().all(Result::is_ok));
     let reader = fixture.reader();
     let search = |text: &str| read_slowly(&reader, &Filter::default(), Some(text), 10).concat();
     for text in ["gruse", "nothing of the kind", "back needle", "\"aus grusse\""] {
@@ -376,7 +376,7 @@ fn a_search_ignores_case_and_says_how_far_it_got() {
 #[test]
 fn the_statements_of_a_page_use_indexes() {
     let fixture = Fixture::recorded(Fresh::file);
-    fixture.keep_new(&contact("one"));
+    fixture.accept_new(&contact("one"));
     recorder::stop(&fixture.options.url);
     let connection = fixture.connection();
     let mut checked = 0;
@@ -420,9 +420,9 @@ fn the_statements_of_a_page_use_indexes() {
 #[test]
 fn submissions_are_counted_by_day_and_status() {
     let fixture = Fixture::with_channels(&["box", "crm"], &["waitlist"]);
-    fixture.keep_new(&contact("first"));
-    fixture.keep_new(&contact("second").held_for(&[(Signal::Links, "odd")]));
-    fixture.keep_new(&later(&waitlist("ada@example.com"), 2 * DAY));
+    fixture.accept_new(&contact("first"));
+    fixture.accept_new(&contact("second").held_for(&[(Signal::Links, "odd")]));
+    fixture.accept_new(&later(&waitlist("ada@example.com"), 2 * DAY));
     let reader = fixture.reader();
     let days: Vec<Date> = jiff::civil::date(2026, 11, 19).series(1.day()).take(5).collect();
     let count_by_day = |zone: &str| -> Vec<usize> {
@@ -449,7 +449,7 @@ fn the_stamp_of_a_list_changes_with_its_content() {
     let stamp = || fixture.reader().list_stamp().unwrap();
     let mut seen = vec![stamp()];
     assert_eq!(stamp(), seen[0]);
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     seen.push(stamp());
     fixture.editor().set_done(id, true, now()).unwrap();
     seen.push(stamp());
@@ -464,7 +464,7 @@ fn the_stamp_of_a_list_changes_with_its_content() {
 #[test]
 fn a_submission_is_unread_until_it_is_opened_and_open_until_it_is_done() {
     let fixture = Fixture::new();
-    let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
+    let [one, two] = ["one", "two"].map(|message| fixture.accept_new(&contact(message)));
     let mut editor = fixture.editor().on_behalf_of("ada");
     let counts = || fixture.reader().count_open(9).unwrap();
     assert_eq!(counts(), [2, 2]);
@@ -496,7 +496,7 @@ fn a_submission_is_unread_until_it_is_opened_and_open_until_it_is_done() {
 #[test]
 fn removing_the_mark_of_spam_releases_only_what_the_mark_holds() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let [spam, held] = ["spam", "held"].map(|message| fixture.keep_new(&contact(message)));
+    let [spam, held] = ["spam", "held"].map(|message| fixture.accept_new(&contact(message)));
     let reader = fixture.reader();
     let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
     // An operator may give any reason.
@@ -520,7 +520,7 @@ fn removing_the_mark_of_spam_releases_only_what_the_mark_holds() {
 #[test]
 fn not_spam_releases_what_screening_holds_and_no_later_hold() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let screened = |text: &str| fixture.keep_new(&contact(text).held_for(&[(Signal::Links, "4 links")]));
+    let screened = |text: &str| fixture.accept_new(&contact(text).held_for(&[(Signal::Links, "4 links")]));
     let [held, flooded, held_again, marked] = ["held", "flooded", "held again", "marked"].map(screened);
     fixture.sql("UPDATE submission SET flood = 1 WHERE CAST(fields AS text) LIKE '%flooded%'");
     let reader = fixture.reader();
@@ -547,9 +547,9 @@ fn not_spam_releases_what_screening_holds_and_no_later_hold() {
 fn the_forms_of_all_submissions_are_listed() {
     let fixture = Fixture::new();
     assert_eq!(fixture.reader().forms().unwrap(), [""; 0]);
-    fixture.keep_new(&waitlist("ada@example.com"));
-    fixture.keep_new(&contact("one"));
-    fixture.keep_new(&contact("two"));
+    fixture.accept_new(&waitlist("ada@example.com"));
+    fixture.accept_new(&contact("one"));
+    fixture.accept_new(&contact("two"));
     assert_eq!(fixture.reader().forms().unwrap(), ["contact", "waitlist"]);
 }
 
@@ -587,7 +587,7 @@ fn a_change_can_be_undone_once_by_its_user_for_an_hour() {
     assert_eq!(ada.take_undo(id, now()).unwrap(), Some("{}".to_owned()));
     assert_eq!(ada.take_undo(id, now()).unwrap(), None);
     // Later changes of other users stay.
-    let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
+    let [one, two] = ["one", "two"].map(|message| fixture.accept_new(&contact(message)));
     ada.set_done(one, true, now()).unwrap();
     let undo = ada.remember_undo("{}", now()).unwrap();
     bob.set_done(two, true, now()).unwrap();

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 #[test]
 fn a_delivery_waits_for_an_opinion_until_the_timeout() {
     let fixture = fixture(silent(), &[], |_| {});
-    let (arrival, id) = kept(&fixture, "Hello");
+    let (arrival, id) = accepted(&fixture, "Hello");
     let [delivery] = &fixture.deliveries(id)[..] else { panic!() };
     assert_eq!((delivery.state, delivery.due_at), (DeliveryState::Waiting, Some(due(&arrival) + TIMEOUT)));
     assert_eq!(fixture.opine(id, None), OpinionEffect { has_deliveries: true, ..OpinionEffect::default() });
@@ -29,7 +29,7 @@ fn a_delivery_waits_for_an_opinion_until_the_timeout() {
 #[test]
 fn an_opinion_marks_before_the_delivery_is_due() {
     let fixture = fixture(silent(), &[VisitorMail::Acknowledgement], |_| {});
-    let (arrival, id) = kept(&fixture, "Hello");
+    let (arrival, id) = accepted(&fixture, "Hello");
     assert_eq!(fixture.deliveries(id).len(), 2);
     let effect = fixture.opine(id, Some(&spam()));
     assert_eq!((effect.is_marked, effect.has_deliveries), (true, true));
@@ -48,21 +48,21 @@ fn an_opinion_marks_before_the_delivery_is_due() {
 #[test]
 fn a_repeat_of_a_submission_that_an_opinion_marked_is_a_repeat() {
     let fixture = fixture(silent(), &[], |_| {});
-    let (arrival, id) = kept(&fixture, "Hello");
+    let (arrival, id) = accepted(&fixture, "Hello");
     fixture.opine(id, Some(&spam()));
-    fixture.keep_again(&Arrival { source: source(2), ..arrival }, id);
+    fixture.accept_repeat(&Arrival { source: source(2), ..arrival }, id);
     assert!(fixture.get_one(id).screening.unwrap().suspicious);
 }
 
 #[test]
 fn an_opinion_changes_no_decision_of_the_operator() {
     let fixture = fixture(silent(), &[], |_| {});
-    let (_, spam_id) = kept(&fixture, "called spam");
+    let (_, spam_id) = accepted(&fixture, "called spam");
     fixture.editor().set_spam(spam_id, true, noon()).unwrap();
-    let (_, released) = kept(&fixture, "released");
+    let (_, released) = accepted(&fixture, "released");
     assert!(fixture.editor().hold(released, "by hand", noon()).unwrap());
     assert!(fixture.editor().release(released, &fixture.options.channels, noon()).unwrap());
-    let (_, held) = kept(&fixture, "held");
+    let (_, held) = accepted(&fixture, "held");
     assert!(fixture.editor().hold(held, "by hand", noon()).unwrap());
     for id in [spam_id, released, held, Uuid::nil()] {
         assert!(!fixture.opine(id, Some(&spam())).is_marked);
@@ -77,7 +77,7 @@ fn an_opinion_changes_no_decision_of_the_operator() {
 #[test]
 fn below_the_threshold_an_opinion_only_adds_points() {
     let fixture = fixture(silent(), &[], |options| options.intake.screening.suspicious_threshold = 70);
-    let (_, id) = kept(&fixture, "Hello");
+    let (_, id) = accepted(&fixture, "Hello");
     assert!(!fixture.opine_with(id, Some(&spam()), 70).is_marked);
     let screening = fixture.get_one(id).screening.unwrap();
     assert_eq!((screening.suspicious, screening.score), (false, 50));
@@ -87,14 +87,14 @@ fn below_the_threshold_an_opinion_only_adds_points() {
 fn a_visitor_of_a_marked_entry_is_not_asked_for_a_confirmation() {
     let fixture = fixture(silent(), &[VisitorMail::Confirmation], |_| {});
     let entry = waitlist("ada@example.com");
-    let id = fixture.keep_new(&entry);
+    let id = fixture.accept_new(&entry);
     assert_eq!(fixture.status(id), Status::Unconfirmed);
     assert_eq!(fixture.ask_at(due(&entry) + TIMEOUT - MILLISECOND), 0, "the mail waits for the opinion");
     assert!(fixture.opine(id, Some(&spam())).is_marked);
     assert_eq!((fixture.status(id), fixture.ask_at(noon() + DAY)), (Status::Held, 0));
     assert!(fixture.get_one(id).screening.unwrap().suspicious);
     // A repeat asks for an opinion of its own, and releases nothing.
-    let again = fixture.keep_new(&later(&entry, MILLISECOND));
+    let again = fixture.accept_new(&later(&entry, MILLISECOND));
     assert_eq!((fixture.status(id), fixture.status(again)), (Status::Held, Status::Unconfirmed));
     // Only the operator's release asks the visitor.
     assert!(fixture.editor().release(id, &fixture.options.channels, noon()).unwrap());
@@ -105,7 +105,7 @@ fn a_visitor_of_a_marked_entry_is_not_asked_for_a_confirmation() {
 fn a_clean_entry_is_confirmed_as_usual() {
     let fixture = fixture(silent(), &[VisitorMail::Confirmation], |_| {});
     let entry = waitlist("ada@example.com");
-    let id = fixture.keep_new(&entry);
+    let id = fixture.accept_new(&entry);
     assert!(fixture.opine(id, Some(&Opinion::Clean)).has_confirmation);
     assert_eq!((fixture.ask_at(due(&entry)), fixture.status(id)), (1, Status::Unconfirmed));
     // The mail is queued: an opinion that comes too late withdraws it only if no attempt was made.
@@ -118,7 +118,7 @@ fn a_clean_entry_is_confirmed_as_usual() {
 #[test]
 fn details_are_not_added_to_an_encrypted_submission() {
     let fixture = fixture(silent(), &[], |_| {});
-    let (_, id) = kept(&fixture, "Hello");
+    let (_, id) = accepted(&fixture, "Hello");
     fixture.sql("UPDATE submission SET sealed = source, fields = '{}'");
     fixture.opine(id, Some(&spam()));
     let screening = fixture.get_one(id).screening.unwrap();
@@ -128,7 +128,7 @@ fn details_are_not_added_to_an_encrypted_submission() {
 #[test]
 fn nothing_waits_that_rspamd_is_not_asked_about() {
     let fixture = fixture(silent(), &[], |options| options.intake.confirmed_forms = vec!["contact"]);
-    let (arrival, id) = kept(&fixture, "A visitor waits for the delivery");
+    let (arrival, id) = accepted(&fixture, "A visitor waits for the delivery");
     assert_eq!(fixture.deliveries(id)[0].due_at, Some(due(&arrival)));
     let verdict = ScreeningVerdict { suspicious: true, ..ScreeningVerdict::default() };
     for (arrival, change) in [
@@ -142,7 +142,7 @@ fn nothing_waits_that_rspamd_is_not_asked_about() {
             (options.intake.screening.enabled, options.intake.screening.ignored) = (enabled, ignored);
         }
         fixture.store.reconfigure(&options);
-        let id = fixture.keep_new(&arrival);
+        let id = fixture.accept_new(&arrival);
         assert_eq!(fixture.deliveries(id)[0].due_at, Some(due(&arrival)));
     }
 }
@@ -153,7 +153,7 @@ fn rspamd_is_asked_about_new_submissions_and_its_opinion_is_stored() {
         r#"{"action": "add header", "score": 9, "required_score": 15, "symbols": {"RULE": {"score": 9}}}"#;
     let (address, requests) = answering("200 OK", reply.to_owned());
     let fixture = fixture(address, &[], |_| {});
-    let (arrival, id) = kept(&fixture, "Grüße");
+    let (arrival, id) = accepted(&fixture, "Grüße");
     let request = requests.recv_timeout(PATIENCE).unwrap();
     for part in
         ["POST /checkv2 ", &format!("queue-id: {id}\r\n"), "From: <ada@example.com>\r\n", "\r\nGrüße\r\n"]
@@ -164,7 +164,7 @@ fn rspamd_is_asked_about_new_submissions_and_its_opinion_is_stored() {
     assert_eq!(fixture.deliveries(id)[0].due_at, Some(due(&arrival)));
     assert_eq!(fixture.get_one(id).screening.unwrap().reasons[0].detail, DETAIL);
     // A repeat is no new submission.
-    fixture.keep_again(&arrival, id);
+    fixture.accept_repeat(&arrival, id);
     let counts = &fixture.store.intake.counts().opinions;
     assert_eq!([&counts.clean, &counts.spam, &counts.failed].map(|count| count.load(Relaxed)), [0, 1, 0]);
 }
@@ -178,12 +178,12 @@ fn a_bad_reply_is_no_opinion_and_soon_nothing_waits_any_more() {
         let fixture = fixture(answering(status, reply).0, &[], |_| {});
         let failed = || fixture.store.intake.counts().opinions.failed.load(Relaxed);
         for number in 1..=5 {
-            let (arrival, id) = kept(&fixture, &number.to_string());
+            let (arrival, id) = accepted(&fixture, &number.to_string());
             until(|| failed() == number);
             until(|| fixture.deliveries(id)[0].due_at == Some(due(&arrival)));
             assert!(!fixture.get_one(id).screening.unwrap().suspicious);
         }
-        let (arrival, id) = kept(&fixture, "in the pause");
+        let (arrival, id) = accepted(&fixture, "in the pause");
         assert_eq!(fixture.deliveries(id)[0].due_at, Some(due(&arrival)));
         assert_eq!(failed(), 5, "nothing is asked");
     }
@@ -193,7 +193,7 @@ fn a_bad_reply_is_no_opinion_and_soon_nothing_waits_any_more() {
 fn what_does_not_fit_into_the_queue_does_not_wait() {
     let fixture = fixture(silent(), &[], |options| set_timeout(options, Duration::from_secs(10)));
     let arrivals: Vec<Arrival> = (0..400).map(|n| contact(&n.to_string())).collect();
-    for accepted in fixture.keep_all(&arrivals) {
+    for accepted in fixture.accept_all(&arrivals) {
         accepted.unwrap();
     }
     let usual = contact("Hello").received_at.as_millisecond();
@@ -233,9 +233,9 @@ fn fixture(address: SocketAddr, mails: &[VisitorMail], change: impl FnOnce(&mut 
     })
 }
 
-fn kept(fixture: &Fixture, message: &str) -> (Arrival, Uuid) {
+fn accepted(fixture: &Fixture, message: &str) -> (Arrival, Uuid) {
     let arrival = contact(message);
-    let id = fixture.keep_new(&arrival);
+    let id = fixture.accept_new(&arrival);
     (arrival, id)
 }
 

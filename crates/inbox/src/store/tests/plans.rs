@@ -86,7 +86,7 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
     if sql.dialect() == Dialect::Sqlite {
         return;
     }
-    fixture.keep_new(&keyed("first").held_for(&LINKS));
+    fixture.accept_new(&keyed("first").held_for(&LINKS));
     fixture.accept_everything();
     fixture.deliver_everything();
     fixture.look_after_everything();
@@ -135,7 +135,7 @@ pub(super) fn keyed(message: &str) -> Arrival {
 /// Records all statements of the writer thread in an inbox with this many held submissions.
 fn record(held: u32) -> (Fixture, Recorded) {
     let fixture = Fixture::recorded(Fresh::file);
-    fixture.keep_new(&keyed("first").held_for(&LINKS));
+    fixture.accept_new(&keyed("first").held_for(&LINKS));
     // All have the same content and idempotency key, which are used to look up earlier submissions.
     fixture.sql(&format!(
         "INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
@@ -179,16 +179,16 @@ impl Fixture {
         assert!(matches!(self.accept(&first).unwrap(), Accepted::Duplicate(_)));
         // The original is released by a repeat that screening does not hold.
         assert!(matches!(self.accept(&keyed("first")).unwrap(), Accepted::Duplicate(_)));
-        self.keep_new(&keyed("second"));
-        self.keep_new(&waitlist("ada@example.com"));
+        self.accept_new(&keyed("second"));
+        self.accept_new(&waitlist("ada@example.com"));
         // One at a time, and many at once.
         let arrivals: Vec<_> =
             (0..150).map(|n| later(&contact(&format!("number {n}")), MILLISECOND * n)).collect();
-        assert!(self.keep_all(&arrivals).iter().all(Result::is_ok));
-        assert!(self.keep_all(&arrivals).iter().all(|kept| matches!(kept, Ok(Accepted::Duplicate(_)))));
+        assert!(self.accept_all(&arrivals).iter().all(Result::is_ok));
+        assert!(self.accept_all(&arrivals).iter().all(|kept| matches!(kept, Ok(Accepted::Duplicate(_)))));
         self.check().unwrap();
         // The original of a repeat is forgotten after a day.
-        self.keep_new(&later(&contact("a day later"), 2 * DAY));
+        self.accept_new(&later(&contact("a day later"), 2 * DAY));
         // A submission that cannot be processed.
         self.sql(match self.fresh.sql().dialect() {
             Dialect::Sqlite => {
@@ -200,7 +200,7 @@ impl Fixture {
             }
         });
         self.runtime.block_on(self.store.accept(contact("poison"))).unwrap();
-        self.keep_new(&contact("after it"));
+        self.accept_new(&contact("after it"));
         // A commit that was reported as failed.
         let (sql, unresolved) = (self.fresh.sql(), vec![UnresolvedCommit { id: Uuid::max(), backend: None }]);
         let taken_back = std::thread::Builder::new().name(recorder::WRITER.to_owned()).spawn(move || {
@@ -214,8 +214,11 @@ impl Fixture {
         let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
         let target = |name: &str| ChannelTarget { name: name.to_owned(), destination: "there".to_owned() };
         let claim = |name: &str, now| {
-            let want =
-                ClaimRequest { target: target(name), capacity: Capacity { any: 9, retries: 4 }, turn: 0 };
+            let want = ClaimRequest {
+                target: target(name),
+                capacity: Capacity { any: 9, retries: 4 },
+                earlier_attempts: 0,
+            };
             let claims = self.store.claim_by_rank(vec![want], Vec::new(), at(now), LEASE);
             self.runtime.block_on(claims).unwrap().remove(0).claimed
         };
@@ -250,7 +253,11 @@ impl Fixture {
             .unwrap();
         claim("gone", start);
         let elsewhere = ChannelTarget { destination: "elsewhere".to_owned(), ..target("gone") };
-        let want = ClaimRequest { target: elsewhere, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
+        let want = ClaimRequest {
+            target: elsewhere,
+            capacity: Capacity { any: 1, retries: 1 },
+            earlier_attempts: 0,
+        };
         self.runtime.block_on(self.store.claim_by_rank(vec![want], Vec::new(), at(start), LEASE)).unwrap();
     }
 

@@ -42,34 +42,34 @@ fn evening() -> Timestamp {
 #[test]
 fn a_repeat_of_what_was_held_before_there_was_a_channel_is_delivered() {
     let fixture = Fixture::new();
-    let held = fixture.keep_new(&hostile());
+    let held = fixture.accept_new(&hostile());
     fixture.configure(&["box"]);
-    fixture.keep_again(&honest(), held);
+    fixture.accept_repeat(&honest(), held);
     assert_eq!(fixture.sent("box"), [held]);
 }
 
 #[test]
 fn a_repeat_of_what_was_kept_before_there_was_a_channel_is_delivered() {
     let fixture = Fixture::new();
-    let kept = fixture.keep_new(&waitlist("ceo@bigcorp.example"));
-    fixture.keep_again(&honest(), kept);
+    let kept = fixture.accept_new(&waitlist("ceo@bigcorp.example"));
+    fixture.accept_repeat(&honest(), kept);
     fixture.configure(&["box"]);
-    let id = fixture.keep_new(&honest());
-    fixture.keep_again(&honest(), id);
+    let id = fixture.accept_new(&honest());
+    fixture.accept_repeat(&honest(), id);
     assert_eq!((fixture.sent("box"), fixture.status(kept)), (vec![id], Status::Kept));
     // If no channel accepts the form, the newest submission is the original.
     fixture.configure(&[]);
-    fixture.keep_again(&honest(), id);
+    fixture.accept_repeat(&honest(), id);
 }
 
 #[test]
 fn a_repeat_is_delivered_by_a_channel_that_was_renamed() {
     let fixture = Fixture::with_channels(&["mail"], &[]);
-    let held = fixture.keep_new(&hostile());
-    let waiting = fixture.keep_new(&contact("Hello"));
+    let held = fixture.accept_new(&hostile());
+    let waiting = fixture.accept_new(&contact("Hello"));
     fixture.configure(&["box"]);
-    fixture.keep_again(&honest(), held);
-    let again = fixture.keep_new(&contact("Hello"));
+    fixture.accept_repeat(&honest(), held);
+    let again = fixture.accept_new(&contact("Hello"));
     assert_eq!(fixture.sent("box"), [held, again]);
     assert_eq!(fixture.status(waiting), Status::Waiting, "it can still be delivered by the old name");
 }
@@ -77,7 +77,7 @@ fn a_repeat_is_delivered_by_a_channel_that_was_renamed() {
 #[test]
 fn a_delivery_by_a_removed_channel_still_absorbs_repeats() {
     let fixture = Fixture::with_channels(&["mail"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.record(
         &fixture.claim("mail", evening())[0],
         &Outcome::delivered("250"),
@@ -85,31 +85,31 @@ fn a_delivery_by_a_removed_channel_still_absorbs_repeats() {
         evening(),
     );
     fixture.configure(&["box"]);
-    fixture.keep_again(&contact("Hello"), id);
-    fixture.keep_again(&contact("Hello").held_for(&HONEYPOT), id);
+    fixture.accept_repeat(&contact("Hello"), id);
+    fixture.accept_repeat(&contact("Hello").held_for(&HONEYPOT), id);
     assert!(fixture.sent("box").is_empty());
 }
 
 #[test]
 fn a_repeat_of_what_is_parked_is_tried_by_itself() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let parked = fixture.keep_new(&contact("Hello"));
+    let parked = fixture.accept_new(&contact("Hello"));
     let refused = Outcome::failed(Cause::Refused, "550");
     fixture.record(&fixture.claim("box", evening())[0], &refused, NextStep::Parked, evening());
-    let id = fixture.keep_new(&contact("Hello"));
-    fixture.keep_again(&contact("Hello"), id);
+    let id = fixture.accept_new(&contact("Hello"));
+    fixture.accept_repeat(&contact("Hello"), id);
     assert_eq!((fixture.sent("box"), fixture.status(parked)), (vec![id], Status::Parked));
 }
 
 #[test]
 fn a_repeat_of_what_was_encrypted_while_held_is_delivered() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let held = fixture.keep_new(&hostile());
+    let held = fixture.accept_new(&hostile());
     fixture.configure(&[]);
     assert!(fixture.runtime.block_on(fixture.store.seal(held, b"sealed".to_vec())).unwrap());
-    fixture.keep_again(&hostile(), held);
+    fixture.accept_repeat(&hostile(), held);
     fixture.configure(&["box"]);
-    let id = fixture.keep_new(&honest());
+    let id = fixture.accept_new(&honest());
     assert_eq!((fixture.sent("box"), fixture.status(held)), (vec![id], Status::Held));
     // No channel can read the encrypted submission after its release.
     assert!(fixture.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
@@ -119,7 +119,7 @@ fn a_repeat_of_what_was_encrypted_while_held_is_delivered() {
 #[test]
 fn a_release_delivers_by_the_channels_that_are_configured_then() {
     let fixture = Fixture::with_channels(&["mail"], &[]);
-    let held = fixture.keep_new(&contact("lead").held_for(&HONEYPOT));
+    let held = fixture.accept_new(&contact("lead").held_for(&HONEYPOT));
     let mut today = channels(&["mail", "box"], &["contact"]);
     today.extend(channels(&["other"], &["waitlist"]));
     assert!(fixture.editor().release(held, &today, evening()).unwrap());
@@ -141,7 +141,7 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
     });
     let now = Timestamp::now();
     let sent: Vec<Uuid> = (0..5)
-        .map(|n| fixture.keep_new(&Arrival { received_at: now, ..contact(&format!("number {n}")) }))
+        .map(|n| fixture.accept_new(&Arrival { received_at: now, ..contact(&format!("number {n}")) }))
         .collect();
     assert_eq!(fixture.status(sent[4]), Status::Held);
     let (sql, later) = (fixture.fresh.sql(), now + Duration::from_hours(2));
@@ -167,9 +167,9 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
 #[test]
 fn a_held_submission_of_another_source_is_kept_and_discarded_by_itself() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let attack = fixture.keep_new(&hostile());
-    let id = fixture.keep_new(&honest().held_for(&HONEYPOT));
-    fixture.keep_again(&honest().held_for(&HONEYPOT), id);
+    let attack = fixture.accept_new(&hostile());
+    let id = fixture.accept_new(&honest().held_for(&HONEYPOT));
+    fixture.accept_repeat(&honest().held_for(&HONEYPOT), id);
     let attacker = fixture.reader().get(attack).unwrap().unwrap().source;
     let filter = HeldFilter { source: SourcePrefix::parse(&attacker), ..HeldFilter::default() };
     assert_eq!(fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap().submissions, 1);
@@ -179,14 +179,14 @@ fn a_held_submission_of_another_source_is_kept_and_discarded_by_itself() {
 #[test]
 fn a_repeat_that_is_held_counts_as_held_since_then() {
     let fixture = Fixture::with_channels(&["box"], &[]);
-    let first = fixture.keep_new(&hostile());
-    fixture.keep_again(&later(&hostile(), DAY * 30), first);
+    let first = fixture.accept_new(&hostile());
+    fixture.accept_repeat(&later(&hostile(), DAY * 30), first);
     let expire = |after: Duration| {
         let before = hostile().received_at + after;
         fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before, before))).unwrap()
     };
     // A repeat that was received earlier but processed later changes nothing.
-    fixture.keep_again(&later(&hostile(), DAY), first);
+    fixture.accept_repeat(&later(&hostile(), DAY), first);
     assert_eq!((expire(DAY * 30), expire(DAY * 30 + MILLISECOND)), (0, 1));
 }
 
@@ -195,7 +195,7 @@ fn a_repeat_that_is_held_counts_as_held_since_then() {
 fn a_copy_that_only_an_archive_has_does_not_absorb_a_visitors_request() {
     for is_parked in [true, false] {
         let fixture = Fixture::with_channels(&["archive", "mail"], &[]);
-        let copy = fixture.keep_new(&waitlist("CEO@bigcorp.example"));
+        let copy = fixture.accept_new(&waitlist("CEO@bigcorp.example"));
         let archived = &fixture.claim("archive", evening())[0];
         fixture.record(archived, &Outcome::delivered("kept"), NextStep::Delivered, evening());
         let mailed = &fixture.claim("mail", evening())[0];
@@ -205,7 +205,7 @@ fn a_copy_that_only_an_archive_has_does_not_absorb_a_visitors_request() {
             let later = NextStep::RetryAt(evening() + Duration::from_hours(5));
             fixture.record(mailed, &Outcome::failed(Cause::Deferred, "451"), later, evening());
         }
-        let id = fixture.keep_new(&Arrival { received_at: evening(), ..honest() });
+        let id = fixture.accept_new(&Arrival { received_at: evening(), ..honest() });
         assert_ne!(id, copy);
         assert_eq!(fixture.sent("mail"), [id]);
     }
@@ -219,10 +219,10 @@ fn a_request_is_not_a_repeat_of_what_retention_soon_removes() {
         });
         let copy = if held { hostile() } else { waitlist("ceo@bigcorp.example") };
         let copy = Arrival { source: source(1), ..copy };
-        let old = fixture.keep_new(&copy);
-        fixture.keep_again(&Arrival { source: source(1), ..later(&copy, DAY * 14) }, old);
+        let old = fixture.accept_new(&copy);
+        fixture.accept_repeat(&Arrival { source: source(1), ..later(&copy, DAY * 14) }, old);
         let visit = later(&honest(), DAY * 16);
-        let id = fixture.keep_new(&visit);
+        let id = fixture.accept_new(&visit);
         let before = copy.received_at + MILLISECOND;
         fixture
             .runtime
@@ -243,19 +243,19 @@ fn different_values_with_the_same_text_are_no_repeats() {
         frontdesk_forms::FormFile::read("demo", &text, "forms/demo.toml").unwrap().form
     };
     let fixture = Fixture::new();
-    let keep = |form, body: &str| {
+    let accept = |form, body: &str| {
         let entry = frontdesk_forms::parse(form, body.as_bytes()).unwrap();
-        fixture.keep_new(&Arrival { entry, ..contact("any") });
+        fixture.accept_new(&Arrival { entry, ..contact("any") });
     };
     let (list, number, text) =
         (form("choices", "content"), form("number", "content"), form("text", "content"));
-    keep(list, r#"{"a":["x","y"],"b":"c"}"#);
-    keep(list, r#"{"a":["x, y"],"b":"c"}"#);
-    keep(list, r#"{"a":["1"],"b":"c"}"#);
-    keep(number, r#"{"a":1,"b":"c"}"#);
-    keep(text, r#"{"a":"1","b":"c"}"#);
+    accept(list, r#"{"a":["x","y"],"b":"c"}"#);
+    accept(list, r#"{"a":["x, y"],"b":"c"}"#);
+    accept(list, r#"{"a":["1"],"b":"c"}"#);
+    accept(number, r#"{"a":1,"b":"c"}"#);
+    accept(text, r#"{"a":"1","b":"c"}"#);
     // After a change of the unique field, the values of the other one do not count.
-    keep(form("text", "a"), r#"{"a":"ann","b":"bob"}"#);
-    keep(form("text", "b"), r#"{"a":"carol","b":"ann"}"#);
+    accept(form("text", "a"), r#"{"a":"ann","b":"bob"}"#);
+    accept(form("text", "b"), r#"{"a":"carol","b":"ann"}"#);
     assert_eq!(fixture.count("submission"), 7);
 }

@@ -33,20 +33,20 @@ fn deliveries_are_queued_for_the_chosen_channels() {
         ];
     });
     // Only the contact form has a name.
-    let ada = fixture.keep_new(&contact("for Ada"));
-    let other = fixture.keep_new(&waitlist("other@example.com"));
+    let ada = fixture.accept_new(&contact("for Ada"));
+    let other = fixture.accept_new(&waitlist("other@example.com"));
     assert_eq!(queued(&fixture, ada), ["ada", "crm"]);
     assert_eq!(queued(&fixture, other), ["crm", "team"]);
-    fixture.keep_again(&contact("for Ada"), ada);
+    fixture.accept_repeat(&contact("for Ada"), ada);
 }
 
 #[test]
 fn a_submission_without_a_match_is_kept_and_can_be_delivered_later() {
     let fixture = Fixture::with_options(|options| options.channels = vec![route("grace", named("Grace"))]);
-    let id = fixture.keep_new(&contact("for Ada"));
+    let id = fixture.accept_new(&contact("for Ada"));
     assert_eq!((queued(&fixture, id), fixture.status(id)), (Vec::new(), Status::Kept));
     // It is not delivered, and neither would be a repeat.
-    fixture.keep_again(&contact("for Ada"), id);
+    fixture.accept_repeat(&contact("for Ada"), id);
     let reader = fixture.reader();
     let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
     let submission = reader.get(id).unwrap().unwrap();
@@ -61,10 +61,10 @@ fn a_submission_without_a_match_is_kept_and_can_be_delivered_later() {
 #[test]
 fn a_repeat_is_new_once_a_channel_would_get_it() {
     let fixture = Fixture::with_options(|options| options.channels = vec![route("grace", named("Grace"))]);
-    let kept = fixture.keep_new(&contact("for Ada"));
+    let kept = fixture.accept_new(&contact("for Ada"));
     let channels = vec![route("ada", named("Ada"))];
     fixture.store.reconfigure(&Options { channels, ..fixture.options.clone() });
-    let id = fixture.keep_new(&contact("for Ada"));
+    let id = fixture.accept_new(&contact("for Ada"));
     assert_ne!(id, kept);
     assert_eq!(queued(&fixture, id), ["ada"]);
 }
@@ -73,7 +73,7 @@ fn a_repeat_is_new_once_a_channel_would_get_it() {
 fn a_release_delivers_to_the_chosen_channels() {
     let links = [(Signal::Links, "4 links")];
     let fixture = Fixture::with_channels(&["team"], &[]);
-    let id = fixture.keep_new(&contact("for Ada").held_for(&links));
+    let id = fixture.accept_new(&contact("for Ada").held_for(&links));
     assert_eq!(queued(&fixture, id), ["team"]);
     let channels = [route("ada", named("Ada")), route("grace", named("Grace")), Route::new("team")];
     assert!(fixture.editor().release(id, &channels, Timestamp::now()).unwrap());
@@ -93,14 +93,14 @@ fn submissions_that_no_channel_gets_are_sealed_before_writing() {
     };
     let is_sealed = |fixture: &Fixture, id: Uuid| fixture.reader().get(id).unwrap().unwrap().sealed.is_some();
     let fixture = open(named("Grace"));
-    let id = fixture.keep_new(&contact("for Ada"));
+    let id = fixture.accept_new(&contact("for Ada"));
     assert!(is_sealed(&fixture, id) && queued(&fixture, id).is_empty());
     let fixture = open(named("Ada"));
-    let id = fixture.keep_new(&contact("for Ada"));
+    let id = fixture.accept_new(&contact("for Ada"));
     assert!(!is_sealed(&fixture, id));
     assert_eq!(queued(&fixture, id), ["box"]);
     // A held submission stays readable for each channel that accepts its form.
-    let held = fixture.keep_new(&contact("held").held_for(&[(Signal::Links, "4 links")]));
+    let held = fixture.accept_new(&contact("held").held_for(&[(Signal::Links, "4 links")]));
     let to_be_sealed = |when: Condition| {
         let found = fixture.reader().to_be_sealed(&[route("other", when)], Uuid::nil(), 9).unwrap().0;
         found.iter().any(|submission| submission.id == held)

@@ -23,16 +23,17 @@ fn the_screening_verdict_is_stored_for_every_submission() {
         ..ScreeningVerdict::default()
     });
     passed.agent = Some("agent.example.com".to_owned());
-    let passed = fixture.get(fixture.keep_new(&passed));
+    let passed = fixture.get(fixture.accept_new(&passed));
     assert_eq!(
         (passed.status, passed.held, passed.agent.as_deref()),
         (Status::Kept, None, Some("agent.example.com"))
     );
     assert_eq!(passed.screening, screening(20, &[(Signal::Offer, 20, "2 words of offers")], false));
-    let clean = fixture.get(fixture.keep_new(&contact("clean")));
+    let clean = fixture.get(fixture.accept_new(&contact("clean")));
     assert_eq!((clean.screening, clean.agent), (screening(0, &[], false), None));
-    let held = fixture
-        .keep_new(&contact("held").held_for(&[(Signal::Honeypot, "filled in"), (Signal::Links, "4 links")]));
+    let held = fixture.accept_new(
+        &contact("held").held_for(&[(Signal::Honeypot, "filled in"), (Signal::Links, "4 links")]),
+    );
     let reasons = [(Signal::Honeypot, 60, "filled in"), (Signal::Links, 60, "4 links")];
     assert_eq!(fixture.get(held).screening, screening(120, &reasons, true));
     assert_eq!(fixture.get(held).held.unwrap().because, "filled in (60), 4 links (60); 120 of 0 points");
@@ -56,15 +57,15 @@ fn by_a_robot(arrival: Arrival) -> Arrival {
 #[test]
 fn submissions_are_screened_when_they_are_processed() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let submission = fixture.get(fixture.keep_new(&by_a_robot(contact("Hello"))));
+    let submission = fixture.get(fixture.accept_new(&by_a_robot(contact("Hello"))));
     assert_eq!(submission.status, Status::Held);
     let signals = submission.screening.as_ref().map(Screening::signals);
     assert_eq!(signals.as_deref(), Some("honeypot, origin"));
     let signed = Arrival { agent: Some("agent.example.com".to_owned()), ..by_a_robot(contact("Signed")) };
-    let submission = fixture.get(fixture.keep_new(&signed));
+    let submission = fixture.get(fixture.accept_new(&signed));
     assert_eq!(submission.screening.unwrap().signals(), "honeypot");
     let plain = Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..contact("Plain") };
-    assert_eq!(fixture.get(fixture.keep_new(&plain)).status, Status::Waiting);
+    assert_eq!(fixture.get(fixture.accept_new(&plain)).status, Status::Waiting);
     assert_eq!(fixture.store.intake.counts().held.load(Relaxed), 2);
 }
 
@@ -72,11 +73,13 @@ fn submissions_are_screened_when_they_are_processed() {
 fn held_submissions_without_a_channel_are_sealed_before_writing() {
     let fixture = sealing(&[]);
     let robot = by_a_robot(contact("Hello sesame"));
-    let submission = fixture.get(fixture.keep_new(&robot));
+    let submission = fixture.get(fixture.accept_new(&robot));
     assert_eq!((submission.status, submission.fields.len()), (Status::Held, 0));
     assert_eq!(submission.held.unwrap().because, "honeypot (100), origin (35); 135 of 100 points");
-    fixture
-        .keep_again(&Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..robot }, submission.id);
+    fixture.accept_repeat(
+        &Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..robot },
+        submission.id,
+    );
     let released = fixture.get(submission.id);
     assert_eq!((released.status, released.sealed.is_some()), (Status::Kept, true));
     assert!(!fixture.files_hold("sesame"));
@@ -86,10 +89,10 @@ fn held_submissions_without_a_channel_are_sealed_before_writing() {
 fn an_unheld_repeat_releases_a_submission_held_by_screening() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let held = contact("Hello").held_for(&[(Signal::Links, "4 links")]);
-    let id = fixture.keep_new(&held);
-    fixture.keep_again(&held, id);
+    let id = fixture.accept_new(&held);
+    fixture.accept_repeat(&held, id);
     assert_eq!((fixture.get(id).status, fixture.get(id).repeats), (Status::Held, 1));
-    fixture.keep_again(&contact("Hello"), id);
+    fixture.accept_repeat(&contact("Hello"), id);
     let submission = fixture.get(id);
     assert_eq!((submission.status, submission.held, submission.repeats), (Status::Waiting, None, 2));
     assert_eq!(submission.released_at, Some(submission.received_at));
@@ -100,17 +103,17 @@ fn an_unheld_repeat_releases_a_submission_held_by_screening() {
 #[test]
 fn an_operators_hold_stays_and_its_repeat_is_delivered() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     assert!(fixture.editor().hold(id, "by hand", Timestamp::UNIX_EPOCH).unwrap());
-    let repeat = fixture.keep_new(&contact("Hello"));
+    let repeat = fixture.accept_new(&contact("Hello"));
     assert_eq!((fixture.get(id).status, fixture.get(repeat).status), (Status::Held, Status::Waiting));
-    fixture.keep_again(&contact("Hello"), repeat);
+    fixture.accept_repeat(&contact("Hello"), repeat);
 }
 
 #[test]
 fn a_signal_that_is_not_known_any_more_is_left_out_and_nonsense_is_damage() {
     let fixture = Fixture::in_file();
-    let id = fixture.keep_new(&contact("Hello").held_for(&[(Signal::Links, "4 links")]));
+    let id = fixture.accept_new(&contact("Hello").held_for(&[(Signal::Links, "4 links")]));
     fixture.sql(r#"UPDATE submission SET reasons = '[{"signal":"tone","points":9,"detail":"x"},{"signal":"rate","points":5,"detail":"y"}]'"#);
     assert_eq!(fixture.get(id).screening, screening(60, &[(Signal::Rate, 5, "y")], true));
     for nonsense in
@@ -127,14 +130,14 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
     let mut arrival = contact("Hello");
     let reasons = vec![reason(Signal::Disposable, 25, "sesame.example")];
     arrival.evidence = Evidence::Verdict(ScreeningVerdict { reasons, ..ScreeningVerdict::default() });
-    let id = fixture.keep_new(&arrival);
+    let id = fixture.accept_new(&arrival);
     let bare = screening(0, &[(Signal::Disposable, 25, "")], false);
     assert!(fixture.get(id).sealed.is_some());
     assert_eq!(fixture.get(id).screening, bare);
     assert!(!fixture.files_hold("sesame"), "the details of an undeliverable submission are never on disk");
 
     let fixture = sealing(&["crm"]);
-    let id = fixture.keep_new(&arrival.held_for(&[(Signal::Disposable, "sesame.example")]));
+    let id = fixture.accept_new(&arrival.held_for(&[(Signal::Disposable, "sesame.example")]));
     let seal = || fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal(), "it is held");
     assert!(fixture.files_hold("sesame.example"), "the search would find it");
@@ -149,8 +152,8 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
 #[test]
 fn erasing_a_submission_removes_its_reasons_and_source() {
     let fixture = Fixture::new();
-    fixture.keep_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
-    fixture.keep_new(&Arrival { source: source(2), ..waitlist("else@example.org") });
+    fixture.accept_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
+    fixture.accept_new(&Arrival { source: source(2), ..waitlist("else@example.org") });
     fixture.record_refusals(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], TODAY);
     assert!(fixture.files_hold("sesame"), "the search would find it");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
@@ -169,12 +172,12 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     };
     let links = [(Signal::Links, "4 links")];
     let both = [(Signal::Honeypot, "filled in"), (Signal::Links, "5 links")];
-    fixture.keep_new(&day(contact("before").held_for(&links), 3, "2026-11-18T23:59:59Z"));
-    let wrong = fixture.keep_new(&day(contact("a").held_for(&links), 1, "2026-11-19T00:00:00Z"));
-    fixture.keep_new(&day(contact("b").held_for(&both), 1, "2026-11-20T01:00:00Z"));
-    fixture.keep_new(&day(contact("c").held_for(&both), 1, "2026-11-20T02:00:00Z"));
+    fixture.accept_new(&day(contact("before").held_for(&links), 3, "2026-11-18T23:59:59Z"));
+    let wrong = fixture.accept_new(&day(contact("a").held_for(&links), 1, "2026-11-19T00:00:00Z"));
+    fixture.accept_new(&day(contact("b").held_for(&both), 1, "2026-11-20T01:00:00Z"));
+    fixture.accept_new(&day(contact("c").held_for(&both), 1, "2026-11-20T02:00:00Z"));
     let agent = Arrival { agent: Some("agent.example.com".to_owned()), ..contact("d") };
-    let by_hand = fixture.keep_new(&day(agent, 2, "2026-11-20T03:00:00Z"));
+    let by_hand = fixture.accept_new(&day(agent, 2, "2026-11-20T03:00:00Z"));
     fixture.record_refusals(
         &[(Some(2), "contact", 1), (Some(2), "waitlist", 1), (Some(4), "contact", 2), (None, "contact", 7)],
         TODAY,
@@ -240,9 +243,9 @@ fn the_oldest_waiting_submission_is_known_by_channel() {
     };
     let received: Timestamp = "2026-11-20T14:03:05.120Z".parse().unwrap();
     assert_eq!(oldest(), []);
-    let held = fixture.keep_new(&contact("first").held_for(&[(Signal::Links, "4 links")]));
+    let held = fixture.accept_new(&contact("first").held_for(&[(Signal::Links, "4 links")]));
     assert_eq!(oldest(), [], "held submissions are not waiting");
-    fixture.keep_new(&later(&contact("second"), HOUR));
+    fixture.accept_new(&later(&contact("second"), HOUR));
     assert_eq!(oldest(), of(&["box", "crm"], received + HOUR));
     fixture.editor().release(held, &[], received + HOUR * 2).unwrap();
     assert_eq!(oldest(), of(&["box", "crm"], received), "the time of arrival counts");
@@ -255,9 +258,9 @@ fn the_oldest_waiting_submission_is_known_by_channel() {
 #[test]
 fn a_listing_can_be_of_one_channel() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     fixture.sql("DELETE FROM delivery WHERE channel = 'crm'");
-    fixture.keep_new(&contact("two"));
+    fixture.accept_new(&contact("two"));
     let of = |channel: &str| {
         let filter = Filter { channel: Some(channel.to_owned()), ..Filter::default() };
         fixture.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect::<Vec<_>>()

@@ -14,8 +14,8 @@ const LEASE: Duration = Duration::from_mins(3);
 #[test]
 fn many_are_erased_in_transactions_of_a_bounded_size() {
     let fixture = Fixture::new();
-    fixture.keep_many(450);
-    let other = fixture.keep_new(&waitlist("else@example.com"));
+    fixture.accept_many(450);
+    let other = fixture.accept_new(&waitlist("else@example.com"));
     // The newest submission cannot be removed: the transactions before it stay committed, and its own is
     // rolled back.
     let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
@@ -33,7 +33,7 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
 #[test]
 fn submissions_are_accepted_while_others_are_erased() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    fixture.keep_many(1500);
+    fixture.accept_many(1500);
     let place = fixture.options.url.clone();
     let erase = std::thread::spawn(move || Editor::open(place).unwrap().erase("ada@example.com").unwrap());
     while fixture.count("submission") == 1500 && !erase.is_finished() {
@@ -41,9 +41,9 @@ fn submissions_are_accepted_while_others_are_erased() {
     }
     let (mut accepted, mut late) = (0, Vec::new());
     while !erase.is_finished() || accepted < 3 {
-        fixture.keep_new(&waitlist(&format!("{accepted}@example.com")));
+        fixture.accept_new(&waitlist(&format!("{accepted}@example.com")));
         // From the same address, but accepted after the operator's call, so they stay.
-        late.push(fixture.keep_new(&contact(&format!("late {accepted}"))));
+        late.push(fixture.accept_new(&contact(&format!("late {accepted}"))));
         accepted += 1;
     }
     let erased = erase.join().unwrap();
@@ -59,8 +59,8 @@ fn an_erase_leaves_nothing_of_repeats() {
     let fixture = Fixture::new();
     let (erased, other) = (contact("one"), waitlist("else@example.com"));
     for arrival in [&erased, &other] {
-        let id = fixture.keep_new(arrival);
-        fixture.keep_again(arrival, id);
+        let id = fixture.accept_new(arrival);
+        fixture.accept_repeat(arrival, id);
     }
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
     assert_eq!(fixture.count("repeat"), 1);
@@ -76,8 +76,8 @@ fn a_submission_that_is_being_processed_is_erased_after_that() {
     if fixture.options.url.file().is_some() {
         return;
     }
-    let locked = fixture.keep_new(&contact("locked"));
-    fixture.keep_new(&later(&contact("other"), DAY));
+    let locked = fixture.accept_new(&contact("locked"));
+    fixture.accept_new(&later(&contact("other"), DAY));
     let other = fixture.fresh.sql();
     other.execute("BEGIN", &[]).unwrap();
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
@@ -94,7 +94,7 @@ fn a_submission_that_is_being_processed_is_erased_after_that() {
 #[test]
 fn many_are_retried_in_transactions_of_a_bounded_size() {
     let fixture = Fixture::in_file_with_channels(&["crm"]);
-    fixture.keep_many(450);
+    fixture.accept_many(450);
     fixture.sql("UPDATE delivery SET state = 'parked', due_at = NULL");
     fixture.sql(
         "CREATE TRIGGER guard BEFORE UPDATE ON delivery WHEN new.submission = (SELECT max(submission) FROM delivery)
@@ -110,7 +110,7 @@ fn many_are_retried_in_transactions_of_a_bounded_size() {
 #[test]
 fn submissions_are_accepted_while_deliveries_are_retried() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
-    fixture.keep_many(1000);
+    fixture.accept_many(1000);
     fixture.sql("UPDATE delivery SET state = 'parked', due_at = NULL");
     fixture.sql("INSERT INTO channel (name, off_at, answer) VALUES ('crm', 1, '410')");
     let place = fixture.options.url.clone();
@@ -119,7 +119,7 @@ fn submissions_are_accepted_while_deliveries_are_retried() {
     let retry = std::thread::spawn(move || Editor::open(place).unwrap().retry(&parked, now).unwrap());
     let mut accepted = 0;
     while !retry.is_finished() || accepted < 3 {
-        fixture.keep_new(&waitlist(&format!("{accepted}@example.com")));
+        fixture.accept_new(&waitlist(&format!("{accepted}@example.com")));
         accepted += 1;
     }
     assert_eq!(retry.join().unwrap(), 2000);
@@ -132,12 +132,12 @@ fn submissions_are_accepted_while_deliveries_are_retried() {
 fn deliveries_attempted_during_a_retry_are_not_retried_again() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let ids = ["delivered", "failed", "under way", "waiting", "held", "gone"]
-        .map(|message| fixture.keep_new(&contact(message)));
+        .map(|message| fixture.accept_new(&contact(message)));
     let sql = fixture.fresh.sql();
     let found = Selected::find(&*sql, &Retry::default()).unwrap();
     // The server continues in the meantime.
     let want = ClaimRequest {
-        turn: 0,
+        earlier_attempts: 0,
         target: ChannelTarget { name: "crm".to_owned(), destination: String::new() },
         capacity: Capacity { any: 3, retries: 0 },
     };
@@ -172,7 +172,7 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
 #[test]
 fn waiting_deliveries_are_due_once_their_channel_recovers() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    fixture.keep_many(500);
+    fixture.accept_many(500);
     fixture.sql("UPDATE delivery SET due_at = 9000000, failures = 1, blame = 'channel'");
     // Half of the deliveries are due at the same time, and the other half one after the other.
     fixture.sql(
@@ -190,7 +190,7 @@ fn waiting_deliveries_are_due_once_their_channel_recovers() {
 #[test]
 fn expired_submissions_are_removed_in_bounded_steps() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
-    fixture.keep_many(300);
+    fixture.accept_many(300);
     fixture.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
     let (mut steps, mut after) = (Vec::new(), Some(Uuid::nil()));
     while let Some(last) = after {
@@ -210,7 +210,7 @@ fn expired_submissions_are_removed_in_bounded_steps() {
 #[test]
 fn a_form_can_have_a_retention_of_its_own() {
     let fixture = Fixture::in_file();
-    fixture.keep_many(3);
+    fixture.accept_many(3);
     fixture.sql("UPDATE submission SET form = 'demo' WHERE id = (SELECT min(id) FROM submission)");
     let expire = |forms: FormScope| {
         let change = fixture.store.change(move |tx| tx.expire(now(4_000_000_000), &forms, Uuid::nil()));
@@ -225,7 +225,7 @@ fn a_form_can_have_a_retention_of_its_own() {
 #[test]
 fn a_step_removes_fewer_submissions_where_they_are_large() {
     let fixture = Fixture::in_file();
-    fixture.keep_many(9);
+    fixture.accept_many(9);
     let make_large = "UPDATE submission SET fields = json_object('message', hex(zeroblob(30000)))";
     fixture.sql(make_large);
     let expire = |after| {
@@ -239,7 +239,7 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
     assert_eq!((removed, fixture.count("submission")), (4, 5));
     assert_eq!(expire(after).0, 4, "the next step continues where this one ended");
     for n in 0..5 {
-        fixture.keep_new(&contact(&format!("held {n}")).held_for(&LINKS));
+        fixture.accept_new(&contact(&format!("held {n}")).held_for(&LINKS));
     }
     fixture.sql(make_large);
     let expire_held = || {
@@ -258,7 +258,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     let large = |n: u32| contact(&format!("{n} {}", "\u{1f600}".repeat(15_000)));
     let options = Options::new(fresh.url.clone());
     let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
-    fixture.keep_all(&(0..20).map(large).collect::<Vec<_>>());
+    fixture.accept_all(&(0..20).map(large).collect::<Vec<_>>());
     assert_eq!(
         (fixture.count("submission"), fixture.count("intake")),
         (20, 0),
@@ -349,10 +349,10 @@ fn now(seconds: u64) -> Timestamp {
 
 impl Fixture {
     /// Stores this many submissions from ada@example.com.
-    fn keep_many(&self, count: u64) {
+    fn accept_many(&self, count: u64) {
         let arrivals: Vec<_> = (0..count)
             .map(|n| later(&contact(&n.to_string()), MILLISECOND * u32::try_from(n).unwrap()))
             .collect();
-        assert!(self.keep_all(&arrivals).iter().all(Result::is_ok));
+        assert!(self.accept_all(&arrivals).iter().all(Result::is_ok));
     }
 }

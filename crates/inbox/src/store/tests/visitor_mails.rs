@@ -11,23 +11,23 @@ const THANKS: &str = VisitorMail::Acknowledgement.name();
 fn a_new_clean_message_is_acknowledged_once() {
     let fixture = acknowledging(100);
     let message = contact("Hello");
-    let id = fixture.keep_new(&message);
+    let id = fixture.accept_new(&message);
     assert_eq!(fixture.mail(id).unwrap().state, DeliveryState::Waiting);
-    fixture.keep_again(&later(&message, MILLISECOND), id);
+    fixture.accept_repeat(&later(&message, MILLISECOND), id);
     assert_eq!(fixture.mails(), 1);
     // The waitlist has no acknowledgement.
-    assert!(fixture.mail(fixture.keep_new(&waitlist("ada@example.com"))).is_none());
+    assert!(fixture.mail(fixture.accept_new(&waitlist("ada@example.com"))).is_none());
     // Another message from the same address, or from a variant of it, on the same day.
-    assert!(fixture.mail(fixture.keep_new(&from("ADA+1@Example.com", "two"))).is_none());
+    assert!(fixture.mail(fixture.accept_new(&from("ADA+1@Example.com", "two"))).is_none());
     let next_day = later(&from("ada@example.com", "three"), DAY);
-    assert!(fixture.mail(fixture.keep_new(&next_day)).is_some());
+    assert!(fixture.mail(fixture.accept_new(&next_day)).is_some());
 }
 
 #[test]
 fn a_hundred_messages_from_an_address_are_acknowledged_once() {
     let fixture = acknowledging(100);
     let arrivals: Vec<Arrival> = (0..100).map(|n| contact(&n.to_string())).collect();
-    for accepted in fixture.keep_all(&arrivals) {
+    for accepted in fixture.accept_all(&arrivals) {
         accepted.unwrap();
     }
     assert_eq!((fixture.list().len(), fixture.mails()), (100, 1));
@@ -36,15 +36,15 @@ fn a_hundred_messages_from_an_address_are_acknowledged_once() {
 #[test]
 fn held_and_suspicious_messages_are_never_acknowledged() {
     let fixture = acknowledging(100);
-    let held = fixture.keep_new(&contact("held").held_for(&[(Signal::Links, "4 links")]));
+    let held = fixture.accept_new(&contact("held").held_for(&[(Signal::Links, "4 links")]));
     let verdict = ScreeningVerdict { suspicious: true, ..ScreeningVerdict::default() };
     let suspicious = Arrival { evidence: Evidence::Verdict(verdict), ..contact("suspicious") };
-    let suspicious = fixture.keep_new(&suspicious);
+    let suspicious = fixture.accept_new(&suspicious);
     assert!(fixture.editor().release(held, &fixture.options.channels, noon()).unwrap());
     assert_eq!((fixture.mail(held), fixture.mail(suspicious), fixture.mails()), (None, None, 0));
     // A repeat that releases a held message is not acknowledged either.
-    let held = fixture.keep_new(&from("eve@example.com", "odd").held_for(&[(Signal::Links, "4 links")]));
-    fixture.keep_again(&from("eve@example.com", "odd"), held);
+    let held = fixture.accept_new(&from("eve@example.com", "odd").held_for(&[(Signal::Links, "4 links")]));
+    fixture.accept_repeat(&from("eve@example.com", "odd"), held);
     assert_eq!((fixture.status(held), fixture.mails()), (Status::Waiting, 0));
 }
 
@@ -58,7 +58,7 @@ fn a_flood_sends_no_mail() {
     });
     for n in 0..40 {
         let arrival = from(&format!("v{n}@example.org"), &n.to_string());
-        fixture.keep_new(&Arrival { received_at: Timestamp::now(), ..arrival });
+        fixture.accept_new(&Arrival { received_at: Timestamp::now(), ..arrival });
     }
     let held = fixture.list().iter().filter(|one| one.status == Status::Held).count();
     assert!(held > 30, "{held}");
@@ -70,7 +70,7 @@ fn all_visitors_together_get_a_limited_number_of_mails_per_hour() {
     let fixture = acknowledging(10);
     let send = |n: u8, minutes: u64| {
         let arrival = from(&format!("v{n}@example.org"), &n.to_string());
-        let id = fixture.keep_new(&later(&from_network(arrival, n), Duration::from_mins(minutes)));
+        let id = fixture.accept_new(&later(&from_network(arrival, n), Duration::from_mins(minutes)));
         fixture.mail(id).is_some()
     };
     let first: Vec<bool> = (0..14).map(|n| send(n, 0)).collect();
@@ -86,7 +86,7 @@ fn one_network_uses_up_only_half_of_the_limit() {
     let fixture = acknowledging(10);
     let send = |network: u8, n: u32| {
         let arrival = from(&format!("v{network}.{n}@example.org"), &format!("{network} {n}"));
-        let id = fixture.keep_new(&from_network(arrival, network));
+        let id = fixture.accept_new(&from_network(arrival, network));
         fixture.mail(id).is_some()
     };
     assert_eq!((0..40).filter(|n| send(1, *n)).count(), 5);
@@ -100,7 +100,7 @@ fn a_domain_gets_a_limited_number_of_mails_per_hour() {
     let mut send = |email: &str, minutes: u64| {
         number += 1;
         let arrival = from_network(from(email, &number.to_string()), number);
-        fixture.mail(fixture.keep_new(&later(&arrival, Duration::from_mins(minutes)))).is_some()
+        fixture.mail(fixture.accept_new(&later(&arrival, Duration::from_mins(minutes)))).is_some()
     };
     // The names below a domain are in the same hands.
     let names = ["a@example.com", "b@b.example.com", "c@x.c.EXAMPLE.com", "d@example.com", "e@e.example.com"];
@@ -118,7 +118,7 @@ fn a_network_causes_a_limited_number_of_mails_per_hour() {
     let fixture = limited(HourlyLimits { all: 100, network: Some(4), domain: None });
     let send = |network: u8, n: u32| {
         let arrival = from(&format!("v{n}@{network}.example"), &format!("{network} {n}"));
-        fixture.mail(fixture.keep_new(&from_network(arrival, network))).is_some()
+        fixture.mail(fixture.accept_new(&from_network(arrival, network))).is_some()
     };
     for network in 1..4 {
         assert_eq!((0..9).filter(|n| send(network, *n)).count(), 4);
@@ -128,11 +128,11 @@ fn a_network_causes_a_limited_number_of_mails_per_hour() {
 #[test]
 fn limits_survive_a_restart_and_expire() {
     let mut fixture = limited(HourlyLimits { all: 100, network: Some(9), domain: Some(1) });
-    let id = fixture.keep_new(&from("a@example.com", "one"));
+    let id = fixture.accept_new(&from("a@example.com", "one"));
     assert!(fixture.mail(id).is_some());
     fixture.store.close();
     fixture.store = TestInbox::open(&fixture.options).unwrap();
-    let id = fixture.keep_new(&from("b@example.com", "two"));
+    let id = fixture.accept_new(&from("b@example.com", "two"));
     assert!(fixture.mail(id).is_none());
     assert_eq!(fixture.count("visitor_rate"), 3, "all, the network and the domain");
     for row in fixture.fresh.sql().query("SELECT key FROM visitor_rate", &[]).unwrap() {
@@ -155,7 +155,8 @@ fn replicas_share_the_limits() {
         for n in 0..20 {
             let arrivals = [n, n + 20].map(|n| from(&format!("v{n}@example.com"), "Hello"));
             let [one, two] = arrivals;
-            let (one, two) = tokio::join!(fixture.store.keep(one), other.keep(two));
+            let (one, two) =
+                tokio::join!(fixture.store.accept_and_process(one), other.accept_and_process(two));
             one.and(two).unwrap();
         }
     });
@@ -173,7 +174,7 @@ fn aliases_of_a_mailbox_are_acknowledged_once() {
         ["ada@icloud.com", "ada@me.com", "ada+x@mac.com"],
         ["ada@outlook.com", "ada+x@outlook.com", "ADA+y@Outlook.com"],
     ] {
-        let sent = aliases.map(|email| fixture.mail(fixture.keep_new(&from(email, email))).is_some());
+        let sent = aliases.map(|email| fixture.mail(fixture.accept_new(&from(email, email))).is_some());
         assert_eq!(sent, [true, false, false], "{aliases:?}");
     }
 }
@@ -185,7 +186,7 @@ fn the_team_is_notified_once_per_episode_in_which_the_limit_is_used_up() {
     let mut send = |minutes: u64| {
         number += 1;
         let arrival = from_network(from(&format!("v{number}@example.org"), "Hello"), number);
-        fixture.mail(fixture.keep_new(&later(&arrival, Duration::from_mins(minutes)))).is_some()
+        fixture.mail(fixture.accept_new(&later(&arrival, Duration::from_mins(minutes)))).is_some()
     };
     let minute = |minutes: u64| arrival_time() + Duration::from_mins(minutes);
     let unannounced = |now| {
@@ -212,7 +213,7 @@ fn the_team_is_notified_once_per_episode_in_which_the_limit_is_used_up() {
 #[test]
 fn no_submission_has_the_status_of_its_mail() {
     let fixture = acknowledging(100);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.finish("box", id, true);
     assert_eq!((fixture.status(id), fixture.count_of(Status::Waiting)), (Status::Delivered, 0));
     assert!(!fixture.editor().hold(id, "why", noon()).unwrap(), "the team has it");
@@ -220,20 +221,20 @@ fn no_submission_has_the_status_of_its_mail() {
     assert_eq!((fixture.status(id), fixture.count_of(Status::Parked)), (Status::Delivered, 0));
     assert_eq!(fixture.count_of(Status::Delivered), 1);
 
-    let other = fixture.keep_new(&from("eve@example.com", "Hi"));
+    let other = fixture.accept_new(&from("eve@example.com", "Hi"));
     fixture.finish(THANKS, other, true);
     assert_eq!((fixture.status(other), fixture.count_of(Status::Waiting)), (Status::Waiting, 1));
     assert!(!fixture.runtime.block_on(fixture.store.has_reached_team(other)).unwrap());
     // A repeat may not rely on the mail: the team's channel has parked the message.
     fixture.finish("box", other, false);
     assert_eq!(fixture.status(other), Status::Parked);
-    fixture.keep_new(&later(&from("eve@example.com", "Hi"), MILLISECOND));
+    fixture.accept_new(&later(&from("eve@example.com", "Hi"), MILLISECOND));
 }
 
 #[test]
 fn a_message_without_a_channel_to_the_team_can_still_be_delivered() {
     let fixture = acknowledging(100);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.finish(THANKS, id, true);
     fixture.sql("DELETE FROM delivery WHERE channel = 'box'");
     assert_eq!((fixture.status(id), fixture.count_of(Status::Kept)), (Status::Kept, 1));
@@ -245,7 +246,7 @@ fn a_message_without_a_channel_to_the_team_can_still_be_delivered() {
 fn sealing_waits_until_the_mail_is_sent_or_has_failed_for_good() {
     for is_sent in [true, false] {
         let fixture = acknowledging(100);
-        let id = fixture.keep_new(&contact("Hello"));
+        let id = fixture.accept_new(&contact("Hello"));
         assert!(!fixture.finish("box", id, true), "the mail needs the address");
         assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
         let to_be_sealed =
@@ -260,7 +261,7 @@ fn sealing_waits_until_the_mail_is_sent_or_has_failed_for_good() {
 #[test]
 fn retention_does_not_wait_for_a_mail() {
     let fixture = acknowledging(100);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.finish("box", id, true);
     let expired = fixture.store.change(|tx| tx.expire(noon() + DAY * 10, &FormScope::ALL, Uuid::nil()));
     assert_eq!(fixture.runtime.block_on(expired).unwrap().removed, 1);
@@ -269,7 +270,7 @@ fn retention_does_not_wait_for_a_mail() {
 #[test]
 fn erasing_an_address_forgets_that_it_got_a_mail() {
     let fixture = acknowledging(100);
-    fixture.keep_new(&from("Ada+x@example.com", "Hello"));
+    fixture.accept_new(&from("Ada+x@example.com", "Hello"));
     assert_eq!(fixture.count("visitor_mail"), 1);
     let erased = fixture.editor().erase("ada+x@example.com").unwrap();
     assert_eq!((erased.submissions, erased.deliveries), (1, 1), "the mail has no content");
@@ -280,7 +281,7 @@ fn erasing_an_address_forgets_that_it_got_a_mail() {
 fn addresses_are_forgotten_after_a_day() {
     let fixture = acknowledging(1000);
     for n in 0..10 {
-        fixture.keep_new(&from(&format!("v{n}@example.org"), "Hello"));
+        fixture.accept_new(&from(&format!("v{n}@example.org"), "Hello"));
     }
     fixture.tidy(noon());
     assert_eq!(fixture.count("visitor_mail"), 10);
@@ -291,7 +292,7 @@ fn addresses_are_forgotten_after_a_day() {
 #[test]
 fn mails_that_no_channel_sends_any_more_are_removed_after_a_day() {
     let fixture = acknowledging(100);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.tidy(noon() + 2 * DAY);
     assert_eq!(fixture.mails(), 1, "its channel is only late");
     fixture.store.channels.store(vec![Route::new("box")].into());
@@ -304,7 +305,7 @@ fn mails_that_no_channel_sends_any_more_are_removed_after_a_day() {
 #[test]
 fn a_retry_of_everything_leaves_out_mails_to_visitors() {
     let fixture = acknowledging(100);
-    let id = fixture.keep_new(&contact("Hello"));
+    let id = fixture.accept_new(&contact("Hello"));
     fixture.finish("box", id, false);
     fixture.finish(THANKS, id, false);
     let retry = |which: Filter, channel: Option<&str>| {

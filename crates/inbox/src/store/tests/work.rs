@@ -22,7 +22,7 @@ fn annotation(fixture: &Fixture, id: Uuid) -> Annotation {
 #[test]
 fn notes_are_a_thread_in_which_users_change_their_own() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     let mut ada = fixture.editor().on_behalf_of("ada");
     let mut grace = fixture.editor().on_behalf_of("grace");
     assert_eq!(ada.add_note(id, " \n", now()).unwrap(), Annotated::Unchanged);
@@ -47,7 +47,7 @@ fn notes_are_a_thread_in_which_users_change_their_own() {
 #[test]
 fn notes_are_bounded_in_length_and_number() {
     let fixture = Fixture::new();
-    let [id, other] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
+    let [id, other] = ["one", "two"].map(|message| fixture.accept_new(&contact(message)));
     let mut editor = fixture.editor().on_behalf_of("ada");
     assert_eq!(editor.add_note(id, &"ä".repeat(MAX_NOTE), now()).unwrap(), Annotated::Changed);
     let long = editor.add_note(id, &"ä".repeat(MAX_NOTE + 1), now()).unwrap_err();
@@ -64,7 +64,7 @@ fn notes_are_bounded_in_length_and_number() {
 #[test]
 fn a_removed_submission_takes_its_notes_and_annotation_with_it() {
     let fixture = Fixture::new();
-    let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
+    let [one, two] = ["one", "two"].map(|message| fixture.accept_new(&contact(message)));
     let mut editor = fixture.editor();
     for id in [one, two] {
         editor.add_note(id, NOTE, now()).unwrap();
@@ -82,7 +82,7 @@ fn a_removed_submission_takes_its_notes_and_annotation_with_it() {
 #[test]
 fn a_submission_has_an_assignee_a_follow_up_and_a_reply() {
     let fixture = Fixture::new();
-    let id = fixture.keep_new(&contact("one"));
+    let id = fixture.accept_new(&contact("one"));
     let mut editor = fixture.editor().on_behalf_of("ada");
     let day = Date::constant(2026, 11, 27);
     assert_eq!(editor.assign(id, None).unwrap(), Annotated::Unchanged);
@@ -123,7 +123,7 @@ fn a_submission_has_an_assignee_a_follow_up_and_a_reply() {
 #[test]
 fn lists_filter_by_assignee_and_by_due_follow_up() {
     let fixture = Fixture::new();
-    let ids: Vec<Uuid> = (0..4).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let ids: Vec<Uuid> = (0..4).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
     let mut editor = fixture.editor();
     let today = Date::constant(2026, 11, 20);
     for (id, name) in [(ids[0], "grace"), (ids[1], "ada"), (ids[2], "grace")] {
@@ -159,7 +159,7 @@ fn lists_filter_by_assignee_and_by_due_follow_up() {
 #[test]
 fn a_person_has_all_submissions_with_the_address() {
     let fixture = Fixture::new();
-    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
     let reader = fixture.reader();
     let person = reader.person_hash("ADA@example.com").unwrap();
     assert_eq!(reader.person_of(ids[0]).unwrap(), Some(person));

@@ -52,8 +52,8 @@ fn released_copies_of_held_messages_count_for_their_network() {
             // Screening holds the first copy because of the honeypot; the second one releases it.
             let clean = channel.message(1, &format!("hostile {minute} {n}"));
             let second = Arrival { evidence: Evidence::Verdict(marked.clone()), ..clean.clone() };
-            let id = channel.keep_new(&clean.held_for(&[(Signal::Honeypot, "filled in")]));
-            channel.keep_again(&second, id);
+            let id = channel.accept_new(&clean.held_for(&[(Signal::Honeypot, "filled in")]));
+            channel.accept_repeat(&second, id);
         }
         channel.run(MINUTE * u32::try_from(minute + 1).unwrap(), SECOND, &mut quota);
     }
@@ -74,7 +74,7 @@ fn a_hundred_networks_leave_some_of_the_days_quota_to_visitors() {
                 _ => channel.request(network, &format!("hostile{network}.{n}@example.com")),
             };
             let sent: Vec<Arrival> = (0..100).map(sent).collect();
-            channel.keep_all(&sent);
+            channel.accept_all(&sent);
             channel.run(MINUTE * 20 * (n + 1), SECOND, &mut quota);
         }
         let mut visitors = Vec::new();
@@ -101,10 +101,10 @@ fn channels_of_one_account_share_its_pace_by_recipients() {
         channel("list", "list@mail.example.com", 1000),
     ];
     let attack: Vec<Arrival> = (0..300).map(|n| network.message(1, &format!("hostile {n}"))).collect();
-    network.keep_all(&attack);
+    network.accept_all(&attack);
     let claim = |name: &str, at: Duration| {
         let target = ChannelTarget { name: name.to_owned(), destination: String::new() };
-        let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, turn: 0 };
+        let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, earlier_attempts: 0 };
         network.claim(&[want], at).claimed.len()
     };
     // Each channel sends the two submissions of the network's daily allowance, plus those that its pace
@@ -121,7 +121,7 @@ fn a_paced_webhook_leaves_some_of_the_days_quota_to_visitors() {
     let mut channel = Channel::mail(1);
     let mut quota = quota_of_500(Cause::Deferred);
     let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
-    channel.keep_all(&attack);
+    channel.accept_all(&attack);
     channel.run(MINUTE * 20, SECOND, &mut quota);
     let visitor = [(channel.visitor(0), channel.elapsed)];
     channel.run(DAY * 2, SECOND, &mut quota);
@@ -148,7 +148,7 @@ fn content_on_which_a_receiver_hangs_delays_others_by_minutes() {
                 sent.push(channel.message(network, &format!("poison {network} {round}")));
                 sent.push(channel.request(network, &format!("poison{network}.{round}@example.com")));
             }
-            channel.keep_all(&sent);
+            channel.accept_all(&sent);
             if round + 1 < rounds {
                 channel.run(MINUTE * 20 * (round + 1), takes, &mut receive);
             }
@@ -178,14 +178,14 @@ fn a_partial_outage_parks_nothing() {
         let visitors: Vec<_> = (0..3).map(|n| (channel.visitor(n), Duration::ZERO)).collect();
         if is_attacked {
             for n in 0..6 {
-                channel.keep_new(&channel.message(1, &format!("hostile {n}")));
+                channel.accept_new(&channel.message(1, &format!("hostile {n}")));
             }
         }
         let mut sent = 0;
         while channel.elapsed < outage {
             channel.run(channel.elapsed + SECOND * 40, SECOND, &mut receive);
             if is_attacked {
-                channel.keep_new(&channel.request(1, &format!("hostile{sent}@example.com")));
+                channel.accept_new(&channel.request(1, &format!("hostile{sent}@example.com")));
                 sent += 1;
             }
         }
@@ -219,9 +219,9 @@ fn content_that_always_fails_is_parked_in_spite_of_outages() {
     let mut channel = Channel::new();
     let mut fails = poisoned(Cause::Unclear, None);
     for n in 0..6 {
-        channel.keep_new(&channel.message(n, &format!("poison {n}")));
+        channel.accept_new(&channel.message(n, &format!("poison {n}")));
     }
-    let poison = [(channel.keep_new(&channel.message(7, "poison")), Duration::ZERO)];
+    let poison = [(channel.accept_new(&channel.message(7, "poison")), Duration::ZERO)];
     for hour in 1..=10 * 24 {
         channel.run(Duration::from_hours(hour), SECOND, &mut fails);
         channel.visitor(u32::try_from(hour).unwrap());
@@ -233,13 +233,13 @@ fn content_that_always_fails_is_parked_in_spite_of_outages() {
 fn a_copy_that_has_failed_twice_absorbs_no_repeat() {
     let mut channel = Channel::new();
     let mut receive = |_: &Claimed, _: Duration| Outcome::failed(Cause::Unclear, "503");
-    let copy = channel.keep_new(&channel.request(1, "CEO@bigcorp.example"));
+    let copy = channel.accept_new(&channel.request(1, "CEO@bigcorp.example"));
     channel.run(MINUTE * 60, SECOND, &mut receive);
     let due = "SELECT due_at FROM delivery WHERE submission = ?1";
     let due: i64 = channel.inbox.database.query_row(due, [copy.as_bytes()], |row| row.get(0)).unwrap();
     let due = Duration::from_millis(u64::try_from(due - channel.start.as_millisecond()).unwrap());
     channel.run(due.checked_sub(MINUTE * 4).unwrap(), SECOND, &mut receive);
-    let visitor = channel.keep_new(&channel.request(10_000, "ceo@bigcorp.example"));
+    let visitor = channel.accept_new(&channel.request(10_000, "ceo@bigcorp.example"));
     assert_ne!(visitor, copy);
 }
 
@@ -276,7 +276,7 @@ fn a_flood_at_a_rate_limited_webhook_delays_no_visitor() {
         let mut receive = rate_limit(per_minute, true);
         let mut visitors = Vec::new();
         for minute in 0..40_u32 {
-            channel.keep_all(&channel.flood(minute, per_minute + 5));
+            channel.accept_all(&channel.flood(minute, per_minute + 5));
             channel.run(MINUTE * minute + SECOND * 20, SECOND / 4, &mut receive);
             if minute % 10 == 5 {
                 let mut visitor = channel.message(10_000 + minute, &format!("honest {minute}"));
@@ -284,7 +284,7 @@ fn a_flood_at_a_rate_limited_webhook_delays_no_visitor() {
                     let verdict = ScreeningVerdict { score: 60, suspicious: true, ..Default::default() };
                     visitor.evidence = Evidence::Verdict(verdict);
                 }
-                visitors.push((channel.keep_new(&visitor), channel.elapsed));
+                visitors.push((channel.accept_new(&visitor), channel.elapsed));
             }
             channel.run(MINUTE * (minute + 1), SECOND / 4, &mut receive);
         }
@@ -302,7 +302,7 @@ fn after_an_outage_retries_of_visitors_precede_those_of_a_flood() {
     };
     let mut visitors = Vec::new();
     for minute in 0..100_u32 {
-        channel.keep_all(&channel.flood(minute, if minute < 40 { 30 } else { 10 }));
+        channel.accept_all(&channel.flood(minute, if minute < 40 { 30 } else { 10 }));
         if minute < 40 && minute % 5 == 2 {
             visitors.push((channel.visitor(minute), channel.elapsed));
         }
@@ -328,16 +328,16 @@ fn slowly_refused_content_delays_visitors_of_both_forms_by_minutes() {
         };
         let mut sent: Vec<Arrival> = (0..50).map(|n| channel.message(n, &format!("poison {n}"))).collect();
         sent.extend((0..50).map(|n| channel.request(n, &format!("poison{n}@example.com"))));
-        channel.keep_all(&sent);
+        channel.accept_all(&sent);
         channel.run(MINUTE, takes, &mut receive);
         let id = if is_message {
             channel.visitor(0)
         } else {
-            channel.keep_new(&channel.request(10_000, "ceo@company.example"))
+            channel.accept_new(&channel.request(10_000, "ceo@company.example"))
         };
         let visitor = [(id, channel.elapsed)];
         for n in 0..100 {
-            channel.keep_new(&channel.message(50 + n % 50, &format!("poison drip {n}")));
+            channel.accept_new(&channel.message(50 + n % 50, &format!("poison drip {n}")));
             channel.run(channel.elapsed + SECOND * 12, takes, &mut receive);
         }
         channel.run(channel.elapsed + DAY, takes, &mut receive);
@@ -354,25 +354,25 @@ fn a_visitors_third_submission_precedes_networks_that_send_all_day() {
         let mut channel = Channel::mail(1);
         let mut receive = |_: &Claimed, _: Duration| Outcome::delivered("250");
         let burst: Vec<Arrival> = (0..110).map(|n| channel.message(900, &format!("burst {n}"))).collect();
-        channel.keep_all(&burst);
+        channel.accept_all(&burst);
         let mut visitors = Vec::new();
         for round in 0..12 {
             for network in 0..5 {
-                channel.keep_new(&channel.message(network, &format!("hostile {network} {round}")));
+                channel.accept_new(&channel.message(network, &format!("hostile {network} {round}")));
                 let email = format!("hostile{network}.{round}@example.com");
-                channel.keep_new(&channel.request(network, &email));
+                channel.accept_new(&channel.request(network, &email));
             }
             if round == 6 {
                 let first = channel.request(20_000, "ada@company.example");
-                let id = channel.keep_new(&first);
+                let id = channel.accept_new(&first);
                 if is_repeat {
                     // A double click uses up no allowance.
-                    channel.keep_again(&first, id);
+                    channel.accept_repeat(&first, id);
                 } else {
-                    channel.keep_new(&channel.message(20_000, "honest first"));
+                    channel.accept_new(&channel.message(20_000, "honest first"));
                 }
                 let last = channel.message(20_000, "honest last");
-                visitors.push((channel.keep_new(&last), channel.elapsed));
+                visitors.push((channel.accept_new(&last), channel.elapsed));
             }
             channel.run(channel.elapsed + MINUTE * 20, SECOND, &mut receive);
         }

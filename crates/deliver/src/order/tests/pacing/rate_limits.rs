@@ -35,7 +35,7 @@ fn a_flood_above_a_receivers_rate_limit_delays_visitors_by_minutes() {
             if minute < 60 {
                 let send =
                     |n| channel.message((minute * flood + n) % networks, &format!("hostile {minute} {n}"));
-                channel.keep_all(&(0..flood).map(send).collect::<Vec<_>>());
+                channel.accept_all(&(0..flood).map(send).collect::<Vec<_>>());
             }
             channel.run(MINUTE * minute + SECOND * 20, SECOND / 4, &mut receive);
             if (5..60).contains(&minute) {
@@ -72,7 +72,7 @@ fn deferred_content_between_accepted_content_delays_others_by_minutes() {
             [Arrival { source: message.source, received_at: message.received_at, ..request }, message]
         };
         let sent: Vec<Arrival> = (0..60).flat_map(|network| both(&channel, network)).collect();
-        channel.keep_all(&sent);
+        channel.accept_all(&sent);
         channel.run(MINUTE * 2, SECOND, &mut receive);
         let visitor = channel.visitor(0);
         let visitors = [(visitor, channel.elapsed)];
@@ -80,7 +80,7 @@ fn deferred_content_between_accepted_content_delays_others_by_minutes() {
         while !channel.delivered.contains_key(&visitor) && channel.elapsed < DAY {
             if let Some((network, form)) = later.next() {
                 let arrival = both(&channel, network)[form].clone();
-                channel.keep_new(&arrival);
+                channel.accept_new(&arrival);
             }
             channel.run(channel.elapsed + SECOND * drip, SECOND, &mut receive);
         }

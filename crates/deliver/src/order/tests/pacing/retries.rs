@@ -28,7 +28,7 @@ fn after_an_outage_visitors_do_not_wait_for_a_backlog_of_hostile_retries() {
     let mut visitors = Vec::new();
     for minute in 0..90 + 65 {
         let send = |n| channel.message((minute * 40 + n) % 100, &format!("hostile {minute} {n}"));
-        channel.keep_all(&(0..40).map(send).collect::<Vec<_>>());
+        channel.accept_all(&(0..40).map(send).collect::<Vec<_>>());
         if minute < 90 && minute % 3 == 2 {
             visitors.push((channel.visitor(minute), channel.elapsed));
         }
@@ -53,13 +53,13 @@ fn content_that_is_refused_with_retry_after_delays_others_by_minutes() {
             [channel.message(network, &format!("poison {network}")), channel.ask(network, &email)]
         };
         let sent: Vec<Arrival> = (0..40).flat_map(|network| both(&channel, network)).collect();
-        channel.keep_all(&sent);
+        channel.accept_all(&sent);
         channel.run(SECOND * 10, SECOND, &mut receive);
         let visitor = [(channel.visitor(0), channel.elapsed)];
         let mut networks = 40..100;
         while channel.delivered.is_empty() && channel.elapsed < DAY {
             if let Some(network) = networks.next() {
-                channel.keep_all(&both(&channel, network));
+                channel.accept_all(&both(&channel, network));
             }
             channel.run(channel.elapsed + SECOND * every, SECOND, &mut receive);
         }
@@ -75,12 +75,14 @@ fn a_visitors_retry_precedes_any_number_of_hostile_ones() {
     let hostile = |channel: &Channel, half: u32| -> Vec<Arrival> {
         (0..200).map(|n| channel.message(half, &format!("hostile {half} {n}"))).collect()
     };
-    channel.keep_all(&hostile(&channel, 1));
+    channel.accept_all(&hostile(&channel, 1));
     let visitor = channel.visitor(0);
-    channel.keep_all(&hostile(&channel, 2));
+    channel.accept_all(&hostile(&channel, 2));
     let claim = |any, retries, at: Duration| {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
-        channel.claim(&[ClaimRequest { target, capacity: Capacity { any, retries }, turn: 0 }], at).claimed
+        channel
+            .claim(&[ClaimRequest { target, capacity: Capacity { any, retries }, earlier_attempts: 0 }], at)
+            .claimed
     };
     let failed = Outcome::failed(Cause::Unclear, "503");
     for claimed in claim(500, 0, SECOND) {
@@ -111,7 +113,7 @@ fn a_flood_at_a_rate_limited_webhook_delays_visitors_by_minutes() {
     let mut visitors = Vec::new();
     for minute in 0..130 {
         let send = |n| channel.message((minute * 40 + n) % 100, &format!("hostile {minute} {n}"));
-        channel.keep_all(&(0..40).map(send).collect::<Vec<_>>());
+        channel.accept_all(&(0..40).map(send).collect::<Vec<_>>());
         channel.run(MINUTE * minute + SECOND * 20, SECOND / 2, &mut receive);
         if minute % 5 == 4 && minute < 90 {
             visitors.push((channel.visitor(minute), channel.elapsed));

@@ -19,7 +19,7 @@ const NOW: &str = "2026-11-20T14:03:05Z";
 #[test]
 fn a_backup_holds_what_the_inbox_holds_and_is_one_file_for_one_user() {
     let fixture = Fixture::new();
-    let _writer = fixture.keep(["one", "two"]);
+    let _writer = fixture.store(["one", "two"]);
     let backup = fixture.backup().unwrap();
     assert_eq!(backup.submissions, 2);
     assert_eq!(backup.newest, Some("2026-11-20T14:03:05.120Z".parse().unwrap()));
@@ -35,14 +35,14 @@ fn a_backup_holds_what_the_inbox_holds_and_is_one_file_for_one_user() {
 #[test]
 fn an_inbox_that_nobody_has_open_is_backed_up_as_well() {
     let fixture = Fixture::new();
-    drop(fixture.keep(["one"]));
+    drop(fixture.store(["one"]));
     assert_eq!(fixture.backup().unwrap().submissions, 1);
 }
 
 #[test]
 fn nothing_that_was_deleted_is_in_a_backup() {
     let fixture = Fixture::new();
-    let _writer = fixture.keep(["to be forgotten", "to be kept"]);
+    let _writer = fixture.store(["to be forgotten", "to be kept"]);
     fixture.sql("PRAGMA secure_delete = off; DELETE FROM submission WHERE fields LIKE '%forgotten%'");
     fixture.backup().unwrap();
     let bytes = fs::read(&fixture.copy).unwrap();
@@ -54,9 +54,9 @@ fn nothing_that_was_deleted_is_in_a_backup() {
 #[test]
 fn an_existing_file_is_replaced_only_if_forced() {
     let fixture = Fixture::new();
-    let mut writer = fixture.keep(["one"]);
+    let mut writer = fixture.store(["one"]);
     fixture.backup().unwrap();
-    keep(&mut writer, "two");
+    store_message(&mut writer, "two");
     let error = fixture.backup().unwrap_err();
     assert!(matches!(error, BackupError::Exists(_)), "{error}");
     assert_eq!(messages(&fixture.copy), ["one"]);
@@ -67,7 +67,7 @@ fn an_existing_file_is_replaced_only_if_forced() {
 #[test]
 fn the_inbox_itself_is_never_overwritten_by_its_backup() {
     let fixture = Fixture::new();
-    let _writer = fixture.keep(["one"]);
+    let _writer = fixture.store(["one"]);
     let link = fixture.database.with_file_name("link.sqlite");
     fs::hard_link(&fixture.database, &link).unwrap();
     for name in
@@ -88,7 +88,7 @@ fn a_backup_that_fails_leaves_nothing_behind() {
     let error = fixture.backup().unwrap_err();
     assert!(matches!(error, BackupError::Store(StoreError::Missing(_))), "{error}");
     assert_eq!(names(fixture.copy.parent().unwrap()), [""; 0]);
-    let _writer = fixture.keep(["one"]);
+    let _writer = fixture.store(["one"]);
     let error = backup(&fixture.database, &fixture.copy.join("nowhere"), false).unwrap_err();
     assert!(matches!(error, BackupError::Store(StoreError::Io { .. })), "{error}");
 }
@@ -96,7 +96,7 @@ fn a_backup_that_fails_leaves_nothing_behind() {
 #[test]
 fn leftovers_of_a_killed_backup_are_overwritten_unless_locked() {
     let fixture = Fixture::new();
-    let _writer = fixture.keep(["one"]);
+    let _writer = fixture.store(["one"]);
     let left = with_suffix(&fixture.copy, ".partial");
     fs::write(&left, "half a backup").unwrap();
     fs::write(with_suffix(&left, "-snapshot"), "half a snapshot").unwrap();
@@ -111,7 +111,7 @@ fn leftovers_of_a_killed_backup_are_overwritten_unless_locked() {
 #[test]
 fn a_flipped_bit_in_a_text_is_noticed() {
     let fixture = Fixture::new();
-    let _writer = fixture.keep(["one"]);
+    let _writer = fixture.store(["one"]);
     fixture.backup().unwrap();
     let mut bytes = fs::read(&fixture.copy).unwrap();
     let at = bytes.windows(3).position(|three| three == b"one").unwrap();
@@ -123,7 +123,7 @@ fn a_flipped_bit_in_a_text_is_noticed() {
 #[test]
 fn a_file_that_lost_its_end_is_refused() {
     let fixture = Fixture::new();
-    let _writer = fixture.keep([&*"x".repeat(9_000)]);
+    let _writer = fixture.store([&*"x".repeat(9_000)]);
     fixture.backup().unwrap();
     let bytes = fs::read(&fixture.copy).unwrap();
     for length in [bytes.len() - 1, bytes.len() - 4096, bytes.len() / 2, 4096, 100, 50] {
@@ -154,7 +154,7 @@ fn a_file_that_is_not_an_inbox_is_refused() {
         ("DROP TABLE submission", "a table or a column is missing"),
     ] {
         let fixture = Fixture::new();
-        let _writer = fixture.keep(["one"]);
+        let _writer = fixture.store(["one"]);
         fixture.backup().unwrap();
         Connection::open(&fixture.copy)
             .unwrap()
@@ -167,7 +167,7 @@ fn a_file_that_is_not_an_inbox_is_refused() {
 #[test]
 fn an_inbox_is_restored_where_there_was_none_and_goes_on_from_there() {
     let fixture = Fixture::new();
-    drop(fixture.keep(["one", "two"]));
+    drop(fixture.store(["one", "two"]));
     fixture.backup().unwrap();
     fs::remove_dir_all(fixture.database.parent().unwrap()).unwrap();
     let restored = fixture.restore(false).unwrap();
@@ -176,20 +176,20 @@ fn an_inbox_is_restored_where_there_was_none_and_goes_on_from_there() {
     assert_eq!(fs::metadata(&fixture.database).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fixture.count("SELECT count(*) FROM meta WHERE name <> 'secret'"), 0);
     // Still the same inbox: a repeat is recognized.
-    drop(fixture.keep(["two", "three"]));
+    drop(fixture.store(["two", "three"]));
     assert_eq!(messages(&fixture.database), ["one", "three", "two"]);
 }
 
 #[test]
 fn an_inbox_is_replaced_only_if_forced_and_kept_with_its_log() {
     let fixture = Fixture::new();
-    drop(fixture.keep(["one"]));
+    drop(fixture.store(["one"]));
     fixture.backup().unwrap();
-    drop(fixture.keep(["two"]));
+    drop(fixture.store(["two"]));
     let error = fixture.restore(false).unwrap_err();
     assert!(matches!(error, BackupError::Occupied { submissions: 2, .. }), "{error}");
     // As a killed server leaves the inbox: the newest submission is only in the log.
-    let writer = fixture.keep(["three"]);
+    let writer = fixture.store(["three"]);
     let killed = tempfile::tempdir().unwrap();
     for suffix in ["", "-wal"] {
         let to = with_suffix(&killed.path().join("inbox.sqlite"), suffix);
@@ -215,7 +215,7 @@ fn an_inbox_is_replaced_only_if_forced_and_kept_with_its_log() {
 #[test]
 fn a_log_without_its_inbox_is_never_replayed_into_another() {
     let fixture = Fixture::new();
-    let writer = fixture.keep(["one"]);
+    let writer = fixture.store(["one"]);
     fixture.backup().unwrap();
     let orphan = tempfile::tempdir().unwrap();
     let database = orphan.path().join("inbox.sqlite");
@@ -230,7 +230,7 @@ fn a_log_without_its_inbox_is_never_replayed_into_another() {
 #[test]
 fn an_unreadable_inbox_is_replaced_only_if_forced_and_kept() {
     let fixture = Fixture::new();
-    drop(fixture.keep(["one"]));
+    drop(fixture.store(["one"]));
     fixture.backup().unwrap();
     let broken = "not a database at all".repeat(500);
     fs::write(&fixture.database, &broken).unwrap();
@@ -245,7 +245,7 @@ fn an_unreadable_inbox_is_replaced_only_if_forced_and_kept() {
 #[test]
 fn an_inbox_that_is_in_use_is_not_replaced() {
     let fixture = Fixture::new();
-    let writer = fixture.keep(["one"]);
+    let writer = fixture.store(["one"]);
     fixture.backup().unwrap();
     // A process that has the inbox open is detected even if it does not hold the lock.
     let error = fixture.restore(true).unwrap_err();
@@ -262,7 +262,7 @@ fn an_inbox_that_is_in_use_is_not_replaced() {
 #[test]
 fn without_hard_links_the_inbox_is_copied() {
     let fixture = Fixture::new();
-    drop(fixture.keep(["one"]));
+    drop(fixture.store(["one"]));
     let name = fixture.database.with_file_name("kept.sqlite");
     let copy = PartialFile::create_locked(&name, ".partial").unwrap();
     fs::copy(&fixture.database, &copy.path).unwrap();
@@ -310,11 +310,11 @@ impl Fixture {
     }
 
     /// Stores these messages and returns the database, still open.
-    fn keep<const N: usize>(&self, messages: [&str; N]) -> SqliteWriter {
+    fn store<const N: usize>(&self, messages: [&str; N]) -> SqliteWriter {
         files::create_folder(&self.database).unwrap();
         let mut database = SqliteWriter::open(&self.database).unwrap();
         for message in messages {
-            keep(&mut database, message);
+            store_message(&mut database, message);
         }
         database
     }
@@ -336,7 +336,7 @@ impl Fixture {
     }
 }
 
-fn keep(database: &mut SqliteWriter, message: &str) {
+fn store_message(database: &mut SqliteWriter, message: &str) {
     let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
     let arrival = Arrival {
         entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
