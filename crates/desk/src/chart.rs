@@ -19,7 +19,7 @@ pub(super) const MAX_SERIES: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// One count for each of [`Chart::times`].
+    /// One count for each of [`Chart::intervals`].
     pub(super) counts: Vec<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Chart<'a> {
     /// The content of the chart in one sentence, for readers who cannot see the chart.
     pub(super) summary: &'a str,
     /// The full names of the days, weeks or months, one for each bar.
-    pub(super) times: &'a [String],
+    pub(super) intervals: &'a [String],
     /// The short names of the days, weeks or months, which stand below the bars.
     pub(super) labels: &'a [String],
     pub(super) series: &'a [Series],
@@ -46,7 +46,7 @@ impl Chart<'_> {
     /// The chart as HTML. Series beyond [`MAX_SERIES`] have the color of the last one. At most [`MAX_LABELS`]
     /// of the labels are shown, evenly spaced.
     pub(super) fn draw(&self) -> String {
-        let sums: Vec<usize> = (0..self.times.len())
+        let sums: Vec<usize> = (0..self.intervals.len())
             .map(|at| self.series.iter().filter_map(|series| series.counts.get(at)).sum())
             .collect();
         let scale = Scale { top: round_up(sums.iter().copied().max().unwrap_or_default()) };
@@ -68,13 +68,13 @@ impl Chart<'_> {
             );
         }
         // Horizontal positions are in tenths of a unit.
-        let step = (WIDTH - LEFT - RIGHT) * 10 / self.times.len().max(1);
-        let every = self.times.len().div_ceil(MAX_LABELS).max(1);
+        let step = (WIDTH - LEFT - RIGHT) * 10 / self.intervals.len().max(1);
+        let every = self.intervals.len().div_ceil(MAX_LABELS).max(1);
         for (at, sum) in sums.iter().enumerate() {
             let x = LEFT * 10 + step * at;
             svg += &self.bar(at, *sum, (x + step * 3 / 20, step * 7 / 10), &scale);
             // Count from the end, so that the last bar has a label.
-            if (self.times.len() - 1 - at).is_multiple_of(every) {
+            if (self.intervals.len() - 1 - at).is_multiple_of(every) {
                 svg += &format!(
                     "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                     tenths(x + step / 2),
@@ -111,7 +111,7 @@ impl Chart<'_> {
             numbers.push(format!("{} {count}", series.name));
             below += count;
         }
-        let text = format!("{}: {}", self.times[at], numbers.join(", "));
+        let text = format!("{}: {}", self.intervals[at], numbers.join(", "));
         format!("<g><title>{}</title>{parts}</g>", escape_html(&text))
     }
 }
@@ -207,8 +207,8 @@ mod tests {
                 counts: (0..days).map(|day| day * factor).collect(),
             })
             .collect();
-        let (times, labels) = (names("day "), names("d"));
+        let (intervals, labels) = (names("day "), names("d"));
         let (title, summary) = ("Leads <b>", "A sum & more");
-        Chart { id: "x", title, summary, times: &times, labels: &labels, series: &series }.draw()
+        Chart { id: "x", title, summary, intervals: &intervals, labels: &labels, series: &series }.draw()
     }
 }

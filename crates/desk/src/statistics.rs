@@ -52,7 +52,7 @@ struct Period {
     /// The first days of the intervals, and the day after the last one.
     bounds: Vec<Date>,
     /// The first day of the preceding period, with which this period is compared.
-    before: Date,
+    previous_start: Date,
 }
 
 impl Period {
@@ -61,14 +61,14 @@ impl Period {
         if days == YEAR {
             let month = today.first_of_month();
             let bounds = (-11..=1).map(|months: i32| month.saturating_add(months.months())).collect();
-            return Self { days, bounds, before: month.saturating_sub(23.months()) };
+            return Self { days, bounds, previous_start: month.saturating_sub(23.months()) };
         }
         let first = i32::from(days) - 1;
         // Show long periods by week. The last week ends today, so the first one may be shorter.
         let step = if days > MAX_DAYS_SHOWN { 7 } else { 1 };
         let starts = (-first..=1).filter(|by| *by == -first || (1 - by) % step == 0);
         let bounds = starts.map(|by: i32| today.saturating_add(by.days())).collect();
-        Self { days, bounds, before: today.saturating_sub((first + i32::from(days)).days()) }
+        Self { days, bounds, previous_start: today.saturating_sub((first + i32::from(days)).days()) }
     }
 
     fn first(&self) -> Date {
@@ -92,7 +92,7 @@ impl Period {
 
     /// The full names of the intervals: `2026-11-20` for a day or the first day of a week, or `2026-11` for a
     /// month.
-    fn times(&self) -> Vec<String> {
+    fn interval_names(&self) -> Vec<String> {
         let starts = &self.bounds[..self.bounds.len() - 1];
         starts
             .iter()
@@ -108,9 +108,9 @@ impl Period {
     }
 
     /// A sentence that compares a number with that of the period before.
-    fn compare(&self, now: usize, before: usize) -> String {
-        let difference = now.abs_diff(before);
-        let than = match now.cmp(&before) {
+    fn compare(&self, now: usize, previous: usize) -> String {
+        let difference = now.abs_diff(previous);
+        let than = match now.cmp(&previous) {
             std::cmp::Ordering::Greater => format!("{difference} more than"),
             std::cmp::Ordering::Less => format!("{difference} fewer than"),
             std::cmp::Ordering::Equal => "as many as".to_owned(),
@@ -128,14 +128,14 @@ struct Leads {
     /// The number of leads in each interval, by form; the form with the most leads first.
     series: Vec<Series>,
     /// The number of leads of each form in `series` in the period before.
-    before: Vec<usize>,
+    previous: Vec<usize>,
 }
 
 impl Leads {
     /// Counts the leads by form. Leaves out forms without leads in both periods.
     fn read(reader: &InboxReader, period: &Period, zone: &TimeZone) -> Result<Self, StoreError> {
         let bounds: Vec<Timestamp> =
-            [period.before].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
+            [period.previous_start].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
         let mut forms: Vec<(Series, usize)> = reader
             .leads_by_form(&bounds)?
             .into_iter()
@@ -143,8 +143,8 @@ impl Leads {
             .map(|(form, counts)| (Series { name: visible(&form), counts: counts[1..].to_vec() }, counts[0]))
             .collect();
         forms.sort_by_key(|(series, _)| std::cmp::Reverse(series.total()));
-        let (series, before) = forms.into_iter().unzip();
-        Ok(Self { series, before })
+        let (series, previous) = forms.into_iter().unzip();
+        Ok(Self { series, previous })
     }
 
     /// The series of a chart, in which forms beyond [`MAX_SERIES`] share the last one.
@@ -153,8 +153,8 @@ impl Leads {
             return self.series.clone();
         }
         let (first, others) = self.series.split_at(MAX_SERIES - 1);
-        let times = first[0].counts.len();
-        let counts = (0..times).map(|at| others.iter().map(|series| series.counts[at]).sum()).collect();
+        let count = first[0].counts.len();
+        let counts = (0..count).map(|at| others.iter().map(|series| series.counts[at]).sum()).collect();
         [first, &[Series { name: "other forms".to_owned(), counts }]].concat()
     }
 }
@@ -165,7 +165,7 @@ struct PageViews {
     series: [Series; 3],
     /// The views of the period before; `None` if it had none, or if its counts are no longer kept or too many
     /// to add up.
-    before: Option<Views>,
+    previous: Option<Views>,
     total: Views,
     pages: Vec<(String, Views)>,
     referrers: Vec<(String, usize)>,
@@ -183,8 +183,8 @@ impl PageViews {
         today: Date,
     ) -> Result<Self, StoreError> {
         let first = period.first();
-        let has_before = period.before >= today.saturating_sub((VIEW_DAYS - 1).days());
-        let wanted = if has_before { period.before } else { first };
+        let has_previous = period.previous_start >= today.saturating_sub((VIEW_DAYS - 1).days());
+        let wanted = if has_previous { period.previous_start } else { first };
         let from = reader.first_view_day(wanted, MAX_VIEW_COUNTS)?;
         let filter = ViewFilter {
             from,
@@ -197,10 +197,10 @@ impl PageViews {
         let zeros = vec![0; period.bounds.len() - 1];
         let mut series = ["people", "agents", "others"]
             .map(|name| Series { name: name.to_owned(), counts: zeros.clone() });
-        let (mut total, mut before) = (Views::default(), Views::default());
+        let (mut total, mut previous) = (Views::default(), Views::default());
         for (day, views) in reader.view_days(&filter)? {
             let Some(index) = period.index_of(day) else {
-                before = before + views;
+                previous = previous + views;
                 continue;
             };
             total = total + views;
@@ -216,7 +216,7 @@ impl PageViews {
         reader.add_referrers(&filter, &mut report)?;
         Ok(Self {
             series,
-            before: (has_before && from == wanted && before.all > 0).then_some(before),
+            previous: (has_previous && from == wanted && previous.all > 0).then_some(previous),
             total,
             pages,
             referrers: report.referrers,
@@ -281,13 +281,13 @@ impl PageRequest<'_> {
 /// The key figures of the period, each compared with the period before.
 fn figures(period: &Period, leads: &Leads, views: &PageViews) -> Vec<Value> {
     let count: usize = leads.series.iter().map(Series::total).sum();
-    let before: usize = leads.before.iter().sum();
+    let previous: usize = leads.previous.iter().sum();
     let viewed = |name: &str, of: fn(&Views) -> usize| {
-        let comparison = views.before.map(|before| period.compare(of(&views.total), of(&before)));
+        let comparison = views.previous.map(|previous| period.compare(of(&views.total), of(&previous)));
         context! { name, count => of(&views.total), comparison }
     };
     vec![
-        context! { name => "Leads", count, comparison => period.compare(count, before) },
+        context! { name => "Leads", count, comparison => period.compare(count, previous) },
         viewed("Page views by people", |views| views.people),
         viewed("Page views by agents", |views| views.agents),
     ]
@@ -295,22 +295,22 @@ fn figures(period: &Period, leads: &Leads, views: &PageViews) -> Vec<Value> {
 
 /// A chart, its legend and the table behind it. The table begins with the latest interval.
 fn chart_value(id: &str, title: &str, what: &str, period: &Period, series: &[Series]) -> Value {
-    let (times, labels) = (period.times(), period.labels());
+    let (intervals, labels) = (period.interval_names(), period.labels());
     let sum = |at: usize| series.iter().map(|series| series.counts[at]).sum::<usize>();
     let total: usize = series.iter().map(Series::total).sum();
-    let busiest = (0..times.len()).max_by_key(|at| sum(*at)).filter(|at| sum(*at) > 0);
+    let busiest = (0..intervals.len()).max_by_key(|at| sum(*at)).filter(|at| sum(*at) > 0);
     let (unit, at) = period.unit();
     let within = name_of(period.days);
     let summary = match busiest {
-        Some(most) => format!("{total} {what} in {within}, most {at} {}: {}.", times[most], sum(most)),
+        Some(most) => format!("{total} {what} in {within}, most {at} {}: {}.", intervals[most], sum(most)),
         None => format!("No {what} in {within}."),
     };
-    let chart = Chart { id, title, summary: &summary, times: &times, labels: &labels, series };
-    let rows: Vec<Value> = (0..times.len())
+    let chart = Chart { id, title, summary: &summary, intervals: &intervals, labels: &labels, series };
+    let rows: Vec<Value> = (0..intervals.len())
         .rev()
         .map(|at| {
             let counts: Vec<usize> = series.iter().map(|series| series.counts[at]).collect();
-            context! { time => times[at].clone(), counts, sum => sum(at) }
+            context! { time => intervals[at].clone(), counts, sum => sum(at) }
         })
         .collect();
     let names: Vec<String> = series.iter().map(|series| series.name.clone()).collect();
@@ -329,7 +329,7 @@ fn views_chart(period: &Period, views: &PageViews) -> Value {
 }
 
 fn form_rows(leads: &Leads) -> Vec<Value> {
-    let forms = leads.series.iter().zip(&leads.before);
+    let forms = leads.series.iter().zip(&leads.previous);
     forms
         .map(|(series, before)| context! { name => series.name.clone(), count => series.total(), before })
         .collect()
@@ -401,10 +401,11 @@ mod tests {
 
     #[test]
     fn a_period_ends_today_and_follows_an_equally_long_one() {
-        let check = |days, intervals, first: &str, before: &str| {
+        let check = |days, intervals, first: &str, previous_start: &str| {
             let period = period(days, "2026-03-31");
-            let found = (period.bounds.len() - 1, period.first().to_string(), period.before.to_string());
-            assert_eq!(found, (intervals, first.to_owned(), before.to_owned()), "{days}");
+            let found =
+                (period.bounds.len() - 1, period.first().to_string(), period.previous_start.to_string());
+            assert_eq!(found, (intervals, first.to_owned(), previous_start.to_owned()), "{days}");
         };
         check(7, 7, "2026-03-25", "2026-03-18");
         check(30, 30, "2026-03-02", "2026-01-31");
@@ -417,9 +418,9 @@ mod tests {
         check(YEAR, 12, "2025-04-01", "2024-04-01");
         let year = period(YEAR, "2026-03-31");
         assert_eq!(year.bounds.last().unwrap().to_string(), "2026-04-01");
-        assert_eq!((&*year.times()[11], &*year.labels()[11]), ("2026-03", "Mar"));
+        assert_eq!((&*year.interval_names()[11], &*year.labels()[11]), ("2026-03", "Mar"));
         let week = period(7, "2026-03-31");
-        assert_eq!((&*week.times()[6], &*week.labels()[6]), ("2026-03-31", "03-31"));
+        assert_eq!((&*week.interval_names()[6], &*week.labels()[6]), ("2026-03-31", "03-31"));
         let index = |day: &str| year.index_of(day.parse().unwrap());
         assert_eq!(
             ["2025-03-31", "2025-04-01", "2026-02-28", "2026-03-31", "2026-04-01"].map(index),
@@ -461,11 +462,11 @@ mod tests {
     fn forms_without_a_color_share_the_last_series() {
         let series: Vec<Series> =
             (0..7).map(|n| Series { name: format!("form{n}"), counts: vec![n, 1] }).collect();
-        let leads = Leads { before: vec![0; 7], series };
+        let leads = Leads { previous: vec![0; 7], series };
         let charted = leads.charted();
         assert_eq!(charted.len(), MAX_SERIES);
         assert_eq!(charted[4], Series { name: "other forms".to_owned(), counts: vec![4 + 5 + 6, 3] });
-        let few = Leads { before: vec![0], series: leads.series[..1].to_vec() };
+        let few = Leads { previous: vec![0], series: leads.series[..1].to_vec() };
         assert_eq!(few.charted(), leads.series[..1]);
     }
 
@@ -475,7 +476,7 @@ mod tests {
         let views = PageViews {
             series: ["people", "agents", "others"]
                 .map(|name| Series { name: name.to_owned(), counts: Vec::new() }),
-            before: None,
+            previous: None,
             total: Views::default(),
             pages: vec![("/".to_owned(), views(900)), ("/contact/".to_owned(), views(120))],
             referrers: Vec::new(),
